@@ -1,0 +1,98 @@
+# `make help` lists the targets. Every target sets up what it needs: a virtual environment in .venv with this package,
+# all its extras and the development tools.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+GENERATED := --specs message_specs --out generated/kafka_records --package kafka_records
+HAND_WRITTEN := generator spark_udfs tests tools
+
+# Spark starts its workers with this interpreter, and its own jars, whatever the machine has set.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport SPARK_HOME
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ------------------------------------------------------------------------------------------------------------- set-up
+
+.PHONY: python-found java-found
+python-found:
+	@[ -e $(INSTALLED) ] || tools/prerequisites.sh python >/dev/null
+java-found:
+	@tools/prerequisites.sh java
+
+.PHONY: venv
+venv: $(INSTALLED) ## Create .venv with everything in it; does nothing when it is up to date.
+
+$(INSTALLED): pyproject.toml | python-found
+	@python=$$(tools/prerequisites.sh python) && echo "Setting up $(VENV) with $$python" && \
+	$$python -m venv $(VENV) && \
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' && \
+	touch $@
+
+# ----------------------------------------------------------------------------------------------------------- the jobs
+
+.PHONY: demo
+demo: java-found $(INSTALLED) ## Decode a captured offsets topic: counts per record type, groups, current offsets.
+	@$(BIN)/python tools/demo.py
+
+.PHONY: test
+test: java-found lint types contracts check ## Run every check: lint, types, import contracts, generated tree, tests.
+	$(BIN)/python -m pytest
+
+.PHONY: generate
+generate: $(INSTALLED) ## Write generated/kafka_records anew from message_specs.
+	$(BIN)/kafka-records-codegen generate $(GENERATED)
+
+.PHONY: check
+check: $(INSTALLED) ## Compare generated/kafka_records with what the generator would write.
+	$(BIN)/kafka-records-codegen generate $(GENERATED) --check
+
+# ----------------------------------------------------------------------------------------------------- single checks
+
+.PHONY: lint
+lint: $(INSTALLED) ## Lint with ruff and check the formatting.
+	$(BIN)/ruff check
+	$(BIN)/black --check --quiet $(HAND_WRITTEN) || { echo "Not formatted: run make format." >&2; exit 1; }
+
+.PHONY: format
+format: $(INSTALLED) ## Sort imports, mend what ruff can mend, format with black.
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/black $(HAND_WRITTEN)
+
+.PHONY: types
+types: $(INSTALLED) ## Check types with mypy --strict.
+	$(BIN)/mypy
+
+.PHONY: contracts
+contracts: $(INSTALLED) ## Check that imports point one way.
+	$(BIN)/lint-imports
+
+# -------------------------------------------------------------------------------------------------------- slow rings
+
+.PHONY: slow
+slow: java-found $(INSTALLED) ## Run the tests marked slow.
+	$(BIN)/python -m pytest -m slow --hypothesis-profile=exhaustive
+
+.PHONY: fuzz
+fuzz: $(INSTALLED) ## Run the tests without Spark with many more random examples.
+	$(BIN)/python -m pytest -m "not spark and not broker" --hypothesis-profile=exhaustive
+
+.PHONY: bench
+bench: $(INSTALLED) ## Run the benchmarks of tools/benchmarks, one table each.
+	@for script in tools/benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+
+.PHONY: clean
+clean: ## Remove .venv, caches and build results.
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf artifacts metastore_db spark-warehouse derby.log
+	find generated generator spark_udfs tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

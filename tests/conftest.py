@@ -1,0 +1,101 @@
+"""Fixtures for the data in tests/data, a local Spark session and the two Hypothesis profiles."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATA_DIR = Path(__file__).resolve().parent / "data"
+
+settings.register_profile("quick", max_examples=50, deadline=None)
+settings.register_profile(
+    "exhaustive", max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("quick")
+
+VectorLoader = Callable[[str], list[dict[str, Any]]]
+
+_QUIET_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with everything that Kafka wrote: `vectors`, `kafka`, `topics`."""
+    return DATA_DIR
+
+
+@pytest.fixture(scope="session")
+def topics_dir() -> Path:
+    """The folder with a captured data directory per broker: `kafka-4.3`, `kafka-4.3-expiry`, `kafka-2.8`."""
+    return DATA_DIR / "topics"
+
+
+@pytest.fixture(scope="session")
+def load_vectors() -> VectorLoader:
+    """Reads a file of JSON lines from tests/data/vectors, packed or not, once per session."""
+    loaded: dict[str, list[dict[str, Any]]] = {}
+
+    def load(name: str) -> list[dict[str, Any]]:
+        if name not in loaded:
+            raw = (DATA_DIR / "vectors" / name).read_bytes()
+            text = gzip.decompress(raw) if name.endswith(".gz") else raw
+            loaded[name] = [json.loads(line) for line in text.splitlines()]
+        return loaded[name]
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def kafka_cases() -> Callable[[str], Any]:
+    """Reads a JSON file from tests/data/kafka."""
+    return lambda name: json.loads((DATA_DIR / "kafka" / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local session for all tests: two threads, no web server, errors only on standard error."""
+    from pyspark.sql import SparkSession
+
+    scratch = tmp_path_factory.mktemp("spark")
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text(_QUIET_LOG4J, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as environment:
+        # Workers find neither this interpreter nor the source roots by themselves.
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        environment.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.delenv("SPARK_HOME", raising=False)
+        session = (
+            SparkSession.builder.master("local[2]")
+            .appName("kafka-records tests")
+            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
+            .config("spark.driver.memory", "1g")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
+        )
+        yield session
+        session.stop()

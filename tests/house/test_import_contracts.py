@@ -1,0 +1,54 @@
+"""The import-linter contract of tools/import_contracts.py on small graphs."""
+
+from __future__ import annotations
+
+import grimp
+from importlinter import ContractCheck
+
+from tools.import_contracts import OnlyContract
+
+
+def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
+    built = grimp.ImportGraph()
+    for name in ("app", "app.core", "app.spark"):
+        built.add_module(name)
+    for number, (importer, imported) in enumerate(imports, start=1):
+        built.add_module(imported)
+        built.add_import(
+            importer=importer, imported=imported, line_number=number, line_contents=f"import {imported}"
+        )
+    return built
+
+
+def check(
+    built: grimp.ImportGraph,
+    importers: list[str],
+    may_import: list[str],
+    without: tuple[str, ...] = (),
+) -> ContractCheck:
+    options = {"importers": importers, "may_import": may_import, "not_importers": list(without)}
+    return OnlyContract("the contract", {}, options).check(built, verbose=False)
+
+
+def test_itself_the_standard_library_and_the_list_are_allowed() -> None:
+    built = graph(("app.core", "struct"), ("app.core", "app.spark"), ("app.spark", "numpy"))
+    assert check(built, ["app"], ["numpy"]).kept
+
+
+def test_everything_else_is_listed_with_its_line() -> None:
+    built = graph(("app.spark", "numpyro"), ("app.core", "jinja2"), ("app.core", "numpy"))
+    found = check(built, ["app"], ["numpy"])
+    assert not found.kept
+    assert found.metadata["problems"] == ["app.core:2: import jinja2", "app.spark:1: import numpyro"]
+
+
+def test_what_is_left_out_may_import_anything_and_may_not_be_imported() -> None:
+    built = graph(("app.spark", "pyspark"), ("app.core", "app.spark"))
+    found = check(built, ["app"], [], without=("app.spark",))
+    assert found.metadata["problems"] == ["app.core:2: import app.spark"]
+
+
+def test_a_package_that_is_not_there_breaks_the_contract() -> None:
+    found = check(graph(), ["app", "gone"], [])
+    assert not found.kept
+    assert found.metadata["problems"] == ["gone: no such module"]

@@ -1,0 +1,88 @@
+"""What a plain `import` pulls in, tried in fresh interpreters."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE_ROOTS = [str(ROOT / name) for name in ("generated", "generator", "spark_udfs")]
+HEAVY = {"black", "google_crc32c", "jinja2", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
+
+
+def loaded_by(code: str, blocked: tuple[str, ...] = ()) -> set[str]:
+    """Top-level modules present after `code`, run where importing a `blocked` one fails."""
+    program = "\n".join(
+        [
+            "import json, sys",
+            f"sys.modules.update(dict.fromkeys({list(blocked)!r}))",
+            code,
+            "loaded = {name.partition('.')[0] for name, module in sys.modules.items() if module}",
+            "print(json.dumps(sorted(loaded)))",
+        ]
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(SOURCE_ROOTS)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import kafka_records",
+        "from kafka_records.consumer_offsets import decode_record",
+        "from kafka_records.consumer_offsets.offset_commit import OffsetCommitValue",
+        "from kafka_records import registry; registry.message_class('OffsetCommitValue')",
+    ],
+)
+def test_a_service_gets_no_engine(code: str) -> None:
+    assert not loaded_by(code) & HEAVY
+
+
+def test_the_registry_loads_one_class_and_not_the_rest() -> None:
+    program = (
+        "import sys; from kafka_records import registry; registry.message_class('OffsetCommitValue'); "
+        "assert 'kafka_records.consumer_offsets.offset_commit' in sys.modules; "
+        "assert 'kafka_records.consumer_offsets.group_metadata' not in sys.modules"
+    )
+    loaded_by(program)
+
+
+@pytest.mark.parametrize("module", ["kafka_records_runtime", "kafka_records.schemas.consumer_offsets"])
+def test_the_runtime_and_the_schemas_need_the_standard_library_only(module: str) -> None:
+    third_party = loaded_by(f"import {module}", blocked=("msgspec",)) - set(sys.stdlib_module_names)
+    assert not third_party & (HEAVY | {"msgspec"})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pkgutil, importlib, kafka_records_arrow as package",
+        "import pkgutil, importlib, kafka_records_spark as package",
+        "import pkgutil, importlib, kafka_records.spark as package",
+        "import pkgutil, importlib, kafka_records.schemas as package",
+    ],
+)
+def test_what_runs_in_spark_workers_needs_no_msgspec(code: str) -> None:
+    every_module = (
+        "for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "    importlib.import_module(found.name)"
+    )
+    loaded_by(f"{code}\n{every_module}", blocked=("msgspec", "jinja2", "black", "rich"))
+
+
+@pytest.mark.parametrize("arguments", ["['--help']", "['dump', '--help']", "['explain', '--help']"])
+def test_help_of_the_command_starts_no_engine(arguments: str) -> None:
+    code = (
+        "import contextlib; from kafka_records_cli.main import main\n"
+        f"with contextlib.suppress(SystemExit): main({arguments})"
+    )
+    assert not loaded_by(code) & {"pandas", "pyspark"}
