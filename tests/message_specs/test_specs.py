@@ -1,0 +1,309 @@
+"""Our specs against what they describe: the record types of Kafka 4.3.1, its released specs, and their own form."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_records_codegen.loader import load
+from kafka_records_codegen.model import Field, Message, Model, Record
+from kafka_records_codegen.versions import Versions
+from kafka_records_runtime.schema import EMPTY_STRUCT
+from kafka_records_runtime.uuids import Uuid
+from tools.compare_specs import compare, read_specs
+from tools.kafka_releases import fetch_specs
+
+SPECS = Path(__file__).resolve().parents[2] / "message_specs"
+
+RECORDS = {
+    "consumer_offsets": {
+        0: "LegacyOffsetCommit",
+        1: "OffsetCommit",
+        2: "GroupMetadata",
+        3: "ConsumerGroupMetadata",
+        4: "ConsumerGroupPartitionMetadata",
+        5: "ConsumerGroupMemberMetadata",
+        6: "ConsumerGroupTargetAssignmentMetadata",
+        7: "ConsumerGroupTargetAssignmentMember",
+        8: "ConsumerGroupCurrentMemberAssignment",
+        10: "ShareGroupMemberMetadata",
+        11: "ShareGroupMetadata",
+        12: "ShareGroupTargetAssignmentMetadata",
+        13: "ShareGroupTargetAssignmentMember",
+        14: "ShareGroupCurrentMemberAssignment",
+        15: "ShareGroupStatePartitionMetadata",
+        16: "ConsumerGroupRegularExpression",
+        17: "StreamsGroupMetadata",
+        19: "StreamsGroupMemberMetadata",
+        20: "StreamsGroupTargetAssignmentMetadata",
+        21: "StreamsGroupTargetAssignmentMember",
+        22: "StreamsGroupCurrentMemberAssignment",
+        23: "StreamsGroupTopology",
+    },
+    "share_group_state": {0: "ShareSnapshot", 1: "ShareUpdate"},
+    "transaction_state": {0: "TransactionLog"},
+}
+OTHERS = {
+    "consumer_protocol": ["ConsumerProtocolAssignment", "ConsumerProtocolSubscription"],
+    "control": ["ControlRecordTypeSchema", "EndTxnMarker"],
+}
+TOPICS = {"__" + folder: folder for folder in RECORDS}
+
+# kafka-records.json is of 4.2 in the making: `later` has what came after it. These came after 4.3.1.
+NOT_IN_4_3_1 = {
+    ("ConsumerGroupMetadataValue", "CreationTimeMs"),
+    ("ShareGroupStatePartitionMetadataValue", "CreateTimestamp"),
+    ("StreamsGroupMetadataValue", "LastFailedTopologyEpoch"),
+    ("StreamsGroupMetadataValue", "StoredTopologyEpoch"),
+}
+# Of these its authors saw the pull request and not the file; the released specs have them ignorable.
+IGNORABLE_AFTER_ALL = {
+    ("ShareGroupTargetAssignmentMetadataValue", "AssignmentTimestamp"),
+    ("StreamsGroupTargetAssignmentMetadataValue", "AssignmentTimestamp"),
+}
+
+FILES = sorted(SPECS.rglob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return load(SPECS)
+
+
+def leading_comment(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    count = next(number for number, line in enumerate(lines) if not line.startswith("//"))
+    return "\n".join(line.removeprefix("//").strip() for line in lines[:count])
+
+
+class TestRecords:
+    @pytest.mark.parametrize("folder", RECORDS)
+    def test_every_type_has_its_name_and_its_pair(self, model: Model, folder: str) -> None:
+        records = folder_records(model, folder)
+        assert {record.type: record.name for record in records} == RECORDS[folder]
+        for record in records:
+            assert (record.key.name, record.value.name) == (f"{record.name}Key", f"{record.name}Value")
+            assert (record.key.api_key, record.value.api_key) == (record.type, record.type)
+
+    def test_keys_have_one_version_and_no_tags(self, model: Model) -> None:
+        keys = [message for message in model.messages if message.type == "coordinator-key"]
+        assert len(keys) == 25
+        for key in keys:
+            assert (key.versions, key.flexible) == (Versions(0, 0), Versions.NONE), key.name
+
+    @pytest.mark.parametrize(
+        ("name", "versions", "flexible"),
+        [
+            ("LegacyOffsetCommitValue", Versions(0, 0), Versions.NONE),
+            ("OffsetCommitValue", Versions(0, 4), Versions(4, 4)),
+            ("GroupMetadataValue", Versions(0, 4), Versions(4, 4)),
+            ("TransactionLogValue", Versions(0, 1), Versions(1, 1)),
+        ],
+    )
+    def test_values_with_other_versions_than_a_flexible_0(
+        self, model: Model, name: str, versions: Versions, flexible: Versions
+    ) -> None:
+        message = message_of(model, name)
+        assert (message.versions, message.flexible.intersect(message.versions)) == (versions, flexible)
+
+    @pytest.mark.parametrize("folder", OTHERS)
+    def test_messages_that_are_no_records(self, model: Model, folder: str) -> None:
+        found = next(it for it in model.folders if it.path == folder)
+        assert sorted(message.name for message in found.messages) == OTHERS[folder]
+        assert found.records == ()
+
+    def test_there_is_nothing_else(self, model: Model) -> None:
+        assert sorted(folder.path for folder in model.folders) == sorted(RECORDS | OTHERS)
+
+
+class TestTraps:
+    """A default of null without quotes is no default: the tag that is not there reads as empty."""
+
+    @pytest.mark.parametrize(
+        ("message", "struct", "field", "default"),
+        [
+            ("ConsumerGroupMemberMetadataValue", None, "ClassicMemberMetadata", EMPTY_STRUCT),
+            ("ConsumerGroupCurrentMemberAssignmentValue", "TopicPartitions", "AssignmentEpochs", ()),
+            ("StreamsGroupCurrentMemberAssignmentValue", "TaskIds", "AssignmentEpochs", ()),
+            ("StreamsGroupMetadataValue", None, "LastAssignmentConfigs", ()),
+            ("StreamsGroupMemberMetadataValue", None, "UserEndpoint", None),
+            ("GroupMetadataValue", "MemberMetadata", "groupInstanceId", None),
+            ("ConsumerProtocolSubscription", None, "UserData", None),
+        ],
+    )
+    def test_default(self, model: Model, message: str, struct: str | None, field: str, default: object) -> None:
+        found = message_of(model, message)
+        fields = (found.struct(struct) if struct else found.root).fields
+        assert next(it for it in fields if it.name == field).default == default
+
+
+class TestHistories:
+    @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+    def test_says_what_it_is_and_which_release_brought_it(self, path: Path) -> None:
+        comment = leading_comment(path)
+        first, blank, *_ = comment.split("\n")
+        assert first.endswith("."), "one sentence on one line says what the message is"
+        assert blank == ""
+        assert re.search(r"\b[0-4]\.\d+(\.\d)?\b", comment), "the history names a release"
+
+    @pytest.mark.parametrize(
+        ("name", "mentioned"),
+        [
+            ("OffsetCommitValue", ["0.8.2", "0.9", "KIP-211", "KIP-320", "2.1", "KIP-915", "3.5", "4.1", "topicId"]),
+            ("GroupMetadataValue", ["0.9", "0.10.1", "KIP-62", "KIP-211", "2.1", "KIP-345", "2.3", "KIP-915"]),
+            ("ConsumerGroupMetadataValue", ["4.1", "KIP-1101", "metadataHash"]),
+            ("ConsumerGroupPartitionMetadataValue", ["3.7", "3.8", "early access", "KIP-1101", "4.1"]),
+            ("ConsumerGroupMemberMetadataValue", ["3.7", "3.8", "early access", "classicMemberMetadata"]),
+            ("ConsumerGroupTargetAssignmentMemberValue", ["3.7", "3.8", "early access"]),
+            ("ConsumerGroupCurrentMemberAssignmentValue", ["3.7", "3.8", "4.3", "KIP-1251", "assignmentEpochs"]),
+            ("ConsumerGroupTargetAssignmentMetadataValue", ["4.3", "KIP-1263", "assignmentTimestamp"]),
+            ("ShareGroupTargetAssignmentMetadataValue", ["4.3", "KIP-1263", "assignmentTimestamp"]),
+            ("StreamsGroupTargetAssignmentMetadataValue", ["4.3", "KIP-1263", "assignmentTimestamp"]),
+            ("ShareGroupMetadataValue", ["4.0", "4.1", "early access", "metadataHash"]),
+            ("ShareGroupStatePartitionMetadataValue", ["4.0", "4.1", "early access", "initializingTopics"]),
+            ("StreamsGroupMetadataValue", ["4.2", "validatedTopologyEpoch", "lastAssignmentConfigs"]),
+            ("StreamsGroupCurrentMemberAssignmentValue", ["4.1", "4.2", "assignmentEpochs"]),
+            ("ShareSnapshotValue", ["4.0", "4.1", "4.2", "KIP-1226", "deliveryCompleteCount", "uint16"]),
+            ("ShareUpdateValue", ["4.0", "4.1", "4.2", "KIP-1226", "deliveryCompleteCount", "uint16"]),
+            ("TransactionLogValue", ["0.11", "KIP-98", "KIP-915", "KIP-890", "4.0", "KIP-939", "4.1"]),
+            ("ConsumerProtocolSubscription", ["2.4", "KIP-429", "KIP-792", "KIP-881", "3.4"]),
+        ],
+    )
+    def test_tells_what_each_version_brought(self, model: Model, name: str, mentioned: list[str]) -> None:
+        history = message_of(model, name).history
+        assert [text for text in mentioned if text not in history] == []
+
+    @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+    def test_fits_the_page(self, path: Path) -> None:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        assert [line for line in lines if len(line) > (100 if line.startswith("//") else 110)] == []
+
+    def test_every_field_says_what_it_means(self, model: Model) -> None:
+        silent = [
+            f"{message.name}.{struct.name}.{field.name}"
+            for message in model.messages
+            for struct in message.structs
+            for field in struct.fields
+            if not field.about.endswith(".")
+        ]
+        assert silent == []
+
+
+class TestAgreementWithTheFactSheet:
+    """tests/data/kafka/kafka-records.json lists the fields of every record with their effective defaults."""
+
+    @pytest.mark.parametrize("topic", TOPICS)
+    def test_records(self, model: Model, kafka_cases: Callable[[str], Any], topic: str) -> None:
+        sheet = kafka_cases("kafka-records.json")
+        records = {record.type: record for record in folder_records(model, TOPICS[topic])}
+        assert {entry["type"] for entry in sheet["topics"][topic]["records"]} == set(records)
+        for entry in sheet["topics"][topic]["records"]:
+            record = records[entry["type"]]
+            assert record.name == entry["name"]
+            for ours, theirs in ((record.key, entry["key"]), (record.value, entry["value"])):
+                assert described(ours) == listed(theirs, sheet["later"]), ours.name
+
+    @pytest.mark.parametrize("name", OTHERS["consumer_protocol"])
+    def test_consumer_protocol(self, model: Model, kafka_cases: Callable[[str], Any], name: str) -> None:
+        sheet = kafka_cases("kafka-records.json")
+        assert described(message_of(model, name)) == listed(sheet["embedded"][name], sheet["later"])
+
+
+@pytest.mark.maven
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven fetches Kafka's jars and is not installed")
+class TestAgreementWithKafka:
+    def test_means_what_the_specs_in_the_released_jars_mean(self) -> None:
+        theirs = read_specs(fetch_specs("4.3.1"))
+        assert [str(difference) for difference in compare(read_specs(SPECS), theirs)] == []
+
+
+def folder_records(model: Model, folder: str) -> tuple[Record, ...]:
+    return next(it for it in model.folders if it.path == folder).records
+
+
+def message_of(model: Model, name: str) -> Message:
+    return next(message for message in model.messages if message.name == name)
+
+
+def described(message: Message) -> dict[str, Any]:
+    """Our message in the words of the fact sheet: ranges clipped to the versions the message has."""
+    return {
+        "name": message.name,
+        "versions": message.versions,
+        "flexible": message.flexible.intersect(message.versions),
+        "fields": list(our_fields(message, message.root.name, "")),
+    }
+
+
+def our_fields(message: Message, struct: str, path: str) -> Iterator[tuple[Any, ...]]:
+    for field in message.struct(struct).fields:
+        yield (
+            *(path + field.name, field.type, field.versions, field.nullable, field.tag, field.tagged),
+            *(default_of(field), field.ignorable, field.map_key),
+        )
+        if field.is_struct:
+            yield from our_fields(message, field.base, f"{path}{field.name}.")
+
+
+def default_of(field: Field) -> object:
+    """The default as JSON has it: arrays as lists, structs as objects, uuids and bytes as texts."""
+    if isinstance(field.default, Uuid):
+        return str(field.default)
+    if field.default is EMPTY_STRUCT:
+        return {}
+    if field.default == ():
+        return []
+    return "" if field.default == b"" else field.default
+
+
+def listed(entry: dict[str, Any], later: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """A message of the fact sheet, with what 4.3.1 added to it."""
+    versions = Versions.parse(entry["valid_versions"], Versions.NONE)
+    name = entry["message"]
+    return {
+        "name": name,
+        "versions": versions,
+        "flexible": Versions.parse(entry["flexible_versions"], Versions.NONE).intersect(versions),
+        "fields": list(their_fields(name, entry["fields"], None, versions, "", later.get(name, []))),
+    }
+
+
+def their_fields(
+    message: str,
+    fields: list[dict[str, Any]],
+    struct: str | None,
+    versions: Versions,
+    path: str,
+    later: list[dict[str, Any]],
+) -> Iterator[tuple[Any, ...]]:
+    for field in with_later(message, fields, struct, later):
+        text = field.get("versions") or field["tagged_versions"]
+        present = Versions.parse(text, Versions.NONE).intersect(versions)
+        nullable = Versions.parse(field.get("nullable"), Versions.NONE).intersect(present)
+        tagged = Versions.parse(field.get("tagged_versions"), Versions.NONE).intersect(present)
+        ignorable = field.get("ignorable", False) or (message, field["name"]) in IGNORABLE_AFTER_ALL
+        yield (
+            *(path + field["name"], field["type"], present, nullable, field.get("tag"), tagged),
+            *(field["default"], ignorable, field.get("mapKey", False)),
+        )
+        if "fields" in field:
+            inner = field["type"].removeprefix("[]")
+            yield from their_fields(message, field["fields"], inner, present, f"{path}{field['name']}.", later)
+
+
+def with_later(
+    message: str, fields: list[dict[str, Any]], struct: str | None, later: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    result = list(fields)
+    for addition in later:
+        added = addition["add"]
+        if added.get("struct") != struct or (message, added["name"]) in NOT_IN_4_3_1:
+            continue
+        names = [field["name"] for field in result]
+        result.insert(names.index(added["after"]) + 1 if "after" in added else len(result), added)
+    return result

@@ -1,0 +1,147 @@
+"""How specs come out of a release's jars: fetched once, taken from the right folders, put right where they are old."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.kafka_releases import (
+    MODULES,
+    FetchError,
+    cache_folder,
+    extract_specs,
+    fetch_jar,
+    fetch_specs,
+    folder_name,
+    modernised,
+)
+
+SPEC = """\
+// A comment with "quotes" and a // inside.
+{
+  "type": "data", "name": "Ball", "validVersions": "0", "flexibleVersions": "none",
+  "fields": [ { "name": "Url", "type": "string", "versions": "0", "about": "Such as http://ball" } ]
+}
+"""
+
+# Stands for Maven: makes a jar with one spec, notes that it ran.
+FAKE_MAVEN = """\
+#!/usr/bin/env python3
+import sys, zipfile
+from pathlib import Path
+options = dict(argument[2:].split("=", 1) for argument in sys.argv if argument.startswith("-D"))
+group, module, version = options["artifact"].split(":")
+with (Path(__file__).parent / "runs").open("a") as runs:
+    print(group, module, version, file=runs)
+with zipfile.ZipFile(Path(options["outputDirectory"]) / f"{module}-{version}.jar", "w") as jar:
+    jar.writestr(f"common/message/{module}.json", '{"flexibleVersions": "none"}')
+"""
+
+
+@pytest.fixture
+def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Maven that works without network; gives the file with one line per run."""
+    script = tmp_path / "bin" / "mvn"
+    script.parent.mkdir()
+    script.write_text(FAKE_MAVEN, encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=":")
+    monkeypatch.setenv("KAFKA_RECORDS_CACHE", str(tmp_path / "cache"))
+    return script.parent / "runs"
+
+
+class TestFetching:
+    def test_one_folder_per_module(self, maven: Path, tmp_path: Path) -> None:
+        told: list[str] = []
+        root = fetch_specs("2.8.2", told.append)
+        assert root == tmp_path / "cache" / "specs" / "2.8.2"
+        assert sorted(path.relative_to(root).as_posix() for path in root.rglob("*.json")) == [
+            "kafka_2_13/kafka_2.13.json",
+            "kafka_clients/kafka-clients.json",
+            "kafka_metadata/kafka-metadata.json",
+            "kafka_raft/kafka-raft.json",
+            "kafka_streams/kafka-streams.json",
+        ]
+        assert told[0] == "Fetching kafka-clients 2.8.2 by Maven (1 of 5)"
+        assert len(told) == 5
+        assert maven.read_text(encoding="utf-8").split("\n")[0] == "org.apache.kafka kafka-clients 2.8.2"
+
+    def test_only_what_is_missing(self, maven: Path) -> None:
+        root = fetch_specs("2.8.2")
+        (root / "kafka_raft" / "kafka-raft.json").unlink()
+        (root / "kafka_raft").rmdir()
+        maven.unlink()
+        told: list[str] = []
+        fetch_specs("2.8.2", told.append)
+        fetch_specs("2.8.2", told.append)
+        assert told == ["Fetching kafka-raft 2.8.2 by Maven (1 of 1)"]
+        assert maven.read_text(encoding="utf-8") == "org.apache.kafka kafka-raft 2.8.2\n"
+
+    def test_what_maven_says_when_it_fails(self, maven: Path, tmp_path: Path) -> None:
+        (maven.parent / "mvn").write_text("#!/bin/sh\necho no such artifact\nexit 1\n", encoding="utf-8")
+        with pytest.raises(FetchError) as caught:
+            fetch_jar("kafka-clients", "2.8.2", tmp_path)
+        assert str(caught.value) == "Maven did not deliver kafka-clients 2.8.2:\nno such artifact"
+
+    def test_a_maven_that_delivers_nothing(self, maven: Path, tmp_path: Path) -> None:
+        (maven.parent / "mvn").write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+        with pytest.raises(FetchError, match=r"Maven did not deliver kafka-raft 4\.0\.0:"):
+            fetch_jar("kafka-raft", "4.0.0", tmp_path)
+
+    def test_a_failure_leaves_no_folder_behind(self, maven: Path) -> None:
+        (maven.parent / "mvn").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+        with pytest.raises(FetchError):
+            fetch_specs("2.8.2")
+        assert [path.name for path in (cache_folder() / "specs").iterdir()] == ["2.8.2"]
+        assert list((cache_folder() / "specs" / "2.8.2").iterdir()) == []
+
+    def test_an_unknown_release(self) -> None:
+        with pytest.raises(KeyError):
+            fetch_specs("1.0.0")
+
+
+class TestCache:
+    def test_where_it_is(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("KAFKA_RECORDS_CACHE", raising=False)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert cache_folder() == tmp_path / "kafka-records"
+        monkeypatch.setenv("KAFKA_RECORDS_CACHE", str(tmp_path / "here"))
+        assert cache_folder() == tmp_path / "here"
+
+    def test_folders_are_identifiers(self) -> None:
+        names = {folder_name(module) for modules in MODULES.values() for module in modules}
+        assert all(name.isidentifier() for name in names)
+        assert folder_name("kafka_2.13") == "kafka_2_13"
+
+
+class TestExtracting:
+    def test_specs_only(self, tmp_path: Path) -> None:
+        with zipfile.ZipFile(tmp_path / "some.jar", "w") as jar:
+            jar.writestr("common/message/Ball.json", SPEC)
+            jar.writestr("common/metadata/Bat.json", SPEC)
+            jar.writestr("message/Net.json", SPEC)
+            jar.writestr("common/message/README.md", "not this")
+            jar.writestr("other/Thing.json", "{")
+        extract_specs(tmp_path / "some.jar", tmp_path / "out")
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["Ball.json", "Bat.json", "Net.json"]
+        assert (tmp_path / "out" / "Net.json").read_text(encoding="utf-8") == SPEC
+
+
+class TestModernising:
+    def test_todays_specs_stay_as_they_are(self) -> None:
+        assert modernised(SPEC) == SPEC
+
+    def test_no_flexible_versions(self) -> None:
+        old = SPEC.replace(', "flexibleVersions": "none"', "")
+        assert json.loads(modernised(old))["flexibleVersions"] == "none"
+
+    def test_text_behind_the_end(self) -> None:
+        spec = json.loads(modernised(SPEC + "]\n}\n"))
+        assert spec["fields"][0]["about"] == "Such as http://ball"
+
+    def test_a_listener_that_is_gone(self) -> None:
+        old = SPEC.replace('"type": "data"', '"type": "request", "listeners": ["zkBroker", "broker"]')
+        assert json.loads(modernised(old))["listeners"] == ["broker"]

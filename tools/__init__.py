@@ -1,0 +1,1 @@
+"""Chores of this repository; nothing here is installed."""
