@@ -1,0 +1,2 @@
+"""What generated code calls: wire primitives, errors, schemas and the schema walker. Standard library
+only."""

@@ -1,0 +1,377 @@
+"""What generated codecs share: the tables of their fast paths and the way back to the schema walker.
+
+A generated reader or writer is straight-line code for one layout. It may give up on anything unusual by raising any
+exception at all; `Codec` then does the job again with the schema walker, which either returns the value or raises
+the error that says what is wrong and where. So the fast path needs no error handling and no field paths, and it can
+only ever be wrong by accepting something, which differential tests look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from kafka_records_runtime.uuids import Uuid
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema
+
+M = TypeVar("M")
+
+Unpack = Callable[[bytes, int], tuple[Any, ...]]
+Pack = Callable[..., bytes]
+
+_CACHED_LENGTHS: Final = 4096
+"""Tables hold an entry for each length met up to here; longer ones are rare and built on demand."""
+
+MAX_STRING: Final = 32767
+"""Kafka's limit for a string in bytes, in compact form too."""
+
+
+_unpack_h: Final = Struct(">h").unpack_from
+_unpack_i: Final = Struct(">i").unpack_from
+_pack_h: Final = Struct(">h").pack
+_pack_i: Final = Struct(">i").pack
+
+
+class GiveUp(Exception):
+    """Raised by a fast path that leaves the decision to the schema walker. Never seen by callers."""
+
+
+def unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Unpack:
+    """The unpack function for `layout` with a repeat count of `length`, remembered in `table` under `key`.
+
+    `layout` holds one `{}` for the count. A negative length is given up on: positions must never move backwards.
+    """
+    if length < 0:
+        raise GiveUp
+    unpack = Struct(layout.format(length)).unpack_from
+    if length < _CACHED_LENGTHS:
+        table[key] = unpack
+    return unpack
+
+
+def text_unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Unpack:
+    """`unpacker` for strings, which Kafka limits to 32767 bytes."""
+    if length > MAX_STRING:
+        raise GiveUp
+    return unpacker(table, layout, key, length)
+
+
+def packer(table: dict[int, Pack], layout: str, count: int) -> Pack:
+    """The pack function for `layout` with a repeat count of `count`, remembered in `table`."""
+    pack = Struct(layout.format(count)).pack
+    if count < _CACHED_LENGTHS:
+        table[count] = pack
+    return pack
+
+
+def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    """The unsigned varint at `pos` and the position behind it; gives up on more than five bytes or 31 bits."""
+    value = shift = 0
+    while True:
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise GiveUp
+    if value > 0x7FFFFFFF:
+        raise GiveUp
+    return value, pos
+
+
+def _uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+SHORT_UVARINTS: Final = tuple(_uvarint(value) for value in range(1024))
+
+
+def uvarint(value: int) -> bytes:
+    """`value` (0 to 2³¹ - 1) as an unsigned varint."""
+    if value < 1024:
+        return SHORT_UVARINTS[value]
+    return _uvarint(value)
+
+
+def long_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    """The unsigned varint at `pos` and by how many bytes it is longer than one."""
+    value, end = read_uvarint(data, pos)
+    return value, end - pos - 1
+
+
+class _Uuids(dict[bytes, Uuid]):
+    """Remembers the `Uuid` of 16 bytes: topic ids repeat, and building the value costs as much as reading it."""
+
+    def __missing__(self, raw: bytes) -> Uuid:
+        value = Uuid(raw)
+        if len(self) < _CACHED_LENGTHS:
+            self[raw] = value
+        return value
+
+
+UUIDS: Final = _Uuids()
+
+
+def read_unknown_tags(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    """`count` tagged fields that the version does not know, kept as (tag, payload)."""
+    if count > 127:
+        raise GiveUp
+    found = []
+    last = -1
+    for _ in range(count):
+        tag, pos = read_uvarint(data, pos)
+        size, pos = read_uvarint(data, pos)
+        end = pos + size
+        if tag <= last or end > len(data):
+            raise GiveUp
+        last = tag
+        found.append((tag, data[pos:end]))
+        pos = end
+    return tuple(found), pos
+
+
+def _check_count(data: bytes, pos: int, count: int, min_size: int) -> None:
+    if count < 0 or count * min_size > len(data) - pos:
+        raise GiveUp
+
+
+def _part(data: bytes, pos: int, length: int) -> tuple[bytes, int]:
+    end = pos + length
+    if length < 0 or end > len(data):
+        raise GiveUp
+    return data[pos:end], end
+
+
+def read_strings(data: bytes, pos: int, count: int) -> tuple[tuple[str, ...], int]:
+    """`count` strings with int16 lengths."""
+    _check_count(data, pos, count, 2)
+    items = []
+    for _ in range(count):
+        (length,) = _unpack_h(data, pos)
+        raw, pos = _part(data, pos + 2, length)
+        items.append(raw.decode())
+    return tuple(items), pos
+
+
+def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[tuple[str, ...], int]:
+    """`count` strings with varint lengths."""
+    _check_count(data, pos, count, 1)
+    items = []
+    for _ in range(count):
+        length = data[pos]
+        pos += 1
+        if length > 127:
+            length, pos = read_uvarint(data, pos - 1)
+            if length > MAX_STRING + 1:
+                raise GiveUp
+        raw, pos = _part(data, pos, length - 1)
+        items.append(raw.decode())
+    return tuple(items), pos
+
+
+def read_byte_strings(data: bytes, pos: int, count: int) -> tuple[tuple[bytes, ...], int]:
+    """`count` byte strings with int32 lengths."""
+    _check_count(data, pos, count, 4)
+    items = []
+    for _ in range(count):
+        (length,) = _unpack_i(data, pos)
+        raw, pos = _part(data, pos + 4, length)
+        items.append(raw)
+    return tuple(items), pos
+
+
+def read_compact_byte_strings(data: bytes, pos: int, count: int) -> tuple[tuple[bytes, ...], int]:
+    """`count` byte strings with varint lengths."""
+    _check_count(data, pos, count, 1)
+    items = []
+    for _ in range(count):
+        length, pos = read_uvarint(data, pos)
+        raw, pos = _part(data, pos, length - 1)
+        items.append(raw)
+    return tuple(items), pos
+
+
+def read_uuids(data: bytes, pos: int, count: int) -> tuple[tuple[Uuid, ...], int]:
+    """`count` times 16 bytes."""
+    _check_count(data, pos, count, 16)
+    end = pos + 16 * count
+    return tuple(UUIDS[data[at : at + 16]] for at in range(pos, end, 16)), end
+
+
+def _numbers(table: dict[int, Pack], layout: str, items: Sequence[float]) -> bytes:
+    count = len(items)
+    try:
+        pack = table[count]
+    except KeyError:
+        pack = packer(table, layout, count)
+    return pack(*items)
+
+
+def write_numbers(table: dict[int, Pack], layout: str, items: Sequence[float]) -> bytes:
+    """An int32 count and numbers of one fixed-width type."""
+    return _pack_i(len(items)) + _numbers(table, layout, items)
+
+
+def write_compact_numbers(table: dict[int, Pack], layout: str, items: Sequence[float]) -> bytes:
+    """A varint count and numbers of one fixed-width type."""
+    return uvarint(len(items) + 1) + _numbers(table, layout, items)
+
+
+def _bools(items: Sequence[bool]) -> bytes:
+    if any(item is not True and item is not False for item in items):
+        raise GiveUp
+    return bytes(items)
+
+
+def write_bools(items: Sequence[bool]) -> bytes:
+    """An int32 count and one byte for each item."""
+    return _pack_i(len(items)) + _bools(items)
+
+
+def write_compact_bools(items: Sequence[bool]) -> bytes:
+    """A varint count and one byte for each item."""
+    return uvarint(len(items) + 1) + _bools(items)
+
+
+def _uuids(items: Sequence[bytes]) -> bytes:
+    if any(len(item) != 16 for item in items):
+        raise GiveUp
+    return b"".join(items)
+
+
+def write_uuids(items: Sequence[bytes]) -> bytes:
+    """An int32 count and 16 bytes for each item."""
+    return _pack_i(len(items)) + _uuids(items)
+
+
+def write_compact_uuids(items: Sequence[bytes]) -> bytes:
+    """A varint count and 16 bytes for each item."""
+    return uvarint(len(items) + 1) + _uuids(items)
+
+
+def write_compact_string(text: str) -> bytes:
+    """A varint length and UTF-8."""
+    raw = text.encode()
+    if len(raw) > MAX_STRING:
+        raise GiveUp
+    return uvarint(len(raw) + 1) + raw
+
+
+def write_compact_bytes(raw: bytes) -> bytes:
+    """A varint length and the bytes."""
+    if type(raw) is not bytes:
+        raise GiveUp
+    return uvarint(len(raw) + 1) + raw
+
+
+def write_strings(items: Sequence[str]) -> bytes:
+    """An int32 count and strings with int16 lengths."""
+    parts = [_pack_i(len(items))]
+    for item in items:
+        raw = item.encode()
+        parts += (_pack_h(len(raw)), raw)
+    return b"".join(parts)
+
+
+def write_compact_strings(items: Sequence[str]) -> bytes:
+    """A varint count and strings with varint lengths."""
+    return uvarint(len(items) + 1) + b"".join([write_compact_string(item) for item in items])
+
+
+def write_byte_strings(items: Sequence[bytes]) -> bytes:
+    """An int32 count and byte strings with int32 lengths."""
+    parts = [_pack_i(len(items))]
+    for item in items:
+        if type(item) is not bytes:
+            raise GiveUp
+        parts += (_pack_i(len(item)), item)
+    return b"".join(parts)
+
+
+def write_compact_byte_strings(items: Sequence[bytes]) -> bytes:
+    """A varint count and byte strings with varint lengths."""
+    return uvarint(len(items) + 1) + b"".join([write_compact_bytes(item) for item in items])
+
+
+class Codec(Generic[M]):
+    """The complete codec of one message, behind the fast paths of its generated class.
+
+    `schema` loads the message's schema: it is imported when the first error or JSON conversion asks for it.
+    `classes` maps the spec's struct names to the generated classes.
+    """
+
+    __slots__ = ("_load", "classes")
+
+    def __init__(self, schema: Callable[[], MessageSchema], classes: Mapping[str, type]) -> None:
+        self._load = schema
+        self.classes = classes
+
+    @property
+    def schema(self) -> MessageSchema:
+        """The schema of the message."""
+        return self._load()
+
+    def decode(self, data: bytes, version: int) -> M:
+        """The message in `data`, or the DecodeError that says why there is none."""
+        from kafka_records_runtime import walker
+
+        value, _ = walker.decode(self.schema, data, version, classes=self.classes)
+        return value  # type: ignore[no-any-return]
+
+    def decode_prefix(self, data: bytes, version: int) -> tuple[M, int]:
+        """The message that `data` starts with and the number of bytes it takes."""
+        from kafka_records_runtime import walker
+
+        return walker.decode(self.schema, data, version, classes=self.classes, allow_trailing=True)
+
+    def decode_lenient(self, data: bytes, version: int, leniencies: list[str]) -> tuple[M, int]:
+        """`decode_prefix` that takes all Kafka takes and appends the name of each leniency it needed."""
+        from kafka_records_runtime import walker
+
+        return walker.decode(
+            self.schema,
+            data,
+            version,
+            classes=self.classes,
+            allow_trailing=True,
+            lenient=True,
+            leniencies=leniencies,
+        )
+
+    def encode(self, message: M, version: int) -> bytes:
+        """The bytes of `message`, or the EncodeError that names the field at fault."""
+        from kafka_records_runtime import walker
+
+        return walker.encode(self.schema, message, version)
+
+    def to_json(self, message: M, version: int) -> dict[str, Any]:
+        """`message` as Kafka's JSON converter would show it at `version`."""
+        from kafka_records_runtime import jsonform
+
+        return jsonform.to_json(self.schema, message, version)
+
+    def from_json(self, data: Mapping[str, Any], version: int) -> M:
+        """The message that Kafka's JSON converter would read from `data` at `version`."""
+        from kafka_records_runtime import jsonform
+
+        return jsonform.from_json(self.schema, data, version, classes=self.classes)  # type: ignore[no-any-return]
+
+
+def as_bytes(data: object) -> bytes:
+    """`data` itself when it is `bytes`, a copy of a `bytearray` or `memoryview`, a TypeError otherwise.
+
+    Other buffers would change the types of decoded values, and `bytes(3)` would invent three zero bytes.
+    """
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    raise TypeError(f"decode takes bytes, bytearray or memoryview, not {type(data).__name__}")

@@ -1,0 +1,55 @@
+"""Errors on their way up: what went wrong is known at the bottom, where it is becomes known level by level.
+
+Readers and writers keep no path while all is well. The one that fails raises a `ReadFailure` or
+`WriteFailure`; each level it passes adds its field name or index, and the outermost turns it into the public
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafka_records_runtime.errors import DecodeError, EncodeError
+
+
+class _Failure(Exception):
+    def __init__(self, *details: object) -> None:
+        self.details = details
+        self.parts: list[str] = []
+
+    @property
+    def path(self) -> str:
+        """The parts, which were added innermost first: `members`, `[2]`, `client_host` →
+        `members[2].client_host`."""
+        return join_path(reversed(self.parts))
+
+
+class ReadFailure(_Failure):
+    """`error` at byte `offset`; `details` are the arguments of the error that follow the offset."""
+
+    def __init__(self, error: type[DecodeError], offset: int, *details: object) -> None:
+        super().__init__(*details)
+        self.error = error
+        self.offset = offset
+
+    def located(self, message_name: str, version: int) -> DecodeError:
+        return self.error(message_name, version, self.path, self.offset, *self.details)
+
+
+class WriteFailure(_Failure):
+    """`details` are the arguments of the error that follow the path."""
+
+    def __init__(self, error: type[EncodeError], *details: object) -> None:
+        super().__init__(*details)
+        self.error = error
+
+    def located(self, message_name: str, version: int) -> EncodeError:
+        return self.error(message_name, version, self.path, *self.details)
+
+
+def join_path(parts: Iterable[str]) -> str:
+    """Put path parts, outermost first, together; an index (`[2]`) follows its name without a dot."""
+    path = ""
+    for part in parts:
+        path += part if not path or part.startswith("[") else f".{part}"
+    return path

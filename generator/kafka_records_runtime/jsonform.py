@@ -1,0 +1,280 @@
+"""Messages as Kafka's JSON converters print and read them (`JsonConverterGenerator` of Kafka's generator).
+
+Keys are Kafka's lowerCamel names in declared order, tagged fields at their declared place. Untagged fields of
+the version always appear, tagged ones only when they differ from their default; unknown tags never do. uuid
+is Kafka's 22-character text, bytes are padded base64, records are always the empty text.
+
+Differences from Kafka, all of them refusals or a way back it lacks: a null where the version has none is
+refused in both directions; int8 does not wrap 128 to 256; "Infinity", "-Infinity" and "NaN" are read as the
+float64 that Kafka prints that way.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafka_records_runtime import scalars, wire
+from kafka_records_runtime.errors import JsonError, NullNotAllowed
+from kafka_records_runtime.failure import WriteFailure, join_path
+from kafka_records_runtime.layout import (
+    UNKNOWN_TAGS,
+    FieldLayout,
+    check_version,
+    default_of,
+    is_default,
+    layouts,
+    member_getter,
+    plan,
+)
+from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.writers import check_absent, check_keys, member
+
+_FLOAT_TEXTS: Final = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+
+_Structs = dict[str, tuple[FieldLayout, ...]]
+
+
+def to_json(schema: MessageSchema, value: Any, version: int) -> dict[str, Any]:
+    """`value` (a dict tree or an object with attributes) as Kafka's JSON converter shows it at `version`.
+
+    The result holds dicts, lists, str, int, float, bool and None. Raises UnsupportedVersion, or an
+    EncodeError with the path of a field that the version cannot carry.
+    """
+    check_version(schema, version)
+    try:
+        return _Printer(schema, version).struct(schema.root.name, value)
+    except WriteFailure as failure:
+        raise failure.located(schema.name, version) from None
+
+
+def from_json(schema: MessageSchema, data: Any, version: int, classes: Mapping[str, Any] | None = None) -> Any:
+    """The message in `data`, in the form `walker.decode` gives (`classes` is the same mapping as there).
+
+    An untagged field of the version must be there; tagged fields and fields of other versions may be. Keys
+    that name no field are ignored, as Kafka ignores them. Raises UnsupportedVersion, or JsonError with the
+    path in JSON names.
+    """
+    check_version(schema, version)
+    try:
+        return _Parser(schema, version, classes).struct(schema.root.name, data)
+    except _JsonFailure as failure:
+        path = join_path(reversed(failure.parts))
+        raise JsonError(schema.name, version, path, failure.reason) from None
+
+
+def _structs(schema: MessageSchema, version: int) -> _Structs:
+    return plan(
+        schema,
+        ("json", version),
+        lambda: {struct.name: layouts(struct, version) for struct in schema.structs},
+    )
+
+
+class _Printer:
+    def __init__(self, schema: MessageSchema, version: int) -> None:
+        self._schema = schema
+        self._structs = _structs(schema, version)
+
+    def struct(self, name: str, value: Any) -> dict[str, Any]:
+        if value is None:
+            raise WriteFailure(NullNotAllowed)
+        fields = self._structs[name]
+        check_keys(value, frozenset((UNKNOWN_TAGS, *(layout.field.name for layout in fields))))
+        get = member_getter(value)
+        printed: dict[str, Any] = {}
+        layout = None
+        try:
+            for layout in fields:
+                held = member(self._schema, layout, get, value)
+                if not layout.present:
+                    check_absent(self._schema, layout, held)
+                elif not layout.tagged or not is_default(self._schema, layout.field, held):
+                    printed[layout.field.json_name] = self._field(layout, held)
+        except WriteFailure as failure:
+            if layout is not None:
+                failure.parts.append(layout.field.name)
+            raise
+        return printed
+
+    def _field(self, layout: FieldLayout, value: Any) -> Any:
+        if value is None:
+            if not layout.nullable:
+                raise WriteFailure(NullNotAllowed)
+            return None
+        if layout.field.is_array:
+            return self._array(layout.field.base, layout.field.is_struct, value)
+        return self._single(layout.field.base, layout.field.is_struct, value)
+
+    def _array(self, base: str, is_struct: bool, value: Any) -> list[Any]:
+        printed: list[Any] = []
+        try:
+            for item in scalars.as_items(value):
+                if item is None:
+                    raise WriteFailure(NullNotAllowed)
+                printed.append(self._single(base, is_struct, item))
+        except WriteFailure as failure:
+            if isinstance(value, tuple | list):
+                failure.parts.append(f"[{len(printed)}]")
+            raise
+        return printed
+
+    def _single(self, base: str, is_struct: bool, value: Any) -> Any:
+        return self.struct(base, value) if is_struct else _print_primitive(base, value)
+
+
+def _print_primitive(base: str, value: Any) -> Any:
+    if base in wire.INTEGERS:
+        return int(scalars.as_integer(value, base))
+    match base:
+        case "bool":
+            return scalars.as_bool(value)
+        case "float64":
+            return _print_float(scalars.as_float(value))
+        case "uuid":
+            return str(Uuid(scalars.as_uuid(value)))
+        case "string":
+            return str(scalars.as_text(value))
+        case "records":
+            scalars.as_raw(value)
+            return ""
+        case _:
+            return b64encode(scalars.as_raw(value)).decode("ascii")
+
+
+def _print_float(value: float) -> float | str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+class _JsonFailure(Exception):
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.parts: list[str] = []
+
+
+class _Parser:
+    def __init__(self, schema: MessageSchema, version: int, classes: Mapping[str, Any] | None) -> None:
+        self._schema = schema
+        self._structs = _structs(schema, version)
+        self._classes = classes
+
+    def struct(self, name: str, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            raise _JsonFailure(f"is {_describe(data)}, expected an object")
+        values: dict[str, Any] = {}
+        for layout in self._structs[name]:
+            field = layout.field
+            try:
+                if field.json_name in data:
+                    values[field.name] = self._field(layout, data[field.json_name])
+                elif layout.present and not layout.tagged:
+                    raise _JsonFailure("is missing, this version must have it")
+                else:
+                    values[field.name] = default_of(self._schema, field, self._classes)
+            except _JsonFailure as failure:
+                failure.parts.append(field.json_name)
+                raise
+        if self._schema.flexible is not None:
+            values[UNKNOWN_TAGS] = ()
+        return values if self._classes is None else self._classes[name](**values)
+
+    def _field(self, layout: FieldLayout, data: Any) -> Any:
+        field = layout.field
+        if data is None:
+            if not (layout.nullable if layout.present else field.nullable):
+                raise _JsonFailure("is null, which this version does not allow")
+            return None
+        if field.is_array:
+            return self._array(field.base, field.is_struct, data)
+        return self._single(field.base, field.is_struct, data)
+
+    def _array(self, base: str, is_struct: bool, data: Any) -> tuple[Any, ...]:
+        if not isinstance(data, list | tuple):
+            raise _JsonFailure(f"is {_describe(data)}, expected an array")
+        values: list[Any] = []
+        try:
+            for item in data:
+                values.append(self._single(base, is_struct, item))
+        except _JsonFailure as failure:
+            failure.parts.append(f"[{len(values)}]")
+            raise
+        return tuple(values)
+
+    def _single(self, base: str, is_struct: bool, data: Any) -> Any:
+        return self.struct(base, data) if is_struct else _parse_primitive(base, data)
+
+
+def _parse_primitive(base: str, data: Any) -> Any:
+    if base in wire.INTEGERS:
+        return _parse_integer(base, data)
+    match base:
+        case "bool":
+            if not isinstance(data, bool):
+                raise _JsonFailure(f"is {_describe(data)}, expected true or false")
+            return data
+        case "float64":
+            return _parse_float(data)
+        case "uuid":
+            try:
+                return Uuid.from_string(_text_of(data))
+            except ValueError as error:
+                raise _JsonFailure(f"is no uuid: {error}") from None
+        case "string":
+            return _text_of(data)
+        case _:
+            try:
+                return b64decode(_text_of(data), validate=True)
+            except ValueError:
+                raise _JsonFailure("is not base64") from None
+
+
+def _parse_integer(base: str, data: Any) -> int:
+    if not isinstance(data, int) or isinstance(data, bool):
+        raise _JsonFailure(f"is {_describe(data)}, expected a whole number")
+    _, lowest, highest = wire.INTEGERS[base]
+    if not lowest <= data <= highest:
+        raise _JsonFailure(f"is outside the {lowest} to {highest} of {base}")
+    return data
+
+
+def _parse_float(data: Any) -> float:
+    if isinstance(data, str) and data in _FLOAT_TEXTS:
+        return _FLOAT_TEXTS[data]
+    if not isinstance(data, int | float) or isinstance(data, bool):
+        raise _JsonFailure(f"is {_describe(data)}, expected a number")
+    try:
+        return float(data)
+    except OverflowError:
+        raise _JsonFailure("is too large for float64") from None
+
+
+def _text_of(data: Any) -> str:
+    if not isinstance(data, str):
+        raise _JsonFailure(f"is {_describe(data)}, expected text")
+    return data
+
+
+def _describe(data: object) -> str:
+    """What a JSON value is called."""
+    match data:
+        case None:
+            return "null"
+        case bool():
+            return "a bool"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list() | tuple():
+            return "an array"
+        case Mapping():
+            return "an object"
+        case _:
+            return type(data).__name__

@@ -1,0 +1,326 @@
+"""Readers: from a schema and a version to a function that reads the message.
+
+Built once per (schema, version) and kept. A reader of a field is a closure over all that the version fixes,
+so that a row costs a call per field and nothing is looked up again. Built with `recording`, the same readers
+also leave a step for everything they read; that is the only difference between decoding and walking.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from kafka_records_runtime import wire
+from kafka_records_runtime.errors import (
+    CountTooLarge,
+    DuplicateTag,
+    InvalidMarker,
+    InvalidTag,
+    TagOrder,
+    TagSizeMismatch,
+    UnexpectedNull,
+)
+from kafka_records_runtime.failure import ReadFailure
+from kafka_records_runtime.layout import (
+    UNKNOWN_TAGS,
+    FieldLayout,
+    default_of,
+    layouts,
+    plan,
+    smallest_element,
+)
+from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.schema import EMPTY_STRUCT, MessageSchema
+from kafka_records_runtime.trail import TAG_SECTION, Reader, counting, named, noted, numbered
+from kafka_records_runtime.wire import Cursor
+
+_FIXED: Final[dict[str, Reader[Any]]] = {
+    "bool": wire.read_bool,
+    "int8": wire.read_int8,
+    "int16": wire.read_int16,
+    "uint16": wire.read_uint16,
+    "int32": wire.read_int32,
+    "uint32": wire.read_uint32,
+    "int64": wire.read_int64,
+    "float64": wire.read_float64,
+    "uuid": wire.read_uuid,
+}
+
+_SMALLEST_TAG: Final = 2
+"""Bytes of a tagged field with an empty payload: its tag and its size."""
+
+
+def message_reader(schema: MessageSchema, version: int, *, recording: bool = False) -> Reader[Any]:
+    """The reader of a whole message. The version must be one the message has."""
+    kind = "walk" if recording else "read"
+    return plan(schema, (kind, version), lambda: _Builder(schema, version, recording).struct(schema.root.name))
+
+
+class _Builder:
+    def __init__(self, schema: MessageSchema, version: int, recording: bool) -> None:
+        self._schema = schema
+        self._version = version
+        self._recording = recording
+        self._flexible = schema.is_flexible(version)
+
+    # -- leaves ----------------------------------------------------------------------------------
+
+    def _note(self, reader: Reader[Any], type: str) -> Reader[Any]:
+        return noted(reader, type) if self._recording else reader
+
+    def _name(self, reader: Reader[Any], name: str) -> Reader[Any]:
+        return named(reader, name) if self._recording else reader
+
+    def _primitive(self, base: str, compact: bool, nullable: bool) -> Reader[Any]:
+        if base in _FIXED:
+            return self._note(_FIXED[base], base)
+        if base == "string":
+            length = wire.read_compact_length if compact else wire.read_length16
+            return self._variable(self._note(length, "length"), wire.read_text, base, nullable)
+        length = wire.read_compact_length if compact else wire.read_length32
+        return self._variable(self._note(length, "length"), wire.read_raw, base, nullable)
+
+    def _variable(self, length: Reader[int], content: Any, base: str, nullable: bool) -> Reader[Any]:
+        recording = self._recording
+
+        def read(cursor: Cursor) -> Any:
+            start = cursor.pos
+            size = length(cursor)
+            if size < 0:
+                return _null(start, nullable)
+            if recording:
+                return noted(lambda cursor: content(cursor, size), base)(cursor)
+            return content(cursor, size)
+
+        return read
+
+    # -- arrays ----------------------------------------------------------------------------------
+
+    def _array(self, layout: FieldLayout) -> Reader[Any]:
+        base = layout.field.base
+        smallest = smallest_element(self._schema, layout, self._version)
+        count = self._note(wire.read_compact_length if layout.compact else wire.read_length32, "count")
+        if base in wire.INTEGERS and not self._recording:
+            return _integers(count, wire.INTEGERS[base][0], smallest, layout.nullable)
+        element = self._element(layout)
+        if self._recording:
+            return counting(_elements(count, numbered(element), smallest, layout.nullable))
+        return _elements(count, element, smallest, layout.nullable)
+
+    def _element(self, layout: FieldLayout) -> Reader[Any]:
+        if layout.field.is_struct:
+            return self.struct(layout.field.base)
+        return self._primitive(layout.field.base, layout.compact, nullable=False)
+
+    # -- structs ---------------------------------------------------------------------------------
+
+    def _field(self, layout: FieldLayout) -> Reader[Any]:
+        if layout.field.is_array:
+            return self._array(layout)
+        if not layout.field.is_struct:
+            return self._primitive(layout.field.base, layout.compact, layout.nullable)
+        reader = self.struct(layout.field.base)
+        if not layout.nullable:
+            return reader
+        if layout.tagged:
+            return _optional(self._note(wire.read_uvarint, "tag marker"), reader, null=0)
+        return _optional(self._note(wire.read_int8, "marker"), reader, null=-1)
+
+    def struct(self, name: str) -> Reader[Any]:
+        """The reader of a struct: its untagged members, then, in flexible versions, its tagged ones."""
+        schema = self._schema
+        fields = layouts(schema.struct(name), self._version)
+        blank, fresh = _defaults(schema, name)
+        untagged = tuple(
+            (layout.field.name, self._name(self._field(layout), layout.field.name))
+            for layout in fields
+            if layout.present and not layout.tagged
+        )
+        tags = self._tags(fields) if self._flexible else None
+
+        def read(cursor: Cursor) -> Any:
+            values = blank.copy()
+            classes = cursor.classes
+            for field in fresh:
+                values[field.name] = default_of(schema, field, classes)
+            member = ""
+            try:
+                for member, reader in untagged:
+                    values[member] = reader(cursor)
+            except ReadFailure as failure:
+                failure.parts.append(member)
+                raise
+            if tags is not None:
+                tags(cursor, values)
+            return values if classes is None else classes[name](**values)
+
+        return read
+
+    # -- tagged fields ---------------------------------------------------------------------------
+
+    def _tags(self, fields: tuple[FieldLayout, ...]) -> Any:
+        known = {
+            layout.field.tag: (layout.field.name, self._name(self._field(layout), layout.field.name))
+            for layout in fields
+            if layout.tagged
+        }
+        elsewhere = {layout.field.tag: layout.field.name for layout in fields if not layout.tagged}
+        read_count = self._name(self._note(wire.read_uvarint, "tag count"), TAG_SECTION)
+        read_tag = self._name(self._note(wire.read_uvarint, "tag"), TAG_SECTION)
+        read_size = self._name(self._note(wire.read_uvarint, "tag size"), TAG_SECTION)
+        recording = self._recording
+
+        def read_unknown(cursor: Cursor, tag: int, size: int) -> bytes:
+            if not recording:
+                return wire.read_raw(cursor, size)
+            reader = noted(lambda cursor: wire.read_raw(cursor, size), "unknown tag")
+            return named(named(reader, f"[{tag}]"), TAG_SECTION)(cursor)
+
+        def read(cursor: Cursor, values: dict[str, Any]) -> None:
+            if not recording and cursor.pos < cursor.end and cursor.data[cursor.pos] == 0:
+                cursor.pos += 1
+                return
+            path = TAG_SECTION
+            try:
+                unknown = []
+                order = _TagOrder()
+                for _ in range(_tag_count(cursor, read_count)):
+                    path = TAG_SECTION
+                    start = cursor.pos
+                    tag = read_tag(cursor)
+                    if tag in elsewhere:
+                        raise ReadFailure(InvalidTag, start, tag, f"{elsewhere[tag]} is not tagged in this version")
+                    order.check(cursor, start, tag)
+                    size_at = cursor.pos
+                    size = read_size(cursor)
+                    payload_at = cursor.pos
+                    if tag in known:
+                        path, reader = known[tag]
+                        values[path] = reader(cursor)
+                        used = cursor.pos - payload_at
+                        if used != size:
+                            cursor.concede(Leniency.TAG_SIZE, TagSizeMismatch, size_at, tag, size, used)
+                    else:
+                        path = f"{TAG_SECTION}[{tag}]"
+                        number = _tag_number(cursor, start, tag)
+                        unknown.append((number, read_unknown(cursor, number, size)))
+                if unknown:
+                    values[UNKNOWN_TAGS] = tuple(unknown)
+            except ReadFailure as failure:
+                failure.parts.append(path)
+                raise
+
+        return read
+
+
+def _defaults(schema: MessageSchema, name: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """The members of a struct at their defaults, and the fields whose default must be made anew each time."""
+    fields = schema.struct(name).fields
+    blank = {field.name: None if field.default is EMPTY_STRUCT else field.default for field in fields}
+    if schema.flexible is not None:
+        blank[UNKNOWN_TAGS] = ()
+    return blank, tuple(field for field in fields if field.default is EMPTY_STRUCT)
+
+
+def _null(start: int, nullable: bool) -> None:
+    if not nullable:
+        raise ReadFailure(UnexpectedNull, start)
+
+
+def _check_count(cursor: Cursor, start: int, count: int, smallest: int) -> None:
+    left = cursor.end - cursor.pos
+    if smallest:
+        limit = left // smallest
+    else:
+        limit = min(left, cursor.spare)
+        cursor.spare -= count
+    if count > limit:
+        raise ReadFailure(CountTooLarge, start, count, limit)
+
+
+def _elements(count: Reader[int], element: Reader[Any], smallest: int, nullable: bool) -> Reader[Any]:
+    def read(cursor: Cursor) -> Any:
+        start = cursor.pos
+        number = count(cursor)
+        if number < 0:
+            return _null(start, nullable)
+        _check_count(cursor, start, number, smallest)
+        items: list[Any] = []
+        try:
+            for _ in range(number):
+                items.append(element(cursor))
+        except ReadFailure as failure:
+            failure.parts.append(f"[{len(items)}]")
+            raise
+        return tuple(items)
+
+    return read
+
+
+def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reader[Any]:
+    """`_elements` for integers, which one call reads together: after the count is checked nothing can
+    fail."""
+
+    def read(cursor: Cursor) -> Any:
+        start = cursor.pos
+        number = count(cursor)
+        if number < 0:
+            return _null(start, nullable)
+        _check_count(cursor, start, number, size)
+        pos = cursor.pos
+        cursor.pos = pos + number * size
+        return struct.unpack_from(f">{number}{code}", cursor.data, pos)
+
+    return read
+
+
+def _optional(marker: Reader[int], reader: Reader[Any], null: int) -> Reader[Any]:
+    """A nullable struct: a marker (int8 -1 or 1; in a tag, uvarint 0 or 1) and, unless null, the struct."""
+
+    def read(cursor: Cursor) -> Any:
+        start = cursor.pos
+        mark = wire.signed32(marker(cursor))
+        if mark not in (null, 1):
+            cursor.concede(Leniency.STRUCT_MARKER, InvalidMarker, start, mark, null)
+        return None if mark <= null else reader(cursor)
+
+    return read
+
+
+class _TagOrder:
+    """Watches over the tags of one section."""
+
+    __slots__ = ("_highest", "_seen")
+
+    def __init__(self) -> None:
+        self._highest = -1
+        self._seen: set[int] = set()
+
+    def check(self, cursor: Cursor, start: int, tag: int) -> None:
+        if tag > self._highest:
+            self._highest = tag
+        elif tag in self._seen:
+            cursor.concede(Leniency.REPEATED_TAG, DuplicateTag, start, tag)
+        else:
+            cursor.concede(Leniency.TAG_ORDER, TagOrder, start, tag, self._highest)
+        self._seen.add(tag)
+
+
+def _tag_count(cursor: Cursor, read_count: Reader[int]) -> int:
+    start = cursor.pos
+    count = read_count(cursor)
+    limit = (cursor.end - cursor.pos) // _SMALLEST_TAG
+    if count > wire.MAX_INT32:
+        cursor.concede(Leniency.TAG_COUNT, CountTooLarge, start, count, limit)
+        return 0
+    if count > limit:
+        raise ReadFailure(CountTooLarge, start, count, limit)
+    return count
+
+
+def _tag_number(cursor: Cursor, start: int, tag: int) -> int:
+    """An unknown tag as the int that Java keeps."""
+    if tag > wire.MAX_TAG:
+        reason = f"the largest that can be written is {wire.MAX_TAG}"
+        cursor.concede(Leniency.TAG_NUMBER, InvalidTag, start, tag, reason)
+    return wire.signed32(tag)

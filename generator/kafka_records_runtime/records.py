@@ -1,0 +1,220 @@
+"""Framing of the records of a coordinator topic: key = int16 record type + message, value = int16 version + message.
+
+The rules are those of Kafka's `CoordinatorRecordSerde`: the key is always read at version 0, the value's version is
+checked against the versions its type has, and whatever follows a message is left alone. Where a reader of Kafka's
+would throw away a record of a type or version it does not know, `Record` keeps its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from kafka_records_runtime.errors import (
+    DecodeError,
+    MissingRecordType,
+    MissingValueVersion,
+    NullKey,
+    UnsupportedVersion,
+    WrongType,
+)
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.codec import Codec
+    from kafka_records_runtime.schema import RecordSchema
+
+_KEY_VERSION: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One decoded record of a coordinator topic.
+
+    `key` is the typed key, or the key's bytes when the type is unknown (`name` is None then). `value` is the typed
+    value, None for a tombstone, or the value's bytes when its type or version is unknown. `value_version` is None
+    for tombstones and unknown types. `key_left` and `value_left` count bytes that follow the messages, which Kafka
+    ignores; `leniencies` names what a strict reader would have refused.
+    """
+
+    record_type: int
+    name: str | None
+    key: Any
+    value: Any
+    value_version: int | None
+    key_left: int = 0
+    value_left: int = 0
+    leniencies: tuple[str, ...] = ()
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the record deletes its key."""
+        return self.value is None
+
+    @property
+    def is_known_type(self) -> bool:
+        return self.name is not None
+
+    @property
+    def is_known_version(self) -> bool:
+        """False when the value is kept as bytes because this build has no such version of it."""
+        return self.value_version is None or not isinstance(self.value, bytes)
+
+
+class RecordType(Protocol):
+    """How one type of record is read: by generated classes or by schemas."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value_versions(self) -> range: ...
+
+    def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]: ...
+
+    def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]: ...
+
+
+def record_type_of(key: bytes) -> int:
+    """The record type a key starts with. Raises MissingRecordType for a key of less than two bytes."""
+    if len(key) < 2:
+        raise MissingRecordType(len(key))
+    return int.from_bytes(key[:2], "big", signed=True)
+
+
+def value_version_of(value: bytes) -> int:
+    """The version a value starts with. Raises MissingValueVersion for a value of less than two bytes."""
+    if len(value) < 2:
+        raise MissingValueVersion(len(value))
+    return int.from_bytes(value[:2], "big", signed=True)
+
+
+def read_record(types: Mapping[int, RecordType], key: bytes | None, value: bytes | None) -> Record:
+    """Decode one record with the readers in `types`.
+
+    Raises NullKey, MissingRecordType or MissingValueVersion for bytes that are not framed, and the DecodeError of
+    the message for bytes that do not parse. Unknown types and versions are not errors.
+    """
+    if key is None:
+        raise NullKey
+    number = record_type_of(key)
+    kind = types.get(number)
+    if kind is None:
+        return Record(number, None, key, value, None)
+    leniencies: list[str] = []
+    typed_key, used = kind.read_key(key[2:], leniencies)
+    key_left = len(key) - 2 - used
+    if value is None:
+        return Record(number, kind.name, typed_key, None, None, key_left, 0, tuple(leniencies))
+    version = value_version_of(value)
+    if version not in kind.value_versions:
+        return Record(number, kind.name, typed_key, value, version, key_left, 0, tuple(leniencies))
+    typed_value, used = kind.read_value(value[2:], version, leniencies)
+    return Record(
+        number, kind.name, typed_key, typed_value, version, key_left, len(value) - 2 - used, tuple(leniencies)
+    )
+
+
+class SchemaRecordType:
+    """Reads records into plain values (`walker.decode`) with nothing but their schemas."""
+
+    def __init__(self, schema: RecordSchema) -> None:
+        from kafka_records_runtime import walker
+
+        self.schema = schema
+        self.name = schema.name
+        lowest, highest = schema.value.versions or (0, -1)
+        self.value_versions = range(lowest, highest + 1)
+        self._decode = walker.decode
+
+    def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]:
+        return self._read(self.schema.key, body, _KEY_VERSION, leniencies)
+
+    def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
+        return self._read(self.schema.value, body, version, leniencies)
+
+    def _read(self, schema: Any, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
+        return self._decode(schema, body, version, lenient=True, allow_trailing=True, leniencies=leniencies)
+
+
+class CodecRecordType:
+    """Reads records into generated classes, imported when the first such record comes along."""
+
+    def __init__(self, name: str, module: str, key_class: str, value_class: str) -> None:
+        self.name = name
+        self._module = module
+        self._key_class = key_class
+        self._value_class = value_class
+
+    @property
+    def key_class(self) -> Any:
+        return getattr(import_module(self._module), self._key_class)
+
+    @property
+    def value_class(self) -> Any:
+        return getattr(import_module(self._module), self._value_class)
+
+    @property
+    def value_versions(self) -> range:
+        return cast(range, self.value_class.VERSIONS)
+
+    def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]:
+        return _read_typed(self.key_class, body, _KEY_VERSION, leniencies)
+
+    def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
+        return _read_typed(self.value_class, body, version, leniencies)
+
+
+def _read_typed(cls: Any, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
+    try:
+        return cast("tuple[Any, int]", cls.decode_prefix(body, version))
+    except DecodeError:
+        codec = cast("Codec[Any]", cls.CODEC)
+        return codec.decode_lenient(body, version, leniencies)
+
+
+class RecordSet:
+    """The record types of one topic, for `decode_record` and `encode_record` of its generated package."""
+
+    def __init__(self, types: Mapping[int, CodecRecordType]) -> None:
+        self.types = types
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Record:
+        """See `read_record`."""
+        return read_record(self.types, key, value)
+
+    def encode(self, key: Any, value: Any, value_version: int | None) -> tuple[bytes, bytes | None]:
+        """Frame `key` and `value`; `bytes` are taken as they stand, a `value` of None is a tombstone."""
+        if isinstance(key, bytes):
+            if value is not None and not isinstance(value, bytes):
+                raise WrongType(
+                    "record", None, "value", "bytes or None, because the key is bytes", type(value).__name__
+                )
+            return key, value
+        number, kind = self._type_of(key)
+        framed_key = number.to_bytes(2, "big") + key.encode(_KEY_VERSION)
+        if value is None or isinstance(value, bytes):
+            return framed_key, value
+        if not isinstance(value, kind.value_class):
+            raise WrongType(kind.name, value_version, "value", kind.value_class.__name__, type(value).__name__)
+        version = kind.value_versions[-1] if value_version is None else value_version
+        if version not in kind.value_versions:
+            raise UnsupportedVersion(kind.value_class.__name__, version, kind.value_versions)
+        return framed_key, version.to_bytes(2, "big") + value.encode(version)
+
+    def _type_of(self, key: Any) -> tuple[int, CodecRecordType]:
+        number = getattr(key, "RECORD_TYPE", None)
+        kind = self.types.get(number) if isinstance(number, int) else None
+        if kind is None or not isinstance(key, kind.key_class):
+            names = ", ".join(f"{kind.name}Key" for kind in self.types.values())
+            raise WrongType("record", None, "key", f"bytes or one of {names}", type(key).__name__)
+        return cast(int, number), kind
+
+
+def schema_record_types(schemas: Mapping[int, RecordSchema]) -> dict[int, SchemaRecordType]:
+    """Readers into plain values for the `RECORDS` of a generated `schemas.<folder>` module."""
+    return {number: SchemaRecordType(schema) for number, schema in schemas.items()}
+
+
+DecodeRecord = Callable[[bytes | None, bytes | None], Record]

@@ -1,0 +1,82 @@
+"""Which Python values each primitive type takes: the one place that encoding and JSON ask."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_runtime.errors import ValueOutOfRange, WrongLength, WrongType
+from kafka_records_runtime.failure import WriteFailure
+from kafka_records_runtime.wire import INTEGERS, MAX_INT32
+
+_FLOAT_LIMIT: Final = 2**1024
+
+
+def wrong_type(expected: str, value: object) -> WriteFailure:
+    """The failure for a value that is not `expected`."""
+    return WriteFailure(WrongType, expected, type(value).__name__)
+
+
+def as_bool(value: object) -> bool:
+    """A bool; no other type, numbers included."""
+    if not isinstance(value, bool):
+        raise wrong_type("bool", value)
+    return value
+
+
+def as_integer(value: object, type: str) -> int:
+    """An int within the range of `type`; a bool is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_type("int", value)
+    _, lowest, highest = INTEGERS[type]
+    if not lowest <= value <= highest:
+        raise WriteFailure(ValueOutOfRange, type, int(value), lowest, highest)
+    return value
+
+
+def as_float(value: object) -> float:
+    """A float, or an int that is not too large for one."""
+    if not isinstance(value, float | int) or isinstance(value, bool):
+        raise wrong_type("float", value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise WriteFailure(ValueOutOfRange, "float64", value, -_FLOAT_LIMIT, _FLOAT_LIMIT) from None
+
+
+def as_uuid(value: object) -> bytes:
+    """A Uuid, or 16 bytes."""
+    if not isinstance(value, bytes):
+        raise wrong_type("Uuid", value)
+    if len(value) != 16:
+        raise WriteFailure(WrongLength, len(value))
+    return value
+
+
+def as_text(value: object) -> str:
+    """A str."""
+    if not isinstance(value, str):
+        raise wrong_type("str", value)
+    return value
+
+
+def as_raw(value: object) -> bytes:
+    """Bytes; no bytearray, whose content could change under its owner."""
+    if not isinstance(value, bytes):
+        raise wrong_type("bytes", value)
+    return value
+
+
+def as_items(value: object) -> tuple[object, ...] | list[object]:
+    """A tuple or a list."""
+    if not isinstance(value, tuple | list):
+        raise wrong_type("tuple", value)
+    return value
+
+
+def as_tag(value: object, highest: int) -> int:
+    """The number of an unknown tag, 0 to `highest`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_type("int", value)
+    if not 0 <= value <= highest <= MAX_INT32:
+        raise WriteFailure(ValueOutOfRange, "a tag", int(value), 0, highest)
+    return value

@@ -1,0 +1,164 @@
+"""The compact description of a message that generated packages carry.
+
+A generated `schemas/<folder>.py` holds one `MessageSchema` per message. It is all the schema walker, the JSON
+conversion and the Spark layer need to know, and it imports nothing but this runtime, so it works on machines
+that have neither msgspec nor the generator.
+
+Version ranges are `(lowest, highest)` pairs, both inclusive and already clipped to the versions the message
+has; `None` is the empty range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from kafka_records_runtime.errors import SchemaFormatError
+from kafka_records_runtime.uuids import ZERO_UUID
+
+FORMAT: Final = 1
+"""Raised whenever the meaning of a generated schema changes, so that an old package fails loudly."""
+
+Range = tuple[int, int] | None
+
+
+class _Marker:
+    """A named constant that stays itself across pickling."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+NATURAL: Final = _Marker("NATURAL")
+"""Stands for the default a type has when the spec gives none."""
+
+EMPTY_STRUCT: Final = _Marker("EMPTY_STRUCT")
+"""The default of a struct field: a struct with every member at its own default."""
+
+_NATURAL_DEFAULTS: Final[dict[str, object]] = {
+    "bool": False,
+    "int8": 0,
+    "int16": 0,
+    "uint16": 0,
+    "int32": 0,
+    "uint32": 0,
+    "int64": 0,
+    "float64": 0.0,
+    "uuid": ZERO_UUID,
+    "string": "",
+    "bytes": b"",
+    "records": None,
+}
+
+PRIMITIVES: Final = frozenset(_NATURAL_DEFAULTS)
+
+
+def covers(versions: Range, version: int) -> bool:
+    """Whether `version` lies inside `versions`."""
+    return versions is not None and versions[0] <= version <= versions[1]
+
+
+@dataclass(frozen=True)
+class FieldSchema:
+    """One field of a struct.
+
+    `name` is the Python name, `json_name` the one Kafka's JSON converter uses. `type` is spelled as in the
+    spec (`int32`, `string`, `Member`, `[]Member`). `flexible` lists the versions in which a string, bytes,
+    records or array length is a compact one while the field is not tagged; inside a tag everything is
+    compact.
+    """
+
+    name: str
+    json_name: str
+    type: str
+    versions: Range
+    nullable: Range = None
+    flexible: Range = None
+    tag: int | None = None
+    tagged: Range = None
+    default: object = NATURAL
+    ignorable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.default is NATURAL:
+            object.__setattr__(self, "default", self._natural_default())
+
+    def _natural_default(self) -> object:
+        if self.is_array:
+            return ()
+        return _NATURAL_DEFAULTS.get(self.type, EMPTY_STRUCT)
+
+    @cached_property
+    def is_array(self) -> bool:
+        return self.type.startswith("[]")
+
+    @cached_property
+    def base(self) -> str:
+        """The type of the field or, for an array, of its elements."""
+        return self.type.removeprefix("[]")
+
+    @cached_property
+    def is_struct(self) -> bool:
+        """Whether `base` names a struct."""
+        return self.base not in PRIMITIVES
+
+
+@dataclass(frozen=True)
+class StructSchema:
+    """A struct or the body of a message: its fields in the order of the spec, tagged ones at their declared
+    place."""
+
+    name: str
+    fields: tuple[FieldSchema, ...]
+
+
+@dataclass(frozen=True)
+class MessageSchema:
+    """A message: `structs` holds every struct it uses and, last, the message body itself."""
+
+    format: int
+    name: str
+    versions: Range
+    flexible: Range
+    structs: tuple[StructSchema, ...]
+    _by_name: dict[str, StructSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
+    plans: dict[tuple[str, int], object] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What the walker and the JSON conversion have built for a version, kept for the next call; never
+    pickled."""
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise SchemaFormatError(self.name, self.format, FORMAT)
+        self._by_name.update((struct.name, struct) for struct in self.structs)
+
+    def __reduce__(self) -> tuple[type[MessageSchema], tuple[object, ...]]:
+        return MessageSchema, (self.format, self.name, self.versions, self.flexible, self.structs)
+
+    @property
+    def root(self) -> StructSchema:
+        return self.structs[-1]
+
+    def struct(self, name: str) -> StructSchema:
+        return self._by_name[name]
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether structs of this version end in a section of tagged fields."""
+        return covers(self.flexible, version)
+
+
+@dataclass(frozen=True)
+class RecordSchema:
+    """A record type of a topic: the number its keys start with, its name, and the schemas of key and
+    value."""
+
+    type: int
+    name: str
+    key: MessageSchema
+    value: MessageSchema

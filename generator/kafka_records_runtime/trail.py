@@ -1,0 +1,114 @@
+"""The record of a walk: one step for everything that was read, in wire order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+from kafka_records_runtime.failure import join_path
+from kafka_records_runtime.wire import Cursor
+
+TAG_SECTION: Final = "tagged_fields"
+"""How paths call the section of tagged fields that ends a struct."""
+
+T = TypeVar("T")
+
+Reader = Callable[[Cursor], T]
+
+
+class Step(NamedTuple):
+    """`length` bytes at `offset` and what they are.
+
+    `type` is a spec type (`int32`, `string`, ...) or a word for what is not a value of its own: `length`,
+    `count`, `marker`, `tag count`, `tag`, `tag size`, `tag marker`, `unknown tag`. A step of type `leniency` has
+    no bytes: it names what the lenient walk just let pass. `value` is what the bytes mean; a length or count of
+    -1 is null. `depth` is 0 for members of the message body, one more for each struct around.
+    """
+
+    path: str
+    offset: int
+    length: int
+    type: str
+    value: Any
+    depth: int
+
+
+class Trail:
+    """Steps so far, and the path of what is being read."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.parts: list[str] = []
+        self._counters: list[int] = []
+
+    def add(self, offset: int, length: int, type: str, value: object) -> None:
+        depth = sum(not part.startswith("[") for part in self.parts) - 1
+        self.steps.append(Step(join_path(self.parts), offset, length, type, value, depth))
+
+    def enter_array(self) -> None:
+        self._counters.append(0)
+
+    def leave_array(self) -> None:
+        self._counters.pop()
+
+    def next_index(self) -> int:
+        index = self._counters[-1]
+        self._counters[-1] = index + 1
+        return index
+
+
+def noted(reader: Reader[T], type: str) -> Reader[T]:
+    """`reader`, leaving a step of `type` for what it has read."""
+
+    def read(cursor: Cursor) -> T:
+        start = cursor.pos
+        value = reader(cursor)
+        _trail(cursor).add(start, cursor.pos - start, type, value)
+        return value
+
+    return read
+
+
+def named(reader: Reader[T], name: str) -> Reader[T]:
+    """`reader`, with `name` on the path while it reads."""
+
+    def read(cursor: Cursor) -> T:
+        parts = _trail(cursor).parts
+        parts.append(name)
+        value = reader(cursor)
+        parts.pop()
+        return value
+
+    return read
+
+
+def numbered(reader: Reader[T]) -> Reader[T]:
+    """`reader` of an array element, with its index on the path while it reads."""
+
+    def read(cursor: Cursor) -> T:
+        trail = _trail(cursor)
+        trail.parts.append(f"[{trail.next_index()}]")
+        value = reader(cursor)
+        trail.parts.pop()
+        return value
+
+    return read
+
+
+def counting(reader: Reader[T]) -> Reader[T]:
+    """`reader` of an array whose elements are `numbered`."""
+
+    def read(cursor: Cursor) -> T:
+        trail = _trail(cursor)
+        trail.enter_array()
+        value = reader(cursor)
+        trail.leave_array()
+        return value
+
+    return read
+
+
+def _trail(cursor: Cursor) -> Trail:
+    trail = cursor.trail
+    assert trail is not None, "a recording plan needs a cursor with a trail"
+    return trail

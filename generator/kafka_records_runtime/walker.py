@@ -1,0 +1,98 @@
+"""The schema walker: a complete, careful codec that needs nothing but a schema.
+
+It is the second opinion on every generated fast path and the one that knows where things went wrong: its
+errors carry a path and a byte offset. `decode` is strict by default, which means that what it accepts encodes
+to the same bytes again, apart from over-long varints, explicitly written defaults of tagged fields and true
+bools other than 1. `lenient=True` accepts what Kafka's generated classes accept, with the same values;
+`Leniency` lists the differences. The one exception: elements without any bytes are limited to the length of
+the input over all arrays together (Kafka limits each array), so that no input takes more than linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kafka_records_runtime.codec import as_bytes
+from kafka_records_runtime.errors import TrailingBytes
+from kafka_records_runtime.failure import ReadFailure, WriteFailure
+from kafka_records_runtime.layout import check_version, default_struct
+from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.readers import message_reader
+from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.trail import Step, Trail
+from kafka_records_runtime.wire import Cursor
+from kafka_records_runtime.writers import message_writer
+
+__all__ = ["Step", "decode", "default_value", "encode", "walk"]
+
+
+def decode(
+    schema: MessageSchema,
+    data: bytes,
+    version: int,
+    *,
+    lenient: bool = False,
+    classes: Mapping[str, Any] | None = None,
+    allow_trailing: bool = False,
+    leniencies: list[str] | None = None,
+) -> tuple[Any, int]:
+    """Read the message that `data` starts with; return it and the number of bytes it takes.
+
+    A struct becomes a dict of all its members by Python name (those the version lacks at their defaults, and
+    `unknown_tagged_fields` if the message has flexible versions), or `classes[struct name](**members)`.
+    Arrays become tuples. Bytes left over are an error unless `allow_trailing` or `lenient`; a lenient decode
+    appends the name of each `Leniency` it needed to `leniencies`.
+
+    Raises UnsupportedVersion, or the DecodeError that names the path and the byte.
+    """
+    data = as_bytes(data)
+    check_version(schema, version)
+    cursor = Cursor(data, lenient=lenient, leniencies=leniencies, classes=classes)
+    try:
+        value = message_reader(schema, version)(cursor)
+        left = cursor.end - cursor.pos
+        if left and not allow_trailing:
+            cursor.concede(Leniency.TRAILING_BYTES, TrailingBytes, cursor.pos, left)
+    except ReadFailure as failure:
+        raise failure.located(schema.name, version) from None
+    return value, cursor.pos
+
+
+def walk(schema: MessageSchema, version: int, data: bytes, start: int = 0, lenient: bool = False) -> Iterator[Step]:
+    """Yield a step for everything in the message that begins at byte `start` of `data`, in wire order.
+
+    Offsets count from the start of `data`. Whatever follows the message is left to the caller. When the
+    message breaks, the steps before the break are yielded first, then the DecodeError is raised.
+    """
+    check_version(schema, version)
+    trail = Trail()
+    cursor = Cursor(as_bytes(data), start, lenient=lenient, trail=trail)
+    broken: ReadFailure | None = None
+    try:
+        message_reader(schema, version, recording=True)(cursor)
+    except ReadFailure as failure:
+        broken = failure
+    yield from trail.steps
+    if broken is not None:
+        raise broken.located(schema.name, version)
+
+
+def encode(schema: MessageSchema, value: Any, version: int) -> bytes:
+    """Write `value`, a dict as `decode` returns it or an object with the same attributes, at `version`.
+
+    A dict may leave members out: they are at their defaults. Raises UnsupportedVersion, or the EncodeError
+    that names the path of the field at fault, before any byte is returned.
+    """
+    check_version(schema, version)
+    out = bytearray()
+    try:
+        message_writer(schema, version)(out, value)
+    except WriteFailure as failure:
+        raise failure.located(schema.name, version) from None
+    return bytes(out)
+
+
+def default_value(schema: MessageSchema, classes: Mapping[str, Any] | None = None) -> Any:
+    """The message with every field at its default, as `decode` would return it."""
+    return default_struct(schema, schema.root.name, classes)
