@@ -1,0 +1,1 @@
+"""One module per product: each turns the model into `{path: text}`."""

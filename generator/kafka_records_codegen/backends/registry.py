@@ -1,0 +1,52 @@
+"""The registry: spec name → class, looked up lazily; and the subpackages themselves."""
+
+from __future__ import annotations
+
+from kafka_records_codegen.backends.codecs import units
+from kafka_records_codegen.backends.page import MARK, Package, docstring, header, render, sources
+from kafka_records_codegen.backends.schemas import with_root
+from kafka_records_codegen.model import Folder, Model
+from kafka_records_codegen.naming import module_name
+
+
+def generate(model: Model, package: Package) -> dict[str, str]:
+    """`registry.py`, an `__init__.py` for every folder, and the marker that the package is typed."""
+    messages = sorted(
+        (message.name, package.module(folder.path, unit.name), message.root.python_name)
+        for folder in model.folders
+        for unit in units(folder)
+        for message in unit.messages
+    )
+    files = {
+        "registry.py": render("registry.py.jinja", header=header(package, []), messages=messages),
+        "py.typed": f"# {MARK}.\n",
+    }
+    for folder in with_root(model):
+        path = f"{folder.path}/__init__.py" if folder.path else "__init__.py"
+        files[path] = _folder(folder, package)
+    return files
+
+
+def _folder(folder: Folder, package: Package) -> str:
+    return render(
+        "folder.py.jinja",
+        header=header(package, sources(folder) if folder.records else []),
+        docstring=docstring(_about(folder, package)),
+        records=[
+            {
+                "type": record.type,
+                "name": record.name,
+                "module": module_name(record.name),
+                "key_class": record.key.root.python_name,
+                "value_class": record.value.root.python_name,
+            }
+            for record in folder.records
+        ],
+    )
+
+
+def _about(folder: Folder, package: Package) -> str:
+    if not folder.path:
+        return f"Codecs generated from message specs; `{package.name}.registry` finds them by name."
+    kind = "Records" if folder.records else "Messages"
+    return f"{kind} of the spec folder {folder.path}, a module each."

@@ -1,0 +1,94 @@
+"""Names and literals of generated functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from kafka_records_codegen.emit.layouts import Layout
+from kafka_records_codegen.model import Field, Message
+from kafka_records_codegen.naming import snake_case
+from kafka_records_runtime.schema import EMPTY_STRUCT
+from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+_OWN_NAMES: Final = frozenset(
+    [
+        "append",
+        "array",
+        "count",
+        "data",
+        "end",
+        "item",
+        "items",
+        "last",
+        "m",
+        "n",
+        "pack",
+        "parts",
+        "pos",
+        "raw",
+        "shift",
+        "size",
+        "tag",
+        "tags",
+        "unknown",
+        "unpack",
+        "value",
+    ]
+)
+
+PYTHON_TYPES: Final = {
+    "bool": "bool",
+    "int8": "int",
+    "int16": "int",
+    "uint16": "int",
+    "int32": "int",
+    "uint32": "int",
+    "int64": "int",
+    "float64": "float",
+    "uuid": "Uuid",
+    "string": "str",
+    "bytes": "bytes",
+    "records": "bytes",
+}
+
+
+def local(field: Field) -> str:
+    """The local variable that holds `field` inside a generated function."""
+    return f"{field.python_name}_" if field.python_name in _OWN_NAMES else field.python_name
+
+
+def function(verb: str, layout: Layout, kind: str = "") -> str:
+    """The function that does `verb` for a layout: `_read_member_metadata_array_v3`."""
+    canonical = layout.canonical()
+    suffix = f"_{kind}" if kind else ""
+    return f"_{verb}_{snake_case(layout.struct.python_name)}{suffix}_v{canonical.version}"
+
+
+def element_type(message: Message, field: Field) -> str:
+    if field.is_struct:
+        return message.struct(field.base).python_name
+    return PYTHON_TYPES[field.base]
+
+
+def annotation(message: Message, field: Field) -> str:
+    """The type of the attribute."""
+    text = element_type(message, field)
+    if field.is_array:
+        text = f"tuple[{text}, ...]"
+    return f"{text} | None" if field.nullable or field.default is None else text
+
+
+def literal(message: Message, field: Field) -> str:
+    """The default as the source of an expression."""
+    return value_literal(message, field, field.default)
+
+
+def value_literal(message: Message, field: Field, value: object) -> str:
+    if value is EMPTY_STRUCT:
+        return f"{message.struct(field.base).python_name}()"
+    if isinstance(value, Uuid):
+        return "ZERO_UUID" if value == ZERO_UUID else f"Uuid({bytes(value)!r})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)

@@ -1,0 +1,237 @@
+"""A folder of spec files as a model, or everything that is wrong with them."""
+
+from __future__ import annotations
+
+import keyword
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kafka_records_codegen.checks import check_message
+from kafka_records_codegen.model import Folder, Message, Model, Record
+from kafka_records_codegen.naming import (
+    RESERVED_MODULES,
+    RESERVED_TOP_FOLDERS,
+    module_name,
+    record_name,
+    upper_snake_case,
+)
+from kafka_records_codegen.resolve import SpecFile, resolve_module
+from kafka_records_codegen.spec import read_message
+from kafka_records_codegen.violations import Position, Source, SpecErrors, Violation
+
+_NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
+
+
+def load(specs_dir: Path) -> Model:
+    """Read every `*.json` file in `specs_dir` and in the folders below it, one message each.
+
+    Folders become subpackages. A retired API (`validVersions: none`) takes part in the checks and gives
+    nothing. Raises `SpecErrors` with all violations of all files, or with the one that there is nothing to
+    read.
+    """
+    violations: list[Violation] = []
+    folders: list[tuple[str, list[SpecFile]]] = []
+    by_name: dict[str, SpecFile] = {}
+    for folder, paths, subfolders in _walk(specs_dir, violations):
+        sources = [_read(path, violations) for path in paths]
+        files = []
+        complete = True
+        for path, source in zip(paths, sources, strict=True):
+            spec = None if source is None else read_message(source)
+            if spec is None:
+                complete = False
+                continue
+            complete = complete and spec.is_sound("type", "apiKey", "validVersions")
+            files.append(SpecFile(folder, path.relative_to(specs_dir).as_posix(), spec, check_message(spec)))
+        _check_names(files, by_name)
+        _check_api_keys(files, complete)
+        _check_modules(files, subfolders)
+        violations += [violation for source in sources if source for violation in source.violations]
+        folders.append((folder, files))
+    if violations:
+        raise SpecErrors(violations)
+    resolved = [_resolve_folder(folder, files) for folder, files in folders]
+    return Model(tuple(folder for folder in resolved if folder.messages))
+
+
+# ---- files and folders
+
+
+def _walk(specs_dir: Path, violations: list[Violation]) -> list[tuple[str, list[Path], list[str]]]:
+    """Every folder that holds specs: its path below `specs_dir`, its files, and its subfolders with specs."""
+    if not specs_dir.is_dir():
+        problem = "is not a folder" if specs_dir.exists() else "no such folder"
+        raise SpecErrors([Violation(str(specs_dir), 0, 0, "", problem)])
+    found = list(_walk_below(specs_dir, "", violations, {specs_dir.resolve()}))
+    if not found:
+        text = "holds no spec: neither here nor in a folder below is there a file that ends with .json"
+        raise SpecErrors([Violation(str(specs_dir), 0, 0, "", text)])
+    return sorted(found)
+
+
+def _walk_below(
+    directory: Path, folder: str, violations: list[Violation], seen: set[Path]
+) -> Iterator[tuple[str, list[Path], list[str]]]:
+    entries = sorted(directory.iterdir())
+    files = [entry for entry in entries if entry.suffix == ".json" and entry.is_file()]
+    subfolders = []
+    for entry in entries:
+        if not entry.is_dir() or entry.resolve() in seen:
+            continue
+        below = list(_walk_below(entry, f"{folder}/{entry.name}".lstrip("/"), violations, {*seen, entry.resolve()}))
+        if below:
+            subfolders.append(entry.name)
+            problem = _folder_problem(entry.name, is_top=not folder)
+            if problem:
+                violations.append(Violation(str(entry), 0, 0, "", problem))
+        yield from below
+    if files:
+        yield folder, files, subfolders
+
+
+def _folder_problem(name: str, *, is_top: bool) -> str | None:
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("__"):
+        return (
+            "a folder of specs becomes a Python package, so its name has to be an identifier "
+            "(letters, digits and underscores) and no keyword"
+        )
+    if is_top and name in RESERVED_TOP_FOLDERS:
+        listed = ", ".join(sorted(RESERVED_TOP_FOLDERS))
+        return f"every generated package has modules of its own called {listed}; give the folder another name"
+    if name in RESERVED_MODULES:
+        return f"every package of records has a function {name}; give the folder another name"
+    return None
+
+
+def _read(path: Path, violations: list[Violation]) -> Source | None:
+    data = path.read_bytes()
+    try:
+        return Source(str(path), data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        readable = data[: error.start].decode("utf-8")
+        source = Source(str(path), readable + data[error.start :].decode("utf-8", "replace"))
+        line = readable.count("\n") + 1
+        column = len(readable) - (readable.rfind("\n") + 1) + 1
+        source.report(
+            Position(line, column),
+            "",
+            f"the file is not UTF-8: byte 0x{data[error.start]:02x} at {error.start}",
+        )
+        violations += source.violations
+        return None
+
+
+# ---- rules across files
+
+
+def _check_names(files: Iterable[SpecFile], by_name: dict[str, SpecFile]) -> None:
+    for file in files:
+        if file.spec.is_sound("name"):
+            first = by_name.setdefault(file.spec.name, file)
+            if first is not file:
+                file.spec.report("name", f"there is already a message {file.spec.name} in {first.path}")
+
+
+def _check_api_keys(files: Sequence[SpecFile], complete: bool) -> None:
+    """One message of each numbered type per `apiKey` and folder, and a value for every key.
+
+    What a folder lacks can only be told when all of its files could be read (`complete`).
+    """
+    owners: dict[tuple[str, int], SpecFile] = {}
+    for file in files:
+        spec = file.spec
+        if spec.api_key is None or spec.type not in _NUMBERED or not spec.is_sound("type"):
+            continue
+        first = owners.setdefault((spec.type, spec.api_key), file)
+        if first is not file:
+            spec.report("apiKey", f"{spec.api_key} is already the {spec.type} {first.spec.name} in {first.path}")
+    _check_stems(owners)
+    if complete:
+        _check_orphans(owners)
+
+
+def _check_stems(owners: Mapping[tuple[str, int], SpecFile]) -> None:
+    for (kind, api_key), file in owners.items():
+        request = owners.get(("request", api_key))
+        if kind == "response" and request is not None:
+            wanted = request.spec.name.removesuffix("Request") + "Response"
+            if request.spec.name.endswith("Request") and file.spec.name not in ("", wanted):
+                file.spec.report("name", f"the response to {request.spec.name} is called {wanted}")
+
+
+def _check_orphans(owners: Mapping[tuple[str, int], SpecFile]) -> None:
+    for (kind, api_key), file in owners.items():
+        if not kind.startswith("coordinator"):
+            continue
+        other_kind = "coordinator-value" if kind == "coordinator-key" else "coordinator-key"
+        other = owners.get((other_kind, api_key))
+        if other is None:
+            text = f"no {other_kind} with apiKey {api_key} in this folder; a record type has a key and a value"
+            file.spec.report("apiKey", text)
+        elif other.spec.is_retired and not file.spec.is_retired:
+            text = f"{other.spec.name} of the same record type is retired (validVersions none), this is not"
+            file.spec.report("validVersions", text)
+
+
+def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None:
+    """No two modules of a package, and no two constants of its schemas, may have the same name."""
+    packages = {name.lower(): name for name in subfolders}
+    modules: dict[str, list[SpecFile]] = {}
+    constants: dict[str, SpecFile] = {}
+    for module, group in _modules(files):
+        spec = group[0].spec
+        first = modules.setdefault(module.lower(), group)
+        # Whoever has the same name as another message has been told so.
+        if first is not group and spec.name != first[0].spec.name:
+            other = first[0]
+            text = f"{spec.name} would become the module {module}, as does {other.spec.name} in {other.path}"
+            spec.report("name", text)
+        if module.lower() in packages:
+            text = f"{spec.name} would become the module {module}, beside the folder {packages[module.lower()]}"
+            spec.report("name", text)
+        if module in RESERVED_MODULES or (not group[0].folder and module in RESERVED_TOP_FOLDERS):
+            spec.report(
+                "name",
+                f"{spec.name} would become the module {module}, a name every generated package uses itself",
+            )
+        for file in group:
+            constant = upper_snake_case(file.spec.name)
+            other = constants.setdefault(constant, file)
+            if other.spec.name != file.spec.name and first is group:
+                text = f"{file.spec.name} would become the constant {constant}, as does {other.spec.name}"
+                file.spec.report("name", f"{text} in {other.path}")
+
+
+def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:
+    """The modules of a folder with the specs that go into each: a record's key and value share one."""
+    groups: defaultdict[tuple[str, int | str], list[SpecFile]] = defaultdict(list)
+    for file in files:
+        spec = file.spec
+        if spec.is_retired or not spec.is_sound("name"):
+            continue
+        if spec.type.startswith("coordinator") and spec.api_key is not None:
+            groups["record", spec.api_key].append(file)
+        else:
+            groups["message", spec.name].append(file)
+    for (kind, _), group in groups.items():
+        group.sort(key=lambda file: file.spec.type != "coordinator-key")
+        yield module_name(record_name(group[0].spec.name) if kind == "record" else group[0].spec.name), group
+
+
+# ---- the model
+
+
+def _resolve_folder(folder: str, files: Sequence[SpecFile]) -> Folder:
+    messages: list[Message] = []
+    records: list[Record] = []
+    for _, group in _modules(files):
+        resolved = resolve_module(group)
+        messages += resolved
+        if len(resolved) == 2:
+            key, value = resolved
+            assert key.api_key is not None
+            records.append(Record(key.api_key, record_name(key.name), key, value))
+    messages.sort(key=lambda message: message.source)
+    records.sort(key=lambda record: record.type)
+    return Folder(folder, tuple(messages), tuple(records))

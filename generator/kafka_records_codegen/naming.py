@@ -1,0 +1,126 @@
+"""How names of a spec become names of Python and of Kafka's JSON form.
+
+Spec names are letters and digits, so a trailing `_` never collides with another name that the spec could
+hold.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Final
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+RESERVED_MEMBERS: Final = frozenset(
+    {
+        # what every generated class has
+        *("decode", "encode", "from_json", "to_json", "unknown_tagged_fields", "self", "cls"),
+        # builtins that annotations, defaults and bodies of a generated class use
+        *(
+            "bool",
+            "bytes",
+            "classmethod",
+            "dict",
+            "float",
+            "frozenset",
+            "int",
+            "isinstance",
+            "len",
+            "list",
+            "map",
+        ),
+        *(
+            "memoryview",
+            "object",
+            "property",
+            "range",
+            "set",
+            "staticmethod",
+            "str",
+            "super",
+            "tuple",
+            "type",
+        ),
+        # modules that a generated module may import
+        *("math", "msgspec", "struct", "typing"),
+    }
+)
+"""Python names that a field may not take as they are."""
+
+RESERVED_CLASSES: Final = frozenset(
+    {
+        *("Annotated", "Any", "Callable", "ClassVar", "Final", "Iterable", "Iterator", "Literal", "Mapping"),
+        *("Self", "Sequence", "Struct", "StructType", "TypeVar", "Union", "Uuid", "ZERO_UUID"),
+        *("EMPTY_STRUCT", "FORMAT", "RECORDS", "SCHEMA", "VERSIONS"),
+        *("FieldSchema", "MessageSchema", "RecordSchema", "StructSchema"),
+        *(
+            "DecodeError",
+            "EncodeError",
+            "JsonError",
+            "KafkaRecordsError",
+            "SchemaFormatError",
+            "UnknownMessage",
+        ),
+        *("UnsupportedVersion",),
+        *(
+            "AttributeError",
+            "BaseException",
+            "Exception",
+            "IndexError",
+            "KeyError",
+            "LookupError",
+            "MemoryError",
+        ),
+        *("OverflowError", "RecursionError", "RuntimeError", "TypeError", "UnicodeError", "ValueError"),
+        *("UnicodeDecodeError", "UnicodeEncodeError", "Ellipsis", "NotImplemented"),
+    }
+)
+"""Class names that generated modules import or use themselves."""
+
+RESERVED_TOP_FOLDERS: Final = frozenset({"registry", "schemas", "spark"})
+"""Modules that every generated package has at its top."""
+
+RESERVED_MODULES: Final = frozenset({"decode_record", "encode_record"})
+"""Functions of a subpackage that a module of the same name would hide."""
+
+
+def snake_case(name: str) -> str:
+    """`_` before each upper-case letter that follows a lower-case one, then lower case, as Kafka does it."""
+    return _HUMP.sub("_", name).lower()
+
+
+def upper_snake_case(name: str) -> str:
+    """The constant that belongs to `name`: `OffsetCommitKey` gives `OFFSET_COMMIT_KEY`."""
+    return snake_case(name).upper()
+
+
+def python_name(name: str) -> str:
+    """The attribute of a field: snake case, with a trailing `_` where Python or the class needs the name."""
+    plain = snake_case(name)
+    return f"{plain}_" if keyword.iskeyword(plain) or plain in RESERVED_MEMBERS else plain
+
+
+def json_name(name: str) -> str:
+    """The key of a field in Kafka's JSON form: its first letter in lower case."""
+    return name[:1].lower() + name[1:]
+
+
+def class_name(name: str) -> str:
+    """The class of a struct or message: its name, with a trailing `_` where the module needs the name."""
+    taken = keyword.iskeyword(name) or name in RESERVED_CLASSES or name in RESERVED_MEMBERS
+    return f"{name}_" if taken else name
+
+
+def module_name(name: str) -> str:
+    """The module of a message or, given a record's name without Key and Value, of a record."""
+    plain = snake_case(name)
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def record_name(name: str) -> str:
+    """The name of a record: that of its key or value without the suffix `Key` or `Value`."""
+    for suffix in ("Key", "Value"):
+        if name.endswith(suffix) and name != suffix:
+            return name.removesuffix(suffix)
+    return name

@@ -1,0 +1,507 @@
+"""What a person reads who wrote a spec that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_records_codegen.loader import load
+from kafka_records_codegen.violations import SpecErrors
+
+TYPES = (
+    "one of bool, int8, int16, uint16, int32, uint32, int64, float64, uuid, string, bytes, records, "
+    "the name of a struct (which starts with an upper-case letter), or [] and one of these for an array"
+)
+NULLABLE = "string, bytes, records, arrays and structs"
+KINDS = "request, response, header, metadata, data, coordinator-key, coordinator-value"
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(**texts: str) -> Path:
+    """Spec files by name (`folder/Foo` or `folder__Foo` stands for folder/Foo.json) in the folder `specs`."""
+    for name, text in texts.items():
+        path = Path("specs", name if "/" in name else name.replace("__", "/")).with_suffix(".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return Path("specs")
+
+
+def spec(*fields: dict[str, Any], **attributes: Any) -> str:
+    message = {"type": "data", "name": "Foo", "validVersions": "0-2", "flexibleVersions": "1+"}
+    return json.dumps({**message, **attributes, "fields": list(fields)})
+
+
+def field(name: str = "A", type_: str = "int32", versions: str = "0+", **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "versions": versions, **attributes}
+
+
+def refused(folder: Path) -> SpecErrors:
+    with pytest.raises(SpecErrors) as caught:
+        load(folder)
+    return caught.value
+
+
+def short(folder: Path) -> list[str]:
+    """The violations as `file: path: message`, without places."""
+    return [f"{it.file}: {it.path}: {it.message}" for it in refused(folder).violations]
+
+
+def test_everything_of_every_file_at_once() -> None:
+    folder = write(
+        Foo="""\
+// Version 1 is the first one.
+{
+  "type": "date", "name": "Foo",
+  "validVersions": "0+", "flexibleVersions": "1-2",
+  "fields": [
+    { "name": "Items", "type": "[]Item", "versions": "0+", "fields": [
+\t{ "name": "Id", "type": "int31", "versions": "0+" },
+      { "name": "id", "type": "int8", "versions": "0+", "default": "128", "abuot": "x" } ]},
+    { "name": "Bad", "type": "bool", "versions": "0 +", "tag": 0, "nullableVersions": "0+" }
+  ]
+}
+""",
+        sub__Broken='{"type": "data", "name": "Bar",\n "validVersions": }',
+        sub__Bar='{"type": "data", "name": "Bar", "validVersions": "0", "flexibleVersions": "none",}',
+    )
+    # The quoted spec has a tab in front of a field, and so has the line with the caret.
+    assert str(refused(folder)) == f"""\
+specs/Foo.json:3:11: type: takes one of {KINDS}; found 'date'
+      "type": "date", "name": "Foo",
+              ^
+specs/Foo.json:4:20: validVersions: a message needs a highest version; write a closed range such as 0-2
+      "validVersions": "0+", "flexibleVersions": "1-2",
+                       ^
+specs/Foo.json:4:46: flexibleVersions: takes none or an open range such as 0+, found 1-2
+      "validVersions": "0+", "flexibleVersions": "1-2",
+                                                 ^
+specs/Foo.json:7:26: fields[0].fields[0].type: unknown type 'int31'; it is {TYPES}
+    \t{{ "name": "Id", "type": "int31", "versions": "0+" }},
+    \t                        ^
+specs/Foo.json:8:17: fields[0].fields[1].name: id has the same name in Kafka's JSON form as fields[0].fields[0]: id
+          {{ "name": "id", "type": "int8", "versions": "0+", "default": "128", "abuot": "x" }} ]}},
+                    ^
+specs/Foo.json:8:68: fields[0].fields[1].default: the default of int8 lies between -128 and 127, found 128
+          {{ "name": "id", "type": "int8", "versions": "0+", "default": "128", "abuot": "x" }} ]}},
+                                                                       ^
+specs/Foo.json:8:75: fields[0].fields[1].abuot: unknown attribute; did you mean about?
+          {{ "name": "id", "type": "int8", "versions": "0+", "default": "128", "abuot": "x" }} ]}},
+                                                                              ^
+specs/Foo.json:9:50: fields[1].versions: '0 +' is not a version range; write none, a number, A-B or A+
+        {{ "name": "Bad", "type": "bool", "versions": "0 +", "tag": 0, "nullableVersions": "0+" }}
+                                                     ^
+specs/Foo.json:9:64: fields[1].tag: a field with a tag needs taggedVersions, an open range such as 0+
+        {{ "name": "Bad", "type": "bool", "versions": "0 +", "tag": 0, "nullableVersions": "0+" }}
+                                                                   ^
+specs/Foo.json:9:87: fields[1].nullableVersions: bool cannot be null; only {NULLABLE} can
+        {{ "name": "Bad", "type": "bool", "versions": "0 +", "tag": 0, "nullableVersions": "0+" }}
+                                                                                          ^
+specs/sub/Bar.json:1:81: $: a comma may not stand before the closing }}
+    {{"type": "data", "name": "Bar", "validVersions": "0", "flexibleVersions": "none",}}
+                                                                                    ^
+specs/sub/Broken.json:2:19: validVersions: expected a value, found '}}'
+     "validVersions": }}
+                      ^"""
+
+
+def test_the_error_holds_its_violations_and_pickles() -> None:
+    error = refused(write(Foo=spec(field(name="a-b"))))
+    (violation,) = error.violations
+    assert (violation.file, violation.line, violation.column) == ("specs/Foo.json", 1, 103)
+    assert violation.path == "fields[0].name"
+    assert violation.message == "'a-b' is no name; a name here consists of letters and digits, starting with a letter"
+    assert pickle.loads(pickle.dumps(error)).violations == error.violations
+
+
+def test_a_long_line_is_cut_around_the_place() -> None:
+    (violation,) = refused(
+        write(Foo=spec(*[field(name=f"A{n}") for n in range(50)], field(name="B", type_="x")))
+    ).violations
+    shown, caret = violation.excerpt.split("\n")
+    assert len(shown) == 124
+    assert shown[caret.index("^") :].startswith('"x", "versions": "0+"}]}')
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    (violation,) = refused(write(Foo='{"\x1b[31m": 1' + spec().replace("{", ", ", 1))).violations[:1]
+    assert "\x1b" not in violation.excerpt
+
+
+# ---- rules of one file, by the attribute they are reported at
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[]", "$: a spec is one JSON object, found an array"),
+        (spec(type="request", name="FooRequest"), "apiKey: is missing; a message of type request needs its number"),
+        (spec(type="metadata", apiKey=""), "apiKey: is missing; a message of type metadata needs its number"),
+        (spec(type="request", apiKey=1), "name: the name of a request ends with Request, found 'Foo'"),
+        (spec(type="response", apiKey=1), "name: the name of a response ends with Response, found 'Foo'"),
+        (spec(apiKey=32768), "apiKey: takes a whole number between -32768 and 32767, found the number 32768"),
+        (spec(apiKey="1x"), "apiKey: takes a whole number between -32768 and 32767, found '1x'"),
+        (spec(apiKey=True), "apiKey: takes a whole number between -32768 and 32767, found true"),
+        (spec(apiKey=[1]), "apiKey: takes a whole number, found an array"),
+        (
+            spec(validVersions=None),
+            "validVersions: is missing; write a closed range such as 0-2, or none for a retired API",
+        ),
+        (
+            spec(deprecatedVersions="x"),
+            "deprecatedVersions: 'x' is not a version range; write none, a number, A-B or A+",
+        ),
+        (spec(listeners="broker"), "listeners: only a request has listeners, this is of type data"),
+        (spec(latestVersionUnstable="true"), "latestVersionUnstable: only a request has it, this is of type data"),
+        (
+            spec(name="a-b"),
+            "name: 'a-b' is no name; a name here consists of letters, digits and underscores, "
+            "starting with a letter",
+        ),
+        (spec(name={}), "name: takes a text, found an object"),
+        (spec(None), "fields[0]: takes an object, found null"),  # type: ignore[arg-type]
+        (spec(commonStructs="x"), "commonStructs: takes an object, found 'x'"),
+        (
+            spec(commonStructs={"name": "bar", "versions": "0+"}),
+            "commonStructs.name: 'bar' is no name; a name here consists "
+            "of letters, digits and underscores, starting with an "
+            "upper-case letter",
+        ),
+        (
+            spec(commonStructs={"name": "Bar", "versions": "0+", "about": "x"}),
+            "commonStructs.about: unknown attribute; a common struct takes name, versions, deprecatedVersions, fields",
+        ),
+        (
+            spec(commonStructs={"name": "Bar", "versions": "none"}),
+            "commonStructs.versions: a common struct exists in at least one version; write a range such as 0+",
+        ),
+        (
+            spec(commonStructs={"name": "Foo", "versions": "0+"}),
+            "commonStructs.name: a struct cannot have the name of its message",
+        ),
+    ],
+)
+def test_message_rules(text: str, problem: str) -> None:
+    assert short(write(Foo=text)) == [f"specs/Foo.json: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        (field(type_="[]"), "type: an array needs the type of its elements, such as []int32"),
+        (field(type_="[][]int8"), "type: there are no arrays of arrays; use an array of structs that hold an array"),
+        (field(type_="[]records"), "type: there are no arrays of records"),
+        (field(type_="Bar-Baz"), f"type: unknown type 'Bar-Baz'; it is {TYPES}"),
+        ({"name": "A", "versions": "0"}, f"type: is missing; it is {TYPES}"),
+        ({"name": "A", "type": "int8"}, "versions: is missing; write a range such as 0+"),
+        ({"type": "int8", "versions": "0"}, "name: is missing"),
+        (field(fields=[field()]), "fields: only structs and arrays have fields, this is int32"),
+        (field(zeroCopy=True), "zeroCopy: only bytes can be zeroCopy, this is int32"),
+        (field(ignorable=1), "ignorable: takes true or false, found the number 1"),
+        (
+            field(entityType="topic"),
+            "entityType: takes one of unknown, transactionalId, producerId, groupId, topicName, "
+            "brokerId; found 'topic'",
+        ),
+        (
+            field(type_="[]int32", entityType="producerId"),
+            "entityType: producerId goes with int64 or []int64, this is []int32",
+        ),
+        (field(flexibleVersions="1+"), "flexibleVersions: only string and bytes can have their own, this is int32"),
+        (
+            field(type_="string", flexibleVersions="0+"),
+            "flexibleVersions: takes only versions in which the message is flexible (1+), found 0+",
+        ),
+        (field(taggedVersions="1+"), "taggedVersions: a field with taggedVersions needs a tag"),
+        (field(tag=0, taggedVersions="1-2"), "taggedVersions: takes an open range such as 0+, found 1-2"),
+        (
+            field(tag=0, taggedVersions="0+"),
+            "taggedVersions: only flexible versions have tags: tagged in 0+, the message is flexible in 1+",
+        ),
+        (
+            field(type_="string", flexibleVersions="none", tag=0, taggedVersions="1+"),
+            "taggedVersions: only flexible versions have tags: tagged in 1+, the field is flexible in none",
+        ),
+        (
+            field(versions="2+", tag=0, taggedVersions="1+"),
+            "taggedVersions: tagged in versions 1+, but the field has versions 2+ only",
+        ),
+        (
+            field(type_="string", tag=0, taggedVersions="1+", nullableVersions="2+"),
+            "nullableVersions: all tagged versions may be null or none of them: tagged in 1+, may be null in 2+",
+        ),
+        (field(type_="records", tag=0, taggedVersions="1+"), "tag: records cannot be tagged"),
+        (field(tag=-1, taggedVersions="1+"), "tag: tags start at 0, found -1"),
+        (
+            field(tag=2**31, taggedVersions="1+"),
+            "tag: takes a whole number between -2147483648 and 2147483647, found the number 2147483648",
+        ),
+        (field(mapKey=True), "mapKey: marks keys of the elements of an array; fields of the message itself have none"),
+        (field(type_="Foo"), "type: a struct cannot have the name of its message"),
+        (
+            field(type_="Bar", versions="3+"),
+            "versions: the struct Bar would exist in no version: the field has versions 3+, Foo around it 0-2",
+        ),
+    ],
+)
+def test_field_rules(wrong: dict[str, Any], problem: str) -> None:
+    assert short(write(Foo=spec(wrong))) == [f"specs/Foo.json: fields[0].{problem}"]
+
+
+FLOAT64 = "the default of a float64 is a number such as 1.5, 1e3, NaN or -Infinity, found"
+INT8 = "the default of int8 is a whole number, decimal or 0x and hexadecimal, found"
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "problem"),
+    [
+        ("int8", "-0x1", f"{INT8} '-0x1'"),
+        ("int8", "0x", f"{INT8} '0x'"),
+        ("int8", "1_0", f"{INT8} '1_0'"),
+        ("int8", "\u0661", f"{INT8} '\u0661'"),
+        ("int8", "0xff", "the default of int8 lies between -128 and 127, found 0xff"),
+        ("int8", "9" * 5000, f"the default of int8 lies between -128 and 127, found {'9' * 5000}"),
+        *(
+            (
+                "int32",
+                octal,
+                f"{octal!r} starts with a zero: Kafka checks it as decimal and then compiles it as octal; "
+                "write the number without the zero, or in hexadecimal with 0x",
+            )
+            for octal in ("010", "-08", "00")
+        ),
+        ("bool", "yes", "the default of a bool is true or false, found 'yes'"),
+        *(("float64", text, f"{FLOAT64} {text!r}") for text in ("inf", "nan", "1_0", "1.5x", "0x1.8", ".")),
+        *(
+            (
+                "uuid",
+                text,
+                "the default of a uuid is 16 bytes as 22 characters of URL-safe base64 (A-Z a-z 0-9 - _), "
+                f"found {text!r}",
+            )
+            for text in ("AAAA", "AAAAAAAAAAAAAAAAAAAA+A", "AAAAAAAAAAAAAAAAAAAAAA=", "A" * 24)
+        ),
+        ("bytes", "AA", "the default of bytes is empty (leave the attribute out) or 'null', found 'AA'"),
+        ("Bar", "{}", "the default of a struct is empty (leave the attribute out) or 'null', found '{}'"),
+        (
+            "string",
+            "null",
+            "null can only be the default if all versions may be null: "
+            "the field has versions 0+, nullableVersions are none",
+        ),
+    ],
+)
+def test_defaults(type_: str, default: str, problem: str) -> None:
+    text = spec(field(type_=type_, default=default))
+    assert short(write(Foo=text)) == [f"specs/Foo.json: fields[0].default: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ([field("A"), field("A")], "fields[1].name: A has the same name as fields[0]: A"),
+        (
+            [field("FooBar"), field("fooBar")],
+            "fields[1].name: fooBar has the same name in Kafka's JSON form as fields[0]: fooBar",
+        ),
+        (
+            [field("TopicID"), field("TopicId")],
+            "fields[1].name: TopicId has the same Python name as fields[0]: topic_id",
+        ),
+        (
+            [field("A", tag=0, taggedVersions="1+"), field("B", tag=0, taggedVersions="1+")],
+            "fields[1].tag: tag 0 is already that of fields[0]; every field needs its own",
+        ),
+        (
+            [field("A", tag=0, taggedVersions="1+"), field("B", tag=2, taggedVersions="1+")],
+            "fields[1].tag: the tags of a struct are 0, 1, 2 and so on without a gap; use 1 before 2",
+        ),
+        (
+            [field("A", "Bar"), field("B", "[]Bar")],
+            "fields[1].type: the struct Bar is already defined by fields[0]; give this one another name, "
+            "or define it once in commonStructs",
+        ),
+        (
+            [field("A", "Bar", fields=[field("B", "[]Bar")])],
+            "fields[0].fields[0].type: a struct cannot contain itself: Bar -> Bar",
+        ),
+        (
+            [field("A", "Bar", fields=[field("B", "Baz", fields=[field("C", "Bar")])])],
+            "fields[0].fields[0].fields[0].type: a struct cannot contain itself: Bar -> Baz -> Bar",
+        ),
+        (
+            [field("A", "Bar", "1", fields=[field("B", "Baz", "2+")])],
+            "fields[0].fields[0].versions: the struct Baz would exist in no version: "
+            "the field has versions 2+, Bar around it 1",
+        ),
+    ],
+)
+def test_fields_side_by_side(fields: list[dict[str, Any]], problem: str) -> None:
+    assert short(write(Foo=spec(*fields))) == [f"specs/Foo.json: {problem}"]
+
+
+def test_common_structs() -> None:
+    common = [
+        {"name": "Bar", "versions": "1+", "fields": [field("B", "[]Baz")]},
+        {"name": "Baz", "versions": "0+", "fields": [field("C", "Bar", "1+")]},
+        {"name": "Bar", "versions": "0+"},
+    ]
+    text = spec(field("A", "Bar", fields=[field("X")]), commonStructs=common)
+    assert short(write(Foo=text)) == [
+        "specs/Foo.json: commonStructs[1].fields[0].type: a struct cannot contain itself: Bar -> Baz -> Bar",
+        "specs/Foo.json: commonStructs[2].name: the common struct Bar is defined twice",
+        "specs/Foo.json: fields[0].type: the field is there from version 0 on, the common struct Bar only in 1+",
+        "specs/Foo.json: fields[0].fields: Bar is a common struct; its fields stand in commonStructs only",
+    ]
+
+
+# ---- rules across files
+
+
+def message(name: str, type_: str = "data", **attributes: Any) -> str:
+    flexible = "none" if type_ == "coordinator-key" else "0+"
+    return json.dumps({"type": type_, "name": name, "validVersions": "0", "flexibleVersions": flexible, **attributes})
+
+
+def test_one_name_twice_in_the_tree() -> None:
+    assert short(write(a__Foo=message("Foo"), b__Other=message("Foo"))) == [
+        "specs/b/Other.json: name: there is already a message Foo in a/Foo.json"
+    ]
+
+
+def test_orphans_and_duplicates_of_a_record_type() -> None:
+    folder = write(
+        a__OneKey=message("OneKey", "coordinator-key", apiKey=1),
+        a__TwoKey=message("TwoKey", "coordinator-key", apiKey=2),
+        a__TwoMoreKey=message("TwoMoreKey", "coordinator-key", apiKey=2),
+        a__TwoValue=message("TwoValue", "coordinator-value", apiKey=2),
+        b__OneValue=message("OneValue", "coordinator-value", apiKey=1),
+    )
+    rule = "a record type has a key and a value"
+    assert short(folder) == [
+        f"specs/a/OneKey.json: apiKey: no coordinator-value with apiKey 1 in this folder; {rule}",
+        "specs/a/TwoMoreKey.json: apiKey: 2 is already the coordinator-key TwoKey in a/TwoKey.json",
+        f"specs/b/OneValue.json: apiKey: no coordinator-key with apiKey 1 in this folder; {rule}",
+    ]
+
+
+def test_a_file_that_cannot_be_read_makes_no_orphans() -> None:
+    folder = write(OneKey=message("OneKey", "coordinator-key", apiKey=1), OneValue="{")
+    assert [it.file for it in refused(folder).violations] == ["specs/OneValue.json"]
+
+
+def test_half_a_record_retired() -> None:
+    folder = write(
+        OneKey=message("OneKey", "coordinator-key", apiKey=1),
+        OneValue=message("OneValue", "coordinator-value", apiKey=1, validVersions="none"),
+    )
+    assert short(folder) == [
+        "specs/OneKey.json: validVersions: "
+        "OneValue of the same record type is retired (validVersions none), this is not"
+    ]
+
+
+def test_requests_and_responses() -> None:
+    folder = write(
+        ARequest=message("ARequest", "request", apiKey=1),
+        AResponse=message("BResponse", "response", apiKey=1),
+        Again=message("AgainRequest", "request", apiKey=1, validVersions="none"),
+    )
+    assert short(folder) == [
+        "specs/AResponse.json: name: the response to ARequest is called AResponse",
+        "specs/Again.json: apiKey: 1 is already the request ARequest in ARequest.json",
+    ]
+
+
+def test_messages_that_become_one_module() -> None:
+    folder = write(
+        A=message("FooBar"),
+        B=message("Foo_Bar"),
+        C=message("FooBarKey", "coordinator-key", apiKey=1),
+        D=message("FooBarValue", "coordinator-value", apiKey=1),
+        E=message("Sub"),
+        F=message("Registry"),
+        G=message("DecodeRecord"),
+        sub__H=message("Spark"),
+    )
+    assert short(folder) == [
+        "specs/B.json: name: Foo_Bar would become the module foo_bar, as does FooBar in A.json",
+        "specs/C.json: name: FooBarKey would become the module foo_bar, as does FooBar in A.json",
+        "specs/E.json: name: Sub would become the module sub, beside the folder sub",
+        "specs/F.json: name: Registry would become the module registry, a name every generated package uses itself",
+        "specs/G.json: name: DecodeRecord would become the module decode_record, "
+        "a name every generated package uses itself",
+    ]
+
+
+def test_messages_that_become_one_constant() -> None:
+    folder = write(
+        A=message("FooKey", "coordinator-key", apiKey=1),
+        B=message("FooValue", "coordinator-value", apiKey=1),
+        C=message("Foo_Value"),
+    )
+    assert short(folder) == [
+        "specs/C.json: name: Foo_Value would become the constant FOO_VALUE, as does FooValue in B.json"
+    ]
+
+
+# ---- folders and files
+
+
+@pytest.mark.parametrize("name", ["my-folder", "class", "1st", "__pycache__", "größe"])
+def test_folders_become_packages(name: str) -> None:
+    folder = write(**{f"{name}/Foo": message("Foo")})
+    assert str(refused(folder)) == (
+        f"specs/{name}: a folder of specs becomes a Python package, so its name has to be an identifier "
+        "(letters, digits and underscores) and no keyword"
+    )
+
+
+@pytest.mark.parametrize("name", ["registry", "schemas", "spark"])
+def test_folders_that_every_package_has(name: str) -> None:
+    load(write(**{f"below/{name}/Foo": message("Foo")}))
+    assert str(refused(write(**{f"{name}/Bar": message("Bar")}))) == (
+        f"specs/{name}: every generated package has modules of its own called registry, schemas, spark; "
+        "give the folder another name"
+    )
+
+
+def test_folders_without_specs_may_have_any_name() -> None:
+    folder = write(Foo=message("Foo"))
+    (folder / "my-notes").mkdir()
+    (folder / "my-notes" / "readme.txt").write_text("x", encoding="utf-8")
+    assert len(load(folder).messages) == 1
+
+
+def test_nothing_to_read() -> None:
+    assert str(refused(Path("specs"))) == "specs: no such folder"
+    Path("specs").mkdir()
+    assert str(refused(Path("specs"))) == (
+        "specs: holds no spec: neither here nor in a folder below is there a file that ends with .json"
+    )
+    Path("file.json").write_text("{}", encoding="utf-8")
+    assert str(refused(Path("file.json"))) == "file.json: is not a folder"
+
+
+def test_not_utf_8() -> None:
+    Path("specs").mkdir()
+    Path("specs", "Foo.json").write_bytes(b'{\n  "type": "d\xe4ta"}')
+    assert str(refused(Path("specs"))) == (
+        "specs/Foo.json:2:13: $: the file is not UTF-8: byte 0xe4 at 14\n"
+        '      "type": "d\N{REPLACEMENT CHARACTER}ta"}\n'
+        "                ^"
+    )
+
+
+def test_a_folder_that_leads_back_to_itself() -> None:
+    folder = write(sub__Foo=message("Foo"))
+    os.symlink("..", folder / "sub" / "loop")
+    assert [it.path for it in load(folder).folders] == ["sub"]
