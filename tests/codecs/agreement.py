@@ -1,0 +1,99 @@
+"""What must hold between the fast paths of a generated class and the schema walker."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from kafka_records_runtime import walker
+from kafka_records_runtime.errors import DecodeError, EncodeError
+from tests.codecs.strategies import messages
+
+
+def check_round_trip(cls: Any, data: st.DataObject) -> None:
+    """A message comes back from its bytes and from its JSON form, and both codecs write the same bytes."""
+    version = data.draw(st.sampled_from(cls.VERSIONS))
+    message = data.draw(messages(cls, version))
+    encoded = message.encode(version)
+    schema = cls.CODEC.schema
+    assert encoded == walker.encode(schema, message, version)
+    assert cls.decode(encoded, version) == message
+    assert walker.decode(schema, encoded, version, classes=cls.CODEC.classes) == (message, len(encoded))
+    if not _says_more_than_json(message):
+        assert cls.from_json(message.to_json(version), version) == message
+
+
+def check_mutants(cls: Any, data: st.DataObject) -> None:
+    """What the fast path makes of broken bytes is what the walker makes of them: the same value or the same error."""
+    version = data.draw(st.sampled_from(cls.VERSIONS))
+    mutant = _mutate(data.draw(messages(cls, version)).encode(version), data)
+    schema, classes = cls.CODEC.schema, cls.CODEC.classes
+    assert _decoded(lambda: cls.decode(mutant, version)) == _decoded(
+        lambda: walker.decode(schema, mutant, version, classes=classes)[0]
+    )
+    assert _decoded(lambda: cls.decode_prefix(mutant, version)) == _decoded(
+        lambda: walker.decode(schema, mutant, version, classes=classes, allow_trailing=True)
+    )
+
+
+def check_prefixes(cls: Any, data: st.DataObject) -> None:
+    """Every prefix of a message is refused with a place inside it."""
+    version = data.draw(st.sampled_from(cls.VERSIONS))
+    encoded = data.draw(messages(cls, version)).encode(version)
+    for size in range(len(encoded)):
+        with pytest.raises(DecodeError) as caught:
+            cls.decode(encoded[:size], version)
+        error = caught.value
+        assert 0 <= error.offset <= size
+        assert error.version == version
+        assert str(error).startswith(f"{error.message_name} v{version} at byte {error.offset}: ")
+
+
+def check_other_versions(cls: Any, data: st.DataObject) -> None:
+    """Writing a message at another version than it was made for: the same bytes or the same error."""
+    made_for, written_as = data.draw(st.sampled_from(cls.VERSIONS)), data.draw(st.sampled_from(cls.VERSIONS))
+    message = data.draw(messages(cls, made_for))
+    assert _encoded(lambda: message.encode(written_as)) == _encoded(
+        lambda: walker.encode(cls.CODEC.schema, message, written_as)
+    )
+
+
+CHECKS = (check_round_trip, check_mutants, check_prefixes, check_other_versions)
+
+
+def _mutate(encoded: bytes, data: st.DataObject) -> bytes:
+    mutant = bytearray(encoded)
+    for _ in range(data.draw(st.integers(1, 3))):
+        if mutant:
+            at = data.draw(st.integers(0, len(mutant) - 1))
+            mutant[at] = data.draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF, mutant[at] ^ 1]))
+    return bytes(mutant[: len(mutant) - data.draw(st.integers(0, 3))])
+
+
+def _decoded(decode: Callable[[], Any]) -> str:
+    try:
+        return f"value {decode()!r}"
+    except DecodeError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _encoded(encode: Callable[[], bytes]) -> str:
+    try:
+        return encode().hex()
+    except EncodeError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _says_more_than_json(value: Any) -> bool:
+    """JSON carries no unknown tags, no bytes of records fields and, read back, no infinite numbers."""
+    if isinstance(value, tuple):
+        return any(_says_more_than_json(item) for item in value)
+    if hasattr(value, "__struct_fields__"):
+        if getattr(value, "unknown_tagged_fields", ()) or getattr(value, "record_set", None):
+            return True
+        return any(_says_more_than_json(getattr(value, name)) for name in value.__struct_fields__)
+    return isinstance(value, float) and math.isinf(value)
