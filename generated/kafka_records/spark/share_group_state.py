@@ -25,7 +25,7 @@ from kafka_records.schemas import share_group_state as _schemas
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Observation
 
 __all__ = [
     "SHARE_SNAPSHOT_KEY",
@@ -162,13 +162,17 @@ def from_share_update_value(col: Column | str, *, mode: str = "PERMISSIVE") -> C
 
 
 def decode_records(
-    df: DataFrame, records: Sequence[str] | None = None, mode: str = "PERMISSIVE"
+    df: DataFrame,
+    records: Sequence[str] | None = None,
+    mode: str = "PERMISSIVE",
+    observation: Observation | str | None = None,
 ) -> DataFrame:
     """Decode raw rows of this topic: one struct column, holding `key` and `value`, for each type of record.
 
-    `records` names the types to decode, all of them unless given; rows of other types are left out. See
-    `kafka_records_spark.decode.decode_records` for the other columns and the modes.
+    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types are left
+    out; without it every row stays. See `kafka_records_spark.decode.decode_records` for the columns before the
+    structs, the modes PERMISSIVE, FAILFAST and DROPMALFORMED, and the counts an `observation` gets.
 
     Types: ShareSnapshot, ShareUpdate.
     """
-    return _decode.decode_records(df, _schemas.RECORDS, records=records, mode=mode)
+    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation)

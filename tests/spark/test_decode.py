@@ -1,0 +1,191 @@
+"""`decode_records` over made-up and captured records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_records.schemas.consumer_offsets import RECORDS
+from kafka_records.spark import consumer_offsets
+from kafka_records_runtime.schema import RecordSchema
+from kafka_records_spark.decode import DECODED_SCHEMA, decode_records, decoded_schema
+from kafka_records_spark.errors import ColumnClash, UnknownRecord
+from kafka_records_spark.raw import RAW_SCHEMA
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+KEY = bytes.fromhex("0001" "0001" "67" "0001" "74" "00000003")
+VALUE = bytes.fromhex("0003" "000000000000002a" "ffffffff" "0000" "0000000000000005")
+GROUP_KEY = bytes.fromhex("0002" "0001" "67")
+COMMIT_MARKER = bytes.fromhex("00000001")
+
+
+def _raw(*records: tuple[bytes | None, bytes | None] | tuple[bytes, bytes, str]) -> list[tuple[Any, ...]]:
+    return [
+        ("t", 7, offset, 99, "create", record[0], record[1], 1, offset, -1, -1, "none", (*record, None)[2])
+        for offset, record in enumerate(records)
+    ]
+
+
+ROWS = _raw(
+    (KEY, VALUE),
+    (KEY, None),
+    (KEY, VALUE[:5]),
+    (KEY[:4], VALUE),
+    (None, VALUE),
+    (b"\x00\x18?", b"!"),
+    (GROUP_KEY, None),
+    (COMMIT_MARKER, bytes(6), "commit"),
+)
+
+
+@pytest.fixture(scope="module")
+def raw(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(ROWS, RAW_SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def decoded(raw: DataFrame) -> list[Row]:
+    return decode_records(raw, RECORDS).orderBy("offset").collect()
+
+
+pytestmark = pytest.mark.spark
+
+
+def test_every_row_stays_with_its_coordinates(decoded: list[Row]) -> None:
+    assert [(row.topic, row.partition, row.offset, row.timestamp_ms) for row in decoded] == [
+        ("t", 7, offset, 99) for offset in range(len(ROWS))
+    ]
+
+
+def test_types_versions_and_tombstones(decoded: list[Row]) -> None:
+    assert [(row.record_type, row.value_version, row.is_tombstone) for row in decoded] == [
+        (1, 3, False),
+        (1, None, True),
+        (1, 3, False),
+        (1, None, False),
+        (None, None, False),
+        (24, None, False),
+        (2, None, True),
+        (None, None, None),
+    ]
+
+
+def test_typed_columns(decoded: list[Row]) -> None:
+    key = {"group": "g", "topic": "t", "partition": 3}
+    assert decoded[0].offset_commit.asDict(recursive=True) == {
+        "key": key,
+        "value": {
+            "offset": 42,
+            "leader_epoch": -1,
+            "metadata": "",
+            "commit_timestamp": 5,
+            "expire_timestamp": -1,
+            "topic_id": "AAAAAAAAAAAAAAAAAAAAAA",
+        },
+    }
+    assert decoded[1].offset_commit.asDict(recursive=True) == {"key": key, "value": None}
+    assert decoded[2].offset_commit.asDict(recursive=True) == {"key": key, "value": None}
+    assert decoded[3].offset_commit is None
+    assert decoded[6].group_metadata.key.group == "g"
+    for row in decoded:
+        filled = [name for name in row.asDict() if name.endswith("_commit") and row[name] is not None]
+        assert filled in ([], ["offset_commit"])
+
+
+def test_errors_and_bytes(decoded: list[Row]) -> None:
+    assert [row.error.message if row.error else None for row in decoded] == [
+        None,
+        None,
+        "OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 3 left",
+        "OffsetCommitKey v0 at byte 2: group needs 1 byte, 0 left",
+        "the record has no key",
+        None,
+        None,
+        None,
+    ]
+    nothing = (None, None)
+    assert [(row.raw_key, row.raw_value) for row in decoded] == [
+        nothing,
+        nothing,
+        (KEY, VALUE[:5]),
+        (KEY[:4], VALUE),
+        (None, VALUE),
+        (b"\x00\x18?", b"!"),
+        nothing,
+        nothing,
+    ]
+
+
+def test_chosen_records_leave_out_all_others(raw: DataFrame) -> None:
+    rows = consumer_offsets.decode_records(raw, records=["GroupMetadata"]).collect()
+
+    # The row without a key may be any record.
+    assert sorted((row.offset, row.record_type) for row in rows if row.record_type) == [(6, 2)]
+    assert [row.error.reason for row in rows if row.error] == ["NullKey"]
+    assert rows[0].__fields__[len(DECODED_SCHEMA) :] == ["group_metadata"]
+
+
+def test_failfast_names_the_record(raw: DataFrame) -> None:
+    with pytest.raises(Exception, match="t-7 offset 2: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 3 left"):
+        decode_records(raw.where("offset < 3"), RECORDS, mode="FAILFAST").collect()
+
+
+def test_failfast_lets_good_rows_pass(raw: DataFrame) -> None:
+    assert decode_records(raw.where("offset in (0, 1, 5, 6, 7)"), RECORDS, mode="failfast").count() == 5
+
+
+def test_dropmalformed_counts_what_it_leaves_out(raw: DataFrame) -> None:
+    from pyspark.sql import Observation
+
+    observation = Observation("decoded")
+    rows = decode_records(raw, RECORDS, mode="DROPMALFORMED", observation=observation).collect()
+
+    assert sorted(row.offset for row in rows) == [0, 1, 5, 6, 7]
+    assert observation.get == {"rows": 8, "malformed": 3}
+
+
+def test_dropmalformed_wants_to_be_counted(raw: DataFrame) -> None:
+    with pytest.raises(ValueError, match="DROPMALFORMED leaves rows out: pass an observation that counts them"):
+        decode_records(raw, RECORDS, mode="DROPMALFORMED")
+
+
+def test_an_unknown_mode_is_refused(raw: DataFrame) -> None:
+    with pytest.raises(ValueError, match="mode 'LENIENT' is none of PERMISSIVE, FAILFAST, DROPMALFORMED"):
+        decode_records(raw, RECORDS, mode="LENIENT")
+
+
+def test_an_unknown_record_is_refused(raw: DataFrame) -> None:
+    with pytest.raises(UnknownRecord) as failure:
+        decode_records(raw, {1: RECORDS[1], 2: RECORDS[2]}, records=["OffsetCommits"])
+    assert str(failure.value) == "no record is called 'OffsetCommits'; the records are GroupMetadata, OffsetCommit"
+
+
+def test_columns_of_one_name_are_refused() -> None:
+    twin = RecordSchema(9, "Error", RECORDS[1].key, RECORDS[1].value)
+    with pytest.raises(ColumnClash) as failure:
+        decoded_schema([twin])
+    assert str(failure.value) == ("two columns would be called 'error': decode the records that share it one at a time")
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__share_group_state", "__transaction_state"])
+def test_every_captured_record_decodes(spark: SparkSession, topics_dir: Path, topic: str) -> None:
+    from importlib import import_module
+
+    from kafka_records_spark.segments import read_segments
+
+    schemas = import_module(f"kafka_records.schemas.{topic.strip('_')}").RECORDS
+    raw = read_segments(spark, topics_dir / "kafka-4.3" / "segments", topic=topic, below_log_start=True)
+
+    rows = decode_records(raw, schemas).select("record_type", "error", "control").collect()
+
+    assert [row.error for row in rows if row.error] == []
+    assert len(rows) == {"__consumer_offsets": 859, "__share_group_state": 95, "__transaction_state": 45}[topic]
+    counts = Counter(row.record_type for row in rows if row.control is None)
+    assert None not in counts
+    assert set(counts) <= set(schemas)

@@ -1,0 +1,36 @@
+"""The functions behind the raw schema work in batch, Connect and pipelines: they never look into a DataFrame."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kafka_records_spark
+import kafka_records_tables
+
+FORBIDDEN = {
+    *("rdd", "sparkContext", "_jvm", "_jdf", "_sc"),
+    *("collect", "toPandas", "toLocalIterator", "first", "take", "head", "foreach", "cache", "persist"),
+    *("columns", "dtypes", "printSchema"),
+}
+
+ALLOWED = {("raw.py", "columns")}
+"""The edge, where rows of other shapes come in; `columns=` avoids it there."""
+
+
+SOURCES = [
+    path
+    for package in (kafka_records_spark, kafka_records_tables)
+    for folder in package.__path__
+    for path in sorted(Path(folder).glob("*.py"))
+]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_nothing_runs_or_inspects_a_query(path: Path) -> None:
+    used = {
+        node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)
+    }
+    assert {(path.name, name) for name in used & FORBIDDEN} <= ALLOWED

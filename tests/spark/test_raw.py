@@ -1,0 +1,113 @@
+"""Bringing rows of other shapes into the raw schema, and the filters that run before Python."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_records_spark.errors import MissingColumn
+from kafka_records_spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_records, has_record_type, is_unframed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+FROM_KAFKA = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
+)
+
+
+def _from_kafka(spark: SparkSession) -> DataFrame:
+    instant = datetime(2026, 11, 21, 2, 14, 14, 747_000, tzinfo=UTC)
+    rows: list[Any] = [
+        (bytearray(b"k"), bytearray(b"v"), "t", 3, 12, instant, 0),
+        (bytearray(b"k"), None, "t", 3, 13, None, 1),
+        (None, None, "t", 3, 14, None, -1),
+    ]
+    return spark.createDataFrame(rows, FROM_KAFKA)
+
+
+def test_rows_of_sparks_kafka_source(spark: SparkSession) -> None:
+    raw = as_raw_records(_from_kafka(spark))
+
+    assert raw.schema.simpleString() == RAW_SCHEMA.simpleString()
+    nothing = {"leader_epoch": None, "base_offset": None, "producer_id": None, "producer_epoch": None, "control": None}
+    first, second, third = (row.asDict() for row in raw.orderBy("offset").collect())
+    assert first == nothing | {
+        "topic": "t",
+        "partition": 3,
+        "offset": 12,
+        "timestamp_ms": 1_795_227_254_747,
+        "timestamp_type": "create",
+        "key": b"k",
+        "value": b"v",
+        "transaction": "unknown",
+    }
+    assert (second["value"], second["timestamp_ms"], second["timestamp_type"]) == (None, None, "log_append")
+    assert (third["key"], third["timestamp_type"]) == (None, None)
+
+
+def test_raw_rows_stay_as_they_are(spark: SparkSession) -> None:
+    row = ("t", 3, 12, 5, "create", b"k", b"v", 1, 10, 1000, 2, "open", "commit")
+    (again,) = as_raw_records(spark.createDataFrame([row], RAW_SCHEMA)).collect()
+    assert tuple(again) == row
+
+
+def test_keys_and_values_alone_need_a_topic(spark: SparkSession) -> None:
+    saved = spark.createDataFrame([(b"k", b"v")], "key binary, value binary")
+
+    (row,) = as_raw_records(saved, topic="__consumer_offsets").collect()
+
+    assert (row.topic, row.partition, row.offset, row.transaction) == ("__consumer_offsets", None, None, "unknown")
+    with pytest.raises(MissingColumn) as failure:
+        as_raw_records(saved)
+    assert str(failure.value) == "the DataFrame has no column 'topic': name the topic the records came from"
+
+
+@pytest.mark.parametrize("missing", ["key", "value"])
+def test_keys_and_values_have_to_be_there(spark: SparkSession, missing: str) -> None:
+    with pytest.raises(MissingColumn) as failure:
+        as_raw_records(_from_kafka(spark).drop(missing))
+    assert str(failure.value) == f"the DataFrame has no column '{missing}': raw records are made of keys and values"
+
+
+def test_named_columns_are_not_looked_up(spark: SparkSession) -> None:
+    raw = as_raw_records(_from_kafka(spark), topic="other", columns=["key", "value", "offset"])
+    rows = raw.orderBy("offset").collect()
+    assert [(row.topic, row.partition, row.offset) for row in rows] == [
+        ("other", None, 12),
+        ("other", None, 13),
+        ("other", None, 14),
+    ]
+
+
+def test_filters_by_record_type(spark: SparkSession) -> None:
+    keys = [b"\x00\x01a", b"\x00\x02a", b"\x00\x01", b"\x00", b"", None, b"\xff\xff", b"\x01\x00"]
+    rows = [{"offset": offset, "key": key, "control": None} for offset, key in enumerate(keys)]
+    rows.append({"offset": 100, "key": b"\x00\x01", "control": "commit"})
+    raw = as_raw_records(
+        spark.createDataFrame([(row["offset"], row["key"], row["control"]) for row in rows], _KEYED).selectExpr(
+            "*", "cast(null as binary) as value"
+        ),
+        topic="t",
+    )
+
+    def offsets(condition: Any) -> list[int]:
+        return [row.offset for row in raw.where(condition).orderBy("offset").collect()]
+
+    assert offsets(has_record_type([1])) == [0, 2]
+    assert offsets(has_record_type([2, -1])) == [1, 6]
+    assert offsets(has_record_type([])) == []
+    assert offsets(is_unframed()) == [3, 4, 5]
+
+
+_KEYED = "offset long, key binary, control string"
+
+
+def test_the_schema_is_that_of_the_segment_reader() -> None:
+    from kafka_records_arrow.segments import RAW_SCHEMA as ARROW_SCHEMA
+
+    assert ARROW_SCHEMA.names == list(RAW_COLUMNS)
