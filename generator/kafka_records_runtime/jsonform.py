@@ -224,8 +224,8 @@ def _parse_primitive(base: str, data: Any) -> Any:
         case "uuid":
             try:
                 return Uuid.from_string(_text_of(data))
-            except ValueError as error:
-                raise _JsonFailure(f"is no uuid: {error}") from None
+            except ValueError:
+                raise _JsonFailure("is no uuid, which is 22 characters of URL-safe base64") from None
         case "string":
             return _text_of(data)
         case _:

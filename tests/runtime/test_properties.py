@@ -89,12 +89,27 @@ def test_objects_encode_like_dicts(message: tuple[MessageSchema, int, dict[str, 
     assert walker.encode(schema, value, version) == data
 
 
+def without_unknown_tags(value: Any) -> Any:
+    """The value as JSON can carry it."""
+    if isinstance(value, tuple):
+        return tuple(without_unknown_tags(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    return {name: () if name == UNKNOWN_TAGS else without_unknown_tags(held) for name, held in value.items()}
+
+
+def without_records(schema: MessageSchema, value: dict[str, Any]) -> dict[str, Any]:
+    """The value with records fields emptied: JSON shows that they are there, not what they hold."""
+    names = [field.name for field in schema.root.fields if field.type == "records"]
+    return value | {name: b"" for name in names if value[name] is not None}
+
+
 @given(messages())
 def test_json_comes_back(message: tuple[MessageSchema, int, dict[str, Any], bytes]) -> None:
     schema, version, value, _ = message
+    value = without_unknown_tags(value)
     printed = jsonform.to_json(schema, value, version)
-    again = jsonform.from_json(schema, json.loads(json.dumps(printed)), version)
-    assert jsonform.to_json(schema, again, version) == printed
+    assert jsonform.from_json(schema, json.loads(json.dumps(printed)), version) == without_records(schema, value)
 
 
 @given(messages())
