@@ -86,14 +86,10 @@ def test_named_columns_are_not_looked_up(spark: SparkSession) -> None:
 
 def test_filters_by_record_type(spark: SparkSession) -> None:
     keys = [b"\x00\x01a", b"\x00\x02a", b"\x00\x01", b"\x00", b"", None, b"\xff\xff", b"\x01\x00"]
-    rows = [{"offset": offset, "key": key, "control": None} for offset, key in enumerate(keys)]
-    rows.append({"offset": 100, "key": b"\x00\x01", "control": "commit"})
-    raw = as_raw_records(
-        spark.createDataFrame([(row["offset"], row["key"], row["control"]) for row in rows], _KEYED).selectExpr(
-            "*", "cast(null as binary) as value"
-        ),
-        topic="t",
-    )
+    rows: list[Any] = [(offset, key, None) for offset, key in enumerate(keys)]
+    rows.append((100, b"\x00\x01", "commit"))
+    keyed = spark.createDataFrame(rows, "offset long, key binary, control string")
+    raw = as_raw_records(keyed.selectExpr("*", "cast(null as binary) as value"), topic="t")
 
     def offsets(condition: Any) -> list[int]:
         return [row.offset for row in raw.where(condition).orderBy("offset").collect()]
@@ -102,9 +98,6 @@ def test_filters_by_record_type(spark: SparkSession) -> None:
     assert offsets(has_record_type([2, -1])) == [1, 6]
     assert offsets(has_record_type([])) == []
     assert offsets(is_unframed()) == [3, 4, 5]
-
-
-_KEYED = "offset long, key binary, control string"
 
 
 def test_the_schema_is_that_of_the_segment_reader() -> None:

@@ -1,0 +1,26 @@
+"""What happens to rows that cannot be decoded, in the words of Spark's own readers."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, cast
+
+Mode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
+
+PERMISSIVE: Final = "PERMISSIVE"
+"""Bad rows stay, with what is wrong with them."""
+
+FAILFAST: Final = "FAILFAST"
+"""The first bad row ends the query and is named in the error."""
+
+DROPMALFORMED: Final = "DROPMALFORMED"
+"""Bad rows are left out, and counted."""
+
+MODES: Final = (PERMISSIVE, FAILFAST, DROPMALFORMED)
+
+
+def checked_mode(mode: str, allowed: tuple[str, ...] = MODES) -> Mode:
+    """`mode` in upper case. Raises ValueError for a mode that is not `allowed`."""
+    known = mode.upper()
+    if known not in allowed:
+        raise ValueError(f"mode {mode!r} is none of {', '.join(allowed)}")
+    return cast(Mode, known)
