@@ -1,0 +1,245 @@
+"""What the codecs of record batches look like on disk, and how to undo them with zlib and pyarrow alone.
+
+Every decoder gives back what it could read *and* why it stopped, so that records before a broken place survive. None
+of them lets a small input claim much memory: output is produced piece by piece up to a limit, and a size that an input
+announces is believed only as far as the codec could reach it.
+
+Facts: KIP-110 (zstd), `org.apache.kafka.common.compress`, the framing of snappy-java's SnappyOutputStream, the LZ4
+frame format; KAFKA-3160 for the header checksum of magic 0.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import iter_unpack, unpack_from
+from typing import Any, Final
+
+import pyarrow as pa
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Kafka's names of the codecs, at the numbers of attribute bits 0-2."""
+
+MAX_DECOMPRESSED: Final = 256 * 1024 * 1024
+"""Most bytes that one batch may decompress to. A broker takes batches of a megabyte unless told otherwise
+(`message.max.bytes`), so only a decompression bomb comes here."""
+
+_PIECE: Final = 64 * 1024
+_XERIAL_HEAD: Final = bytes.fromhex("82534e4150505900")
+_XERIAL_HEAD_SIZE: Final = 16
+_SNAPPY_MOST_GAIN: Final = 22
+"""A snappy copy element turns three bytes into at most 64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decompressed:
+    """The bytes that came out, and the reason why there are no more (None: the input was complete)."""
+
+    data: bytes
+    failure: str | None = None
+
+
+class _BrokenError(Exception):
+    """Says why a decoder cannot go on."""
+
+
+def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = None) -> Decompressed:
+    """Undo the codec of a batch (attribute bits 0-2, 1-4 here); never raises for bad input.
+
+    `magic` matters to lz4 only. At most `limit` bytes come back, MAX_DECOMPRESSED unless told otherwise.
+    """
+    if limit is None:
+        limit = MAX_DECOMPRESSED
+    if codec == 1:
+        pieces = _gzip(data)
+    elif codec == 2:
+        pieces = _snappy(data, limit)
+    elif codec == 3:
+        pieces = _stream("lz4", _with_right_lz4_checksum(data) if magic == 0 else data)
+    elif codec == 4:
+        pieces = _stream("zstd", data)
+    else:
+        return Decompressed(b"", f"codec {codec} is unknown")
+    return _collect(pieces, limit)
+
+
+def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
+    got: list[bytes] = []
+    size = 0
+    failure = None
+    try:
+        for piece in pieces:
+            got.append(piece)
+            size += len(piece)
+            if size > limit:
+                failure = f"it decompresses to more than {limit} bytes"
+                break
+    except _BrokenError as broken:
+        failure = str(broken)
+    return Decompressed((got[0] if len(got) == 1 else b"".join(got))[:limit], failure)
+
+
+# -- gzip --------------------------------------------------------------------------------------------------------------
+
+
+def _gzip(data: bytes) -> Iterator[bytes]:
+    """Members one after another, as Java's GZIPInputStream reads them; bytes behind the last one are left alone."""
+    if not data:
+        raise _BrokenError("the gzip data is empty")
+    while True:
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            try:
+                piece = member.decompress(data, _PIECE)
+            except zlib.error as error:
+                raise _BrokenError(f"the gzip data is broken: {str(error).removeprefix('Error -3 while ')}") from error
+            data = member.unconsumed_tail
+            if piece:
+                yield piece
+            elif not data:
+                break
+        if not member.eof:
+            raise _BrokenError("the gzip data ends too early")
+        data = member.unused_data
+        if data[:2] != b"\x1f\x8b":
+            return
+
+
+# -- snappy ------------------------------------------------------------------------------------------------------------
+
+
+def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
+    """Blocks behind the 16-byte head of snappy-java, or, without that head, one bare block."""
+    if data[:8] != _XERIAL_HEAD:
+        yield _snappy_block(data, limit)
+        return
+    position = _XERIAL_HEAD_SIZE
+    while position < len(data):
+        if data[position : position + 8] == _XERIAL_HEAD:  # streams may follow one another
+            position += _XERIAL_HEAD_SIZE
+            continue
+        if position + 4 > len(data):
+            raise _BrokenError("the snappy data ends inside the length of a block")
+        (size,) = unpack_from(">i", data, position)
+        position += 4
+        if size < 0 or position + size > len(data):
+            raise _BrokenError(f"a snappy block of {size} bytes was announced, {len(data) - position} are left")
+        yield _snappy_block(data[position : position + size], limit)
+        position += size
+
+
+def _snappy_block(block: bytes, limit: int) -> bytes:
+    size = shift = 0
+    for at in range(5):
+        if at == len(block):
+            raise _BrokenError("the snappy data ends inside the length of its content")
+        size |= (block[at] & 0x7F) << shift
+        shift += 7
+        if block[at] < 0x80:
+            break
+    if size > len(block) * _SNAPPY_MOST_GAIN:
+        raise _BrokenError(f"{len(block)} bytes of snappy data cannot hold the {size} bytes they claim")
+    if size > limit:
+        raise _BrokenError(f"it decompresses to more than {limit} bytes")
+    if size == 0:
+        return b""
+    try:
+        content: bytes = _SNAPPY.decompress(block, size, asbytes=True)
+    except (OSError, pa.ArrowException) as error:
+        raise _BrokenError("the snappy data is broken") from error
+    return content
+
+
+_SNAPPY: Final = pa.Codec("snappy")
+
+
+# -- lz4 and zstd ------------------------------------------------------------------------------------------------------
+
+
+def _stream(codec: str, data: bytes) -> Iterator[bytes]:
+    """Frames one after another. A frame that breaks still gives the blocks before the broken one."""
+    if not data:
+        raise _BrokenError(f"the {codec} data is empty")
+    done = 0
+    try:
+        with _open(codec, data) as stream:
+            while piece := stream.read(_PIECE):
+                done += len(piece)
+                yield piece
+        return
+    except (OSError, pa.ArrowException) as error:
+        reason = _reason(codec, str(error))
+    # A read that fails keeps what it had before the failure: ask again for less and less.
+    step = _PIECE // 2
+    while step:
+        with _open(codec, data) as stream:
+            if _skipped(stream, done):
+                try:
+                    piece = stream.read(step)
+                except (OSError, pa.ArrowException):
+                    piece = b""
+                if piece:
+                    done += len(piece)
+                    yield piece
+        step //= 2
+    raise _BrokenError(reason)
+
+
+def _open(codec: str, data: bytes) -> Any:
+    return pa.CompressedInputStream(pa.BufferReader(data), codec)
+
+
+def _skipped(stream: Any, size: int) -> bool:
+    """Read over `size` bytes that were read before."""
+    while size:
+        got = len(stream.read(min(size, _PIECE)))
+        if not got:
+            return False
+        size -= got
+    return True
+
+
+def _reason(codec: str, error: str) -> str:
+    if "Truncated" in error:
+        return f"the {codec} data ends too early"
+    return f"the {codec} data is broken: {error.rpartition(': ')[2]}"
+
+
+_LZ4_MAGIC: Final = bytes.fromhex("04224d18")
+
+
+def _with_right_lz4_checksum(data: bytes) -> bytes:
+    """Set the header checksum of an LZ4 frame right.
+
+    Producers of magic 0 put a checksum there that also covers the magic number of the frame, and Kafka does not look
+    at it (KAFKA-3160). The library does, so the byte is replaced.
+    """
+    if len(data) < 7 or data[:4] != _LZ4_MAGIC:
+        return data
+    flags = data[4]
+    end = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    if len(data) <= end:
+        return data
+    return data[:end] + bytes([(_xxh32_short(data[4:end]) >> 8) & 0xFF]) + data[end + 1 :]
+
+
+def _xxh32_short(data: bytes) -> int:
+    """xxHash-32 with seed 0 of fewer than 16 bytes; a frame descriptor has at most 14."""
+    value = (0x165667B1 + len(data)) & _WORD
+    words = len(data) // 4
+    for (word,) in iter_unpack("<I", data[: 4 * words]):
+        value = _rotated(value + word * 0xC2B2AE3D, 17) * 0x27D4EB2F & _WORD
+    for byte in data[4 * words :]:
+        value = _rotated(value + byte * 0x165667B1, 11) * 0x9E3779B1 & _WORD
+    value = (value ^ (value >> 15)) * 0x85EBCA77 & _WORD
+    value = (value ^ (value >> 13)) * 0xC2B2AE3D & _WORD
+    return value ^ (value >> 16)
+
+
+_WORD: Final = 0xFFFFFFFF
+
+
+def _rotated(value: int, bits: int) -> int:
+    value &= _WORD
+    return ((value << bits) | (value >> (32 - bits))) & _WORD

@@ -1,0 +1,116 @@
+"""The heads of all entries of a chunk as vectors, and the check of their CRCs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafka_records_arrow.crc import crc32, crc32c
+from kafka_records_arrow.scanning import Chunk
+from kafka_records_arrow.varints import FLAGS, INT64
+
+_PRODUCERLESS: Final = -1
+
+
+class Heads:
+    """One vector per field of the head, an element per entry of the chunk, all int64.
+
+    What magic 0 and 1 do not have is -1, as in `batches.Batch`, except `count`, which is meaningless for them.
+    """
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._data = chunk.data
+        self._entries = chunk.entries
+        self._sizes = chunk.sizes
+        self.magic = chunk.magics
+        self.is_old = self.magic < 2
+        self._any_old = bool(self.is_old.any())
+
+    def _field(self, at: int, dtype: str, old: INT64 | int = _PRODUCERLESS) -> INT64:
+        values = self._raw(at, dtype)
+        return np.where(self.is_old, old, values) if self._any_old else values
+
+    def _raw(self, at: int, dtype: str) -> INT64:
+        """The big-endian number at byte `at` of every entry; `Chunk.data` is long enough for the shortest one."""
+        width = np.dtype(dtype).itemsize
+        everywhere: NDArray[Any] = np.ndarray((len(self._data) - width + 1,), dtype, self._data, 0, (1,))
+        indexes = np.minimum(self._entries + at, len(everywhere) - 1) if self._any_old else self._entries + at
+        return everywhere[indexes].astype(np.int64)
+
+    @cached_property
+    def offset(self) -> INT64:
+        return self._raw(0, ">i8")
+
+    @cached_property
+    def leader_epoch(self) -> INT64:
+        return self._field(12, ">i4")
+
+    @cached_property
+    def attributes(self) -> INT64:
+        return self._field(21, ">i2", self._raw(17, ">i1") if self._any_old else -1)
+
+    @cached_property
+    def last_offset(self) -> INT64:
+        return self.offset + self._field(23, ">i4", 0)
+
+    @cached_property
+    def base_timestamp(self) -> INT64:
+        return self._field(27, ">i8")
+
+    @cached_property
+    def max_timestamp(self) -> INT64:
+        return self._field(35, ">i8")
+
+    @cached_property
+    def producer_id(self) -> INT64:
+        return self._field(43, ">i8")
+
+    @cached_property
+    def producer_epoch(self) -> INT64:
+        return self._field(51, ">i2")
+
+    @cached_property
+    def count(self) -> INT64:
+        return self._field(57, ">i4")
+
+    @cached_property
+    def codec(self) -> INT64:
+        return self.attributes & 0x07
+
+    @cached_property
+    def is_transactional(self) -> FLAGS:
+        return self._flag(0x10)
+
+    @cached_property
+    def is_control(self) -> FLAGS:
+        return self._flag(0x20)
+
+    @cached_property
+    def stored_crc(self) -> INT64:
+        return self._field(17, ">u4", self._raw(12, ">u4") if self._any_old else -1)
+
+    @cached_property
+    def computed_crc(self) -> INT64:
+        data, entries, ends = self._data, self._entries.tolist(), (self._entries + self._sizes).tolist()
+        if not self._any_old:
+            return np.array([crc32c(data[at + 21 : end]) for at, end in zip(entries, ends, strict=True)], np.int64)
+        old = self.is_old.tolist()
+        return np.array(
+            [
+                crc32(data[at + 16 : end]) if is_old else crc32c(data[at + 21 : end])
+                for at, end, is_old in zip(entries, ends, old, strict=True)
+            ],
+            np.int64,
+        )
+
+    @cached_property
+    def is_valid(self) -> FLAGS:
+        """Whether the CRC of the entry is right."""
+        return np.equal(self.stored_crc, self.computed_crc)
+
+    def _flag(self, bit: int) -> FLAGS:
+        has: FLAGS = np.logical_and((self.attributes & bit) != 0, ~self.is_old)
+        return has

@@ -1,0 +1,82 @@
+"""Zigzag varints, the numbers inside records of magic 2: one at a time, and a whole vector of them at once.
+
+Seven bits per byte, lowest group first, the high bit says that more follow; then zigzag, so that small negative
+numbers stay short (`org.apache.kafka.common.utils.ByteUtils`). A varint has at most 5 bytes and 32 bits, a varlong at
+most 10 bytes and 64 bits; bits above that are dropped, as Java drops them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+INT64 = NDArray[np.int64]
+FLAGS = NDArray[np.bool_]
+
+LONGEST_VARLONG: Final = 10
+"""Bytes that may be read behind a position that is itself inside the data."""
+
+
+class VarintError(ValueError):
+    """A varint that does not end: the data is over (`truncated`), or it has more bytes than its type allows."""
+
+    def __init__(self, truncated: bool) -> None:
+        super().__init__("ends inside a varint" if truncated else "has a varint that does not end")
+        self.truncated = truncated
+
+
+def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """A zigzag varint (int32) that starts at `position` and must lie before `end`: its value, and where it ends."""
+    value, position = _read(data, position, end, 5)
+    value &= 0xFFFFFFFF
+    return (value >> 1) ^ -(value & 1), position
+
+
+def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """A zigzag varlong (int64) that starts at `position` and must lie before `end`: its value, and where it ends."""
+    value, position = _read(data, position, end, LONGEST_VARLONG)
+    value &= 0xFFFFFFFFFFFFFFFF
+    return (value >> 1) ^ -(value & 1), position
+
+
+def _read(data: bytes, position: int, end: int, longest: int) -> tuple[int, int]:
+    value = shift = 0
+    for at in range(position, position + longest):
+        if at >= end:
+            raise VarintError(truncated=True)
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at + 1
+        shift += 7
+    raise VarintError(truncated=False)
+
+
+def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, FLAGS | None]:
+    """The zigzag varlong at each of `positions`: the values, the positions behind them, and which did not end.
+
+    Every position must be at least `LONGEST_VARLONG` bytes away from the end of `data`. The flags are None when all
+    numbers ended, which is the usual case.
+    """
+    first = data[positions]
+    if not (first & 0x80).any():
+        unsigned = first.astype(np.int64)
+        return (unsigned >> 1) ^ -(unsigned & 1), positions + 1, None
+    groups = (first & 0x7F).astype(np.uint64)
+    ends = positions + 1
+    open_ = np.flatnonzero(first & 0x80)
+    for step in range(1, LONGEST_VARLONG):
+        byte = data[positions[open_] + step]
+        groups[open_] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * step)
+        ends[open_] += 1
+        open_ = open_[byte >= 0x80]
+        if not open_.size:
+            break
+    values = ((groups >> np.uint64(1)) ^ (np.uint64(0) - (groups & np.uint64(1)))).view(np.int64)
+    if not open_.size:
+        return values, ends, None
+    endless = np.zeros(len(positions), np.bool_)
+    endless[open_] = True
+    return values, ends, endless
