@@ -41,7 +41,7 @@ class Violation:
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 
-class SpecErrors(KafkaRecordsError):  # noqa: N818 - it holds several
+class SpecErrors(KafkaRecordsError):
     """Specs that cannot be used. `violations` holds all that was found, sorted by file, line and column."""
 
     def __init__(self, violations: Iterable[Violation]) -> None:

@@ -14,7 +14,7 @@ from tests.generator.language_specs import write_language_specs
 
 @pytest.fixture(scope="session")
 def generated_home(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Path]:
-    """A folder on `sys.path` with `acme_messages` (tests/data/specs/acme) and `kafka_language` (Kafka's test messages)."""
+    """A folder on `sys.path` with two packages: `acme_messages`, from tests/data/specs, and `kafka_language`."""
     home = tmp_path_factory.mktemp("generated")
     language = write_language_specs(data_dir, tmp_path_factory.mktemp("specs"))
     for specs, package in ((data_dir / "specs" / "acme", "acme_messages"), (language, "kafka_language")):

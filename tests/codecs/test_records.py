@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -82,8 +83,6 @@ NAMED_SINCE = {
 
 
 def test_every_record_case(kafka_cases: Callable[[str], Any]) -> None:
-    import json
-
     data = kafka_cases("record-cases.json")
     exceptions = []
     for case in [*data["cases"], *data["later_cases"]]:
@@ -166,7 +165,12 @@ def test_invalid_utf8_is_read_as_kafka_reads_it_and_named() -> None:
         (None, b"", NullKey, "the record has no key"),
         (b"", None, MissingRecordType, "the key has 0 bytes, a key starts with an int16 record type"),
         (b"\x00", None, MissingRecordType, "the key has 1 byte, a key starts with an int16 record type"),
-        (bytes.fromhex(KEY_HEX), b"", MissingValueVersion, "the value has 0 bytes, a value starts with an int16 version"),
+        (
+            bytes.fromhex(KEY_HEX),
+            b"",
+            MissingValueVersion,
+            "the value has 0 bytes, a value starts with an int16 version",
+        ),
         (
             bytes.fromhex("000100086772"),
             None,

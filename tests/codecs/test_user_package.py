@@ -35,9 +35,7 @@ def message_class(package: str, name: str) -> Any:
 @pytest.mark.parametrize("message", [EVERYTHING, TRAIL, *LANGUAGE], ids=lambda message: message[1])
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
-def test_agreement(
-    message: tuple[str, str], check: Callable[[Any, st.DataObject], None], data: st.DataObject
-) -> None:
+def test_agreement(message: tuple[str, str], check: Callable[[Any, st.DataObject], None], data: st.DataObject) -> None:
     check(message_class(*message), data)
 
 
@@ -104,7 +102,11 @@ def test_texts_of_a_spec_cannot_leave_their_docstrings(generated_home: Path) -> 
     assert document is not None
     assert 'that try to end a docstring: """ \\""" \\' in document
     assert "A second comment" in document
-    texts = [node.value.value for node in everything.body if isinstance(node, ast.Expr) and hasattr(node.value, "value")]
+    texts = [
+        node.value.value
+        for node in everything.body
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
     assert 'A name the reader uses itself; ends with a quote "' in texts
     assert 'C:\\new """ and a trailing backslash \\' in texts
 

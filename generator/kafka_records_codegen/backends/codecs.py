@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kafka_records_codegen.backends.page import Package, docstring, header, one_line, render
+from kafka_records_codegen.backends.units import Unit, pages
 from kafka_records_codegen.emit import names, readers, writers
 from kafka_records_codegen.emit.layouts import Layout, layouts
 from kafka_records_codegen.model import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.naming import module_name, snake_case, upper_snake_case
+from kafka_records_codegen.naming import snake_case, upper_snake_case
 
 _ALIASES = {
     "GiveUp": "_GiveUp",
@@ -47,38 +47,18 @@ _ALIASES = {
 """All that a generated codec may import from `kafka_records_runtime.codec`, besides `Codec`."""
 
 
-@dataclass(frozen=True)
-class Unit:
-    """What becomes one module: the key and the value of a record, or one other message."""
-
-    name: str
-    title: str
-    messages: tuple[Message, ...]
-
-
-def units(folder: Folder) -> Iterator[Unit]:
-    """The modules of a folder, records first and by type."""
-    paired = set()
-    for record in folder.records:
-        paired |= {record.key.name, record.value.name}
-        title = f"{record.name}: records of type {record.type}."
-        yield Unit(module_name(record.name), title, (record.key, record.value))
-    for message in folder.messages:
-        if message.name not in paired:
-            yield Unit(module_name(message.name), f"{message.name}.", (message,))
-
-
 def generate(model: Model, package: Package) -> dict[str, str]:
     """Every codec module by its path below the package."""
     files = {}
     for folder in model.folders:
-        for unit in units(folder):
-            path = f"{folder.path}/{unit.name}.py" if folder.path else f"{unit.name}.py"
-            files[path] = _module(folder, unit, package)
+        for page in pages(folder):
+            for unit in page.units:
+                path = f"{folder.path}/{unit.name}.py" if folder.path else f"{unit.name}.py"
+                files[path] = _module(folder, unit, package, page.path)
     return files
 
 
-def _module(folder: Folder, unit: Unit, package: Package) -> str:
+def _module(folder: Folder, unit: Unit, package: Package, page: str) -> str:
     tables, packs = readers.Tables(), writers.Packs()
     functions = [text for message in unit.messages for text in _functions(message, tables, packs)]
     constants = _constants(tables, packs)
@@ -88,7 +68,7 @@ def _module(folder: Folder, unit: Unit, package: Package) -> str:
     return render(
         "codecs.py.jinja",
         header=header(package, [message.source for message in unit.messages]),
-        docstring=docstring(unit.title),
+        docstring=docstring(unit.title + package.reference(page)),
         constants=constants,
         uses_struct="_Struct(" in text,
         runtime_names=_runtime_names(text),

@@ -23,13 +23,18 @@ _BLACK: Final = black.Mode(line_length=LINE_LENGTH, target_versions={TargetVersi
 
 @dataclass(frozen=True)
 class Package:
-    """The name under which the generated tree is imported."""
+    """The name under which the generated tree is imported, and the folder of its reference pages if there is one."""
 
     name: str
+    docs: str | None = None
 
     def module(self, folder: str, *rest: str) -> str:
         """The dotted name of a subpackage or of a module in it."""
         return ".".join(part for part in (self.name, folder.replace("/", "."), *rest) if part)
+
+    def reference(self, page: str) -> str:
+        """What the docstring of a module says about its page."""
+        return "" if self.docs is None else f"\n\nReference: {self.docs}/{page}"
 
 
 @cache
@@ -44,16 +49,21 @@ def _environment() -> Environment:
     )
 
 
+def fill(template: str, **values: Any) -> str:
+    """Fill in a template and leave it at that."""
+    return _environment().get_template(template).render(**values)
+
+
 def render(template: str, **values: Any) -> str:
-    """Fill in a template and let black lay it out."""
-    source = _environment().get_template(template).render(**values)
-    return black.format_str(source, mode=_BLACK)
+    """Fill in the template of a module and let black lay it out."""
+    return black.format_str(fill(template, **values), mode=_BLACK)
 
 
 def header(package: Package, sources: list[str]) -> str:
     """Made by what, from which specs, how to do it again. No clock: the same specs give the same bytes."""
     lines = [f"{MARK}. Do not edit: change the specs and generate again.", *_wrapped_sources(sources)]
-    lines.append(f"To regenerate: kafka-records-codegen generate --specs DIR --out DIR --package {package.name}")
+    docs = "" if package.docs is None else " --docs DIR"
+    lines.append(f"To regenerate: kafka-records-codegen generate --specs DIR --out DIR --package {package.name}{docs}")
     return "\n".join(f"# {line}" for line in lines)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_records_codegen.backends.codecs import units
 from kafka_records_codegen.backends.page import MARK, Package, docstring, header, render, sources
 from kafka_records_codegen.backends.schemas import with_root
+from kafka_records_codegen.backends.units import units
 from kafka_records_codegen.model import Folder, Model
 from kafka_records_codegen.naming import module_name
 

@@ -1,0 +1,232 @@
+"""What holds for the whole command: help, version, imports, pipes, prerequisites."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kafka_records_cli import failures, table
+from kafka_records_cli.failures import CommandError
+from kafka_records_cli.java import check_java
+from tests.cli.running import run
+
+COMMANDS = ((), ("table",), ("dump",), ("counts",), ("explain",))
+
+SUBSCRIPTION = "00000001000474617073ffffffff0000000000000005ffff"
+
+
+class Example(NamedTuple):
+    """A line of the examples in a help text."""
+
+    line: str
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What follows `kafka-records`; other commands of a pipe may not be on this machine."""
+        step = next(step for step in self.line.split(" | ") if step.strip().startswith("kafka-records "))
+        return tuple(shlex.split(step)[1:])
+
+
+def examples() -> list[Example]:
+    """All examples of all help texts."""
+    texts = [run(*command, "--help").out for command in COMMANDS]
+    lines = [line for text in texts for line in re.findall(r"^  (.*kafka-records .*)$", text, re.MULTILINE)]
+    return [Example(line) for line in dict.fromkeys(lines)]
+
+
+def _is_table(example: Example) -> bool:
+    return example.arguments[0] == "table"
+
+
+@pytest.fixture
+def here(topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A working directory with what the examples name, and the places they name it by."""
+    monkeypatch.chdir(tmp_path)
+    segments = topics_dir / "kafka-4.3" / "segments"
+    log = "00000000000000000000.log"
+    shutil.copy(segments / "__transaction_state-0" / log, tmp_path / log)
+    return {
+        "/var/lib/kafka/data/__consumer_offsets-12": str(segments / "__consumer_offsets-2"),
+        "/var/lib/kafka/data": str(segments),
+        f"/backup/{log}": str(tmp_path / log),
+    }
+
+
+def run_example(example: Example, places: dict[str, str]) -> None:
+    arguments = [places.get(argument, argument) for argument in example.arguments]
+    ran = run(*arguments, standard_input=SUBSCRIPTION)
+    assert ran.status == 0, (example.line, ran.err)
+    output = arguments[arguments.index("--output") + 1] if "--output" in arguments else None
+    assert Path(output).stat().st_size if output else ran.out
+
+
+@pytest.mark.parametrize("example", [each for each in examples() if not _is_table(each)], ids=lambda each: each.line)
+def test_the_examples_of_the_help_run(example: Example, here: dict[str, str]) -> None:
+    run_example(example, here)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("example", [each for each in examples() if _is_table(each)], ids=lambda each: each.line)
+def test_the_examples_with_tables_run(example: Example, here: dict[str, str]) -> None:
+    run_example(example, here)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_the_page_and_has_examples_and_the_exit_status(command: tuple[str, ...]) -> None:
+    status, out, err = run(*command, "--help")
+    assert (status, err) == (0, "")
+    assert "\nexamples:\n  kafka-records " in out
+    assert "\nexit status:\n  0  " in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"kafka-records (\d+\.\d+\.\d+|\(not installed\))\n", run("--version").out)
+
+
+def test_the_tables_of_the_help_are_those_there_are() -> None:
+    from kafka_records_tables import TABLES
+
+    assert {name: known.about for name, known in TABLES.items()} == dict(table.TABLES)
+
+
+# -- in a process of its own -------------------------------------------------------------------------------------------
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kafka_records_cli", *arguments]
+    paths = os.pathsep.join(path for path in sys.path if path)
+    return subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def test_a_reader_that_leaves_early_is_no_error(topics_dir: Path) -> None:
+    with start("dump", str(topics_dir / "kafka-4.3" / "segments")) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith('{"topic":"__consumer_offsets","partition":0,"offset":0,')
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == ("", 0)
+
+
+def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
+    source = str(topics_dir / "kafka-4.3" / "segments" / "__consumer_offsets-3")
+    with start("dump", source, LC_ALL="C", PYTHONIOENCODING="ascii", PYTHONUTF8="0") as process:
+        out, _ = process.communicate()
+    assert "ünï-code 🧾 bills" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (("dump", "{}"), {"pyspark", "rich", "msgspec"}),
+        (("counts", "{}", "--format", "csv"), {"pyspark", "msgspec"}),
+        (("table", "--help"), {"pyspark", "pandas", "pyarrow", "numpy", "rich", "msgspec"}),
+        (
+            ("explain", "--message", "EndTxnMarker", "--version", "0", "00000000"),
+            {"pyspark", "pandas", "pyarrow", "numpy", "rich", "msgspec"},
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, ...], unwanted: set[str]) -> None:
+    source = str(topics_dir / "kafka-4.3-expiry" / "segments")
+    program = (
+        "import sys; from kafka_records_cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *(argument.format(source) for argument in arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not unwanted & set(done.stderr.splitlines()[-1].split())
+
+
+# -- prerequisites -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [("dump", "pyarrow", "cli"), ("counts", "rich", "cli"), ("table", "pyspark", "spark")],
+)
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str) -> None:
+    monkeypatch.setattr(failures, "find_spec", lambda name: None if name == package else object())
+    arguments = ("table", "groups", "x") if command == "table" else (command, "x")
+    message = f"{command} needs {package}, which is not installed: pip install 'kafka-records[{extra}]'"
+    assert run(*arguments) == (2, "", f"kafka-records: {message}\n")
+
+
+def _java(folder: Path, says: str) -> Path:
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\n{says}\n")
+    path.chmod(0o755)
+    return path
+
+
+def _complaint() -> str:
+    with pytest.raises(CommandError) as caught:
+        check_java()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea"])
+def test_a_java_that_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str) -> None:
+    _java(tmp_path, f"echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2; echo 'openjdk version \"{version}\"' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    check_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    check_java()
+
+
+@pytest.mark.parametrize("version", ["11.0.22", "1.8.0_402", "16-ea"])
+def test_a_java_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str) -> None:
+    path = _java(tmp_path, f"echo 'openjdk version \"{version}\"' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert _complaint() == (
+        f"Spark needs Java 17 or later, but {path} is Java {version}: install a newer JDK or set JAVA_HOME."
+    )
+
+
+def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, topics_dir: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    message = "Spark needs Java 17 or later, and there is no java on PATH: install a JDK or set JAVA_HOME."
+    assert run("table", "groups", str(topics_dir)) == (2, "", f"kafka-records: {message}\n")
+
+
+def test_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert _complaint() == (
+        f"Spark needs Java 17 or later, but JAVA_HOME is {tmp_path} and has no bin/java: "
+        "set it to an installed JDK or unset it."
+    )
+
+
+def test_a_java_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = _java(tmp_path, "exit 1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert _complaint() == (
+        f"Spark needs Java 17 or later, and {path} does not tell its version: install a JDK or set JAVA_HOME."
+    )

@@ -1,0 +1,143 @@
+"""The parts around Spark: values of every type, the progress bar, texts of exceptions, places of records."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from kafka_records_arrow.segments import find_logs
+from kafka_records_cli.places import places_of
+from kafka_records_cli.progress import SparkProgress
+from kafka_records_cli.session import first_line
+from kafka_records_cli.sparkrows import plain_rows
+from tests.cli.segment_bytes import batch, commit, write_segment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A time zone in which the ends of the years 1 to 9999 lie outside of them."""
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("far_away")
+def test_values_of_every_type(spark: SparkSession) -> None:
+    result = spark.sql(
+        "select timestamp_micros(253402300799999999L) last, timestamp_millis(-62135596800000L) first, "
+        "cast(null as timestamp) never, X'00ff' raw, date'2026-11-21' day, 1.50BD price, true flag, "
+        "named_struct('a', array(1, null), 'b', map('k', X'01')) tree"
+    )
+    assert [*plain_rows(result)] == [
+        (
+            "9999-12-31T23:59:59.999999Z",
+            "0001-01-01T00:00:00.000Z",
+            None,
+            "AP8=",
+            date(2026, 11, 21).isoformat(),
+            "1.50",
+            True,
+            {"a": [1, None], "b": {"k": "AQ=="}},
+        )
+    ]
+
+
+# -- the bar -----------------------------------------------------------------------------------------------------------
+
+
+class Stage(NamedTuple):
+    numCompletedTasks: int  # noqa: N815 (PySpark's name)
+    numTasks: int  # noqa: N815
+
+
+class Session:
+    """As much of a session as the bar looks at: two stages, of which the first is over."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    @property
+    def sparkContext(self) -> Session:  # noqa: N802
+        return self
+
+    def statusTracker(self) -> Session:  # noqa: N802
+        return self
+
+    def getActiveStageIds(self) -> list[int]:  # noqa: N802
+        self.looks += 1
+        return [1] if self.looks == 1 else [2]
+
+    def getStageInfo(self, number: int) -> Stage:  # noqa: N802
+        return Stage(1, 4) if number == 1 else Stage(2, 6)
+
+
+def test_nothing_is_drawn_elsewhere_than_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    session: Any = Session()
+    with SparkProgress() as progress:
+        progress.watch(session, "groups")
+    assert capsys.readouterr() == ("", "")
+    assert session.looks == 0
+
+
+def test_the_bar_counts_tasks_and_leaves_a_clean_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    session: Any = Session()
+    with open(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with SparkProgress() as progress:
+            progress.watch(session, "groups")
+            while session.looks < 4:
+                time.sleep(0.05)
+            time.sleep(0.3)
+        drawn = os.read(ours, 1 << 20).decode("utf-8")
+    os.close(ours)
+    assert "starting Spark" in drawn
+    assert "groups" in drawn
+    assert "6/10" in drawn
+    assert drawn.rstrip("\r\n").endswith("\x1b[2K")
+
+
+# -- texts and places --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("first\nsecond", "first"),
+        (
+            "\n  An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+            '  File "x.py", line 1, in f\n    raise ValueError\nValueError: what it says\n\nJVM trace',
+            "ValueError: what it says",
+        ),
+        ("", "RuntimeError"),
+    ],
+)
+def test_the_line_that_says_what_happened(text: str, line: str) -> None:
+    assert first_line(RuntimeError(text)) == line
+
+
+def test_the_batches_of_records(tmp_path: Path) -> None:
+    first, second = batch(0, [commit("a", 1), commit("b", 1)]), batch(7, [commit("c", 1)] * 3)
+    path = write_segment(tmp_path, first, second)
+    (log,) = find_logs([tmp_path])
+    assert places_of(log, [9, 1]) == {
+        1: (str(path), 0, 0),
+        9: (str(path), len(first), 7),
+    }
+    assert str(places_of(log, [8])[8]) == f"{path}: byte {len(first)}, batch at offset 7"
+    assert places_of(log, []) == {}
