@@ -7,6 +7,7 @@ import io
 import json
 import re
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,6 +106,16 @@ def test_wide_values_are_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     lines = shown.split("\n")
     assert max(map(len, lines)) <= 60
     assert "".join(line.split(" ")[0] for line in lines[2:]) == text
+
+
+def test_names_of_columns_are_folded_at_their_underscores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "COLUMNS", ("commit_timestamp_ms", "log_offset", "_x"))
+    shown = on_terminal(monkeypatch, 40, [(1795227217139, 7, "y")])
+    assert [line.rstrip() for line in shown.split("\n")[:3]] == [
+        "      commit_     log_   _",
+        " timestamp_ms   offset   x",
+        "──────────────────────────",
+    ]
 
 
 def test_a_row_too_wide_for_the_terminal_becomes_a_block(monkeypatch: pytest.MonkeyPatch) -> None:

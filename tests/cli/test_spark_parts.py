@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import pty
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,23 +95,43 @@ def test_nothing_is_drawn_elsewhere_than_on_a_terminal(capsys: pytest.CaptureFix
     assert session.looks == 0
 
 
+class Screen(threading.Thread):
+    """Reads what is drawn on a terminal until nobody has it open any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(daemon=True)
+        self._descriptor = descriptor
+        self.drawn = ""
+
+    def run(self) -> None:
+        with suppress(OSError):
+            while data := os.read(self._descriptor, 4096):
+                self.drawn += data.decode("utf-8", "replace")
+
+    def wait_for(self, text: str) -> None:
+        deadline = time.monotonic() + 30
+        while text not in self.drawn:
+            assert time.monotonic() < deadline, self.drawn
+            time.sleep(0.02)
+
+
 def test_the_bar_counts_tasks_and_leaves_a_clean_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = pty.openpty()
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    screen = Screen(ours)
+    screen.start()
     session: Any = Session()
     with open(theirs, "w", encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         with SparkProgress() as progress:
+            screen.wait_for("starting Spark")
             progress.watch(session, "groups")
-            while session.looks < 4:
-                time.sleep(0.05)
-            time.sleep(0.3)
-        drawn = os.read(ours, 1 << 20).decode("utf-8")
+            screen.wait_for("groups")
+            screen.wait_for("6/10")
+    screen.join(10)
     os.close(ours)
-    assert "starting Spark" in drawn
-    assert "groups" in drawn
-    assert "6/10" in drawn
-    assert drawn.rstrip("\r\n").endswith("\x1b[2K")
+    assert screen.drawn.rstrip("\r\n").endswith("\x1b[2K")
 
 
 # -- texts and places --------------------------------------------------------------------------------------------------

@@ -102,7 +102,9 @@ def test_text_and_pickle(error: KafkaRecordsError, text: str) -> None:
 
 def test_every_error_is_in_the_table() -> None:
     families = {KafkaRecordsError, errors.FramingError}
-    assert {type(error) for error, _ in TEXTS} | families >= subclasses(KafkaRecordsError)
+    # Other packages add their own, which are there when another test has imported them.
+    known = {each for each in subclasses(KafkaRecordsError) if each.__module__ == errors.__name__}
+    assert {type(error) for error, _ in TEXTS} | families >= known
 
 
 def test_a_wrong_version_belongs_to_both_ways() -> None:

@@ -1,0 +1,32 @@
+"""Enumerations of numbers that a newer Kafka may have more of."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Self
+
+
+class OpenIntEnum(IntEnum):
+    """An IntEnum whose unknown numbers stay what they are: making one of any integer never fails.
+
+    A number that has no name becomes a member of its own, called UNKNOWN_ and the number. It equals that number,
+    counts as the same key in a dict and is not `is_known`; as nobody keeps it, compare it by `==` and not by `is`.
+    """
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the number has a name here."""
+        return self.value in type(self)._value2member_map_
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, int):
+            return None
+        member = int.__new__(cls, value)
+        member._name_ = f"UNKNOWN_{value}"
+        member._value_ = int(value)
+        return member
+
+    # By number: what IntEnum does differs between the Pythons, and some look for a name.
+    def __reduce_ex__(self, protocol: object) -> tuple[type[Self], tuple[int]]:
+        return type(self), (int(self),)

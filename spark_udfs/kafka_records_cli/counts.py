@@ -1,0 +1,55 @@
+"""`kafka-records counts`: how many records of which type there are, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kafka_records_cli.failures import EXIT_STATUS_HELP, require
+from kafka_records_cli.sources import add_sources, add_topic, coordinator_logs
+
+_DESCRIPTION = """\
+Count the records per topic and record type. Only the first two bytes of keys and values are looked at. No Spark, no
+Java.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records counts /var/lib/kafka/data
+      as a table; value_versions says how many values of which version there are
+  kafka-records counts /var/lib/kafka/data --topic __consumer_offsets --format json
+      one JSON object per record type
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    from kafka_records_cli.output import OUTPUT_HELP, add_output
+
+    parser = commands.add_parser(
+        "counts",
+        help="count the records per topic and type, without Spark",
+        description=_DESCRIPTION,
+        epilog=f"{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_sources(parser)
+    add_topic(parser)
+    add_output(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Count, and return the exit status."""
+    require("counts", "cli", "numpy", "pyarrow", "google_crc32c", "rich")
+    from kafka_records_cli.output import check_output, write_result
+    from kafka_records_cli.recordcounts import COLUMNS, count_records
+    from kafka_records_cli.reporting import FileReport
+
+    check_output(options)
+    logs = coordinator_logs(options.sources, options.topic)
+    report = FileReport()
+    write_result(options, COLUMNS, count_records(logs, report.problem))
+    report.summary()
+    return report.status

@@ -1,0 +1,128 @@
+"""`kafka-records explain`: the bytes of a record or a message, one by one."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_cli.failures import DAMAGE, OK, CommandError
+from kafka_records_cli.topics import TOPICS, TOPICS_TEXT, message_schema, record_schemas
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.explain import Line
+
+_DESCRIPTION = """\
+Print an annotated dump: offset, bytes, type, path and value of everything in a record or a message, and where it
+breaks.
+"""
+
+_DETAILS = """\
+HEX may hold blanks, colons and a leading 0x. A single - reads it from standard input.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records explain --topic __consumer_offsets --key 0001000561646d696e00066f726465727300000000
+      the key of a committed offset
+  kafka-records explain --topic __consumer_offsets --key '00 0b 00 01 67' --value 0000000000025cdd0f2b0000000100
+      a record: key and value as they stand in the log, with their two bytes of type and version
+  kafka-records explain --message EndTxnMarker --version 0 0x0000002a
+      any message of the specs, without a version in front
+  xxd -p value.bin | kafka-records explain --message ConsumerProtocolSubscription --version 3 -
+      from standard input
+"""
+
+_STATUS = """\
+exit status:
+  0  explained to the end
+  1  the bytes break off or do not parse; everything up to there is shown
+  2  wrong usage
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "explain",
+        help="print the bytes of a record or a message one by one",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--topic", metavar="TOPIC", help=f"a record of this topic: {TOPICS_TEXT}")
+    what.add_argument("--message", metavar="NAME", help="a message by the name of its spec")
+    parser.add_argument("--key", metavar="HEX", help="with --topic: the key")
+    parser.add_argument("--value", metavar="HEX", help="with --topic: the value; null for a tombstone")
+    parser.add_argument("--version", type=int, metavar="N", help="with --message: its version")
+    parser.add_argument("hex", nargs="?", metavar="HEX", help="with --message: its bytes")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain, and return the exit status."""
+    from kafka_records_runtime.explain import explain_text
+
+    lines = [*(_message(options) if options.topic is None else _record(options))]
+    sys.stdout.write(explain_text(lines))
+    return DAMAGE if any(line.type == "error" for line in lines) else OK
+
+
+def _message(options: argparse.Namespace) -> Iterator[Line]:
+    from kafka_records_runtime.explain import explain_message
+    from kafka_records_runtime.schema import covers
+
+    if options.key is not None or options.value is not None:
+        options.parser.error("--key and --value go with --topic; the bytes of a message stand alone")
+    if options.version is None:
+        options.parser.error("--message needs --version")
+    if options.hex is None:
+        options.parser.error("--message needs the bytes in hex, or - for standard input")
+    schema = message_schema(options.message)
+    if not covers(schema.versions, options.version):
+        from kafka_records_runtime.errors import UnsupportedVersion
+
+        lowest, highest = schema.versions or (0, -1)
+        raise CommandError(str(UnsupportedVersion(schema.name, options.version, range(lowest, highest + 1))))
+    return explain_message(schema, options.version, _bytes(options.hex, "the message"))
+
+
+def _record(options: argparse.Namespace) -> Iterator[Line]:
+    from kafka_records_runtime.explain import explain_key, explain_record
+
+    if options.hex is not None or options.version is not None:
+        options.parser.error("--version and bytes without an option go with --message; use --key and --value")
+    if options.key is None and options.value is None:
+        options.parser.error("--topic needs --key, --value or both")
+    if options.key == options.value == "-":
+        options.parser.error("only one of --key and --value can be read from standard input")
+    if options.topic not in TOPICS:
+        options.parser.error(f"--topic is one of {TOPICS_TEXT}, not {options.topic}")
+    schemas = record_schemas(options.topic)
+    key = None if options.key is None else _bytes(options.key, "--key")
+    if key is not None and options.value is None:
+        return explain_key(schemas, key)
+    value = None if options.value == "null" else _bytes(options.value, "--value")
+    if key is None:
+        print("note: without --key the record type is not known, so the value is only bytes", file=sys.stderr)
+    return explain_record(schemas, key, value)
+
+
+def _bytes(text: str, what: str) -> bytes:
+    if text == "-":
+        try:
+            text = sys.stdin.read()
+        except UnicodeDecodeError:
+            raise CommandError(f"{what} is not hex: standard input is no text") from None
+    digits = re.sub(r"[\s:]", "", text)
+    digits = digits.removeprefix("0x").removeprefix("0X")
+    wrong = re.search(r"[^0-9a-fA-F]", digits)
+    if wrong:
+        raise CommandError(f"{what} is not hex: {wrong[0]!r} after {wrong.start()} digits")
+    if len(digits) % 2:
+        raise CommandError(f"{what} is not hex: {len(digits)} digits, bytes have two each")
+    return bytes.fromhex(digits)

@@ -1,0 +1,50 @@
+"""Whether Spark's launcher would find a Java it can start on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Final
+
+from kafka_records_cli.failures import CommandError
+
+JAVA_NEEDED: Final = 17
+
+
+def check_java() -> None:
+    """Raise a CommandError of one sentence when there is no Java, or one too old for Spark.
+
+    Looks where the launcher looks: in JAVA_HOME when that is set, and only otherwise on PATH.
+    """
+    needs = f"Spark needs Java {JAVA_NEEDED} or later"
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = os.path.join(home, "bin", "java")
+        if not os.access(java, os.X_OK):
+            raise CommandError(
+                f"{needs}, but JAVA_HOME is {home} and has no bin/java: set it to an installed JDK or unset it."
+            )
+    else:
+        found = shutil.which("java")
+        if found is None:
+            raise CommandError(f"{needs}, and there is no java on PATH: install a JDK or set JAVA_HOME.")
+        java = found
+    version = _version(java)
+    if version is None:
+        raise CommandError(f"{needs}, and {java} does not tell its version: install a JDK or set JAVA_HOME.")
+    # Java 8 and older call themselves 1.8.
+    major = re.match(r"\d+", version.removeprefix("1."))
+    if major is None or int(major[0]) < JAVA_NEEDED:
+        raise CommandError(f"{needs}, but {java} is Java {version}: install a newer JDK or set JAVA_HOME.")
+
+
+def _version(java: str) -> str | None:
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    # The quoted version follows the word "version"; notices about JAVA_TOOL_OPTIONS may stand before it.
+    match = re.search(r' version "([^"]+)"', done.stderr + done.stdout)
+    return match[1] if match else None

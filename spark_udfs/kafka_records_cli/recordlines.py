@@ -1,0 +1,135 @@
+"""Records as the lines of `kafka-records dump`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_cli.jsontext import json_text
+from kafka_records_cli.reporting import RecordReport, say
+from kafka_records_cli.topics import record_schemas
+from kafka_records_runtime.errors import DecodeError, FramingError
+from kafka_records_runtime.jsonform import to_json
+from kafka_records_runtime.records import Record, read_record, record_type_of, schema_record_types, value_version_of
+
+if TYPE_CHECKING:
+    from kafka_records_arrow.segments import LogRecord
+
+_PREFIX: Final = 2
+_KEY_VERSION: Final = 0
+
+
+class RecordPrinter:
+    """Turns the records of one topic into lines, counts them in `report`, and says which could not be decoded."""
+
+    def __init__(self, topic: str, report: RecordReport) -> None:
+        self._schemas = record_schemas(topic)
+        self._types = schema_record_types(self._schemas)
+        self._report = report
+
+    def line(self, found: LogRecord) -> str | None:
+        """The line without its end; None for a control record that does not end a transaction."""
+        if found.batch.is_control:
+            if found.control is None:
+                return None
+            self._report.markers += 1
+            return self._text(found, None, None, None, None)
+        self._report.records += 1
+        key, value = found.record.key, found.record.value
+        try:
+            record = read_record(self._types, key, value)
+        except (DecodeError, FramingError) as error:
+            return self._undecodable(found, error)
+        self._count(record)
+        return self._text(found, record.record_type, self._shown_key(record), self._shown_value(record), None)
+
+    def _shown_key(self, record: Record) -> dict[str, Any]:
+        if record.name is None:
+            return {"type": record.record_type, "hex": record.key.hex()}
+        data = to_json(self._schemas[record.record_type].key, record.key, _KEY_VERSION)
+        return {"type": record.record_type, "data": data}
+
+    def _shown_value(self, record: Record) -> dict[str, Any] | None:
+        if record.value is None:
+            return None
+        if record.value_version is None or not record.is_known_version:
+            return _raw_value(record.value)
+        data = to_json(self._schemas[record.record_type].value, record.value, record.value_version)
+        return {"version": record.value_version, "data": data}
+
+    def _undecodable(self, found: LogRecord, error: DecodeError | FramingError) -> str:
+        self._report.undecodable += 1
+        key, value = found.record.key, found.record.value
+        shown_key, record_type, part = _raw_key(key), None, "key"
+        if key is not None and len(key) >= _PREFIX:
+            record_type = record_type_of(key)
+            try:
+                shown_key = self._shown_key(read_record(self._types, key, None))
+                part = "value"
+            except DecodeError:
+                pass
+        batch = found.batch
+        say(
+            f"{found.file}: byte {batch.position}, batch at offset {batch.offset}: "
+            f"record at offset {found.record.offset}: {error} (shown with its bytes)"
+        )
+        shown_value = None if value is None else _raw_value(value)
+        return self._text(found, record_type, shown_key, shown_value, _described(error, part))
+
+    def _text(
+        self,
+        found: LogRecord,
+        record_type: int | None,
+        key: dict[str, Any] | None,
+        value: dict[str, Any] | None,
+        error: dict[str, Any] | None,
+    ) -> str:
+        return json_text(
+            {
+                "topic": found.topic,
+                "partition": found.partition,
+                "offset": found.record.offset,
+                "timestamp": found.record.timestamp_ms,
+                "record_type": record_type,
+                "key": key,
+                "value": value,
+                "producer_id": found.batch.producer_id,
+                "is_transactional": found.batch.is_transactional,
+                "control": found.control,
+                "error": error,
+            }
+        )
+
+    def _count(self, record: Record) -> None:
+        report = self._report
+        if record.name is None:
+            report.unknown_types[str(record.record_type)] += 1
+        elif not record.is_known_version:
+            report.unknown_versions[f"{record.name} v{record.value_version}"] += 1
+        left = record.key_left + record.value_left
+        if left:
+            report.with_bytes_left += 1
+            report.bytes_left += left
+        if record.leniencies:
+            report.leniencies.update(record.leniencies)
+
+
+def _raw_key(key: bytes | None) -> dict[str, Any] | None:
+    if key is None:
+        return None
+    return {"type": record_type_of(key) if len(key) >= _PREFIX else None, "hex": key.hex()}
+
+
+def _raw_value(value: bytes) -> dict[str, Any]:
+    return {"version": value_version_of(value) if len(value) >= _PREFIX else None, "hex": value.hex()}
+
+
+def _described(error: DecodeError | FramingError, part: str) -> dict[str, Any]:
+    where = error if isinstance(error, DecodeError) else None
+    return {
+        "part": part,
+        "reason": type(error).__name__,
+        "version": where and where.version,
+        "path": where and where.path,
+        "byte_offset": where and where.offset,
+        "message": str(error),
+    }

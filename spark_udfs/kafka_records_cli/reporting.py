@@ -1,0 +1,95 @@
+"""What goes to standard error: one line per finding while the command runs, the counts at its end."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kafka_records_cli.failures import DAMAGE, OK
+from kafka_records_runtime.errors import plural
+
+if TYPE_CHECKING:
+    from kafka_records_arrow.problems import SegmentProblem
+
+
+def say(line: str) -> None:
+    """One line on standard error. What stood on standard output before it is written first, so that both keep their
+    order on a terminal."""
+    sys.stdout.flush()
+    print(line, file=sys.stderr)
+
+
+@dataclass(slots=True)
+class FileReport:
+    """Findings in the files. Notes, which a healthy log may have, do not count as damage."""
+
+    damages: int = 0
+    lost_records: int = 0
+    unread_bytes: int = 0
+
+    def problem(self, problem: SegmentProblem) -> None:
+        """Say what was found and count it."""
+        self.found(str(problem), problem.severity == "note", problem.records, problem.bytes)
+
+    def found(self, text: str, is_note: bool, records: int, size: int) -> None:
+        """The same for a finding that comes as text and numbers."""
+        if is_note:
+            say(f"note: {text}")
+            return
+        say(text)
+        self.damages += 1
+        self.lost_records += records
+        self.unread_bytes += size
+
+    def summary(self) -> None:
+        """Say how much damage there was, if any."""
+        if self.damages:
+            found = plural(self.damages, "problem")
+            lost = plural(self.lost_records, "record")
+            say(f"{found} in the files: {lost} known to be lost, {plural(self.unread_bytes, 'byte')} not read")
+
+    @property
+    def status(self) -> int:
+        return DAMAGE if self.damages else OK
+
+
+@dataclass(slots=True)
+class RecordReport:
+    """What became of the records while they were decoded."""
+
+    records: int = 0
+    markers: int = 0
+    undecodable: int = 0
+    unknown_types: Counter[str] = field(default_factory=Counter)
+    unknown_versions: Counter[str] = field(default_factory=Counter)
+    with_bytes_left: int = 0
+    bytes_left: int = 0
+    leniencies: Counter[str] = field(default_factory=Counter)
+
+    def summary(self, partitions: int, files: int) -> None:
+        """Say the counts; lines about what did not occur are left out."""
+        say(
+            f"{plural(self.records, 'record')} and {plural(self.markers, 'transaction marker')} "
+            f"in {plural(files, 'file')} of {plural(partitions, 'partition')}"
+        )
+        if self.undecodable:
+            say(f"{plural(self.undecodable, 'record')} could not be decoded")
+        if self.unknown_types:
+            say(f"of a type this build does not know: {_listed(self.unknown_types)}")
+        if self.unknown_versions:
+            say(f"of a value version this build does not know: {_listed(self.unknown_versions)}")
+        if self.with_bytes_left:
+            left = plural(self.bytes_left, "byte")
+            say(f"left alone behind a key or value, as Kafka does: {left} in {plural(self.with_bytes_left, 'record')}")
+        if self.leniencies:
+            say(f"accepted as Kafka accepts it: {_listed(self.leniencies)}")
+
+    @property
+    def status(self) -> int:
+        return DAMAGE if self.undecodable else OK
+
+
+def _listed(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counter.items()))

@@ -1,0 +1,61 @@
+"""From the sources on the command line to log partitions of the coordinators' topics."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kafka_records_cli.failures import CommandError
+from kafka_records_cli.reporting import say
+from kafka_records_cli.topics import TOPICS, TOPICS_TEXT, check_topic
+from kafka_records_runtime.errors import plural
+
+if TYPE_CHECKING:
+    from kafka_records_arrow.segments import LogPartition
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """The positional argument SOURCE…"""
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file",
+    )
+
+
+def add_topic(parser: argparse.ArgumentParser) -> None:
+    """The option --topic NAME."""
+    parser.add_argument(
+        "--topic",
+        metavar="NAME",
+        help="read this topic only; for files that do not stand in a folder <topic>-<partition> it says what they hold",
+    )
+
+
+def coordinator_logs(sources: Sequence[str], topic: str | None) -> list[LogPartition]:
+    """The log partitions to read, sorted by topic and partition.
+
+    Other topics in the same directory are left out, which standard error is told. Raises a CommandError when nothing
+    is left or a source is not there.
+    """
+    from kafka_records_arrow.segments import LogSourceError, find_logs
+
+    if topic is not None:
+        check_topic(topic)
+    try:
+        logs = find_logs(sources, topic)
+    except LogSourceError as error:
+        raise CommandError(str(error)) from None
+    chosen = [log for log in logs if log.topic in TOPICS]
+    if not chosen:
+        names = ", ".join(dict.fromkeys(log.topic for log in logs))
+        raise CommandError(f"{', '.join(sources)}: only {names} here, none of the coordinators' topics {TOPICS_TEXT}")
+    if len(chosen) < len(logs):
+        others = len({log.topic for log in logs}.difference(TOPICS))
+        say(
+            f"note: {plural(len(logs) - len(chosen), 'partition')} of {plural(others, 'other topic')} left out: "
+            f"read are {TOPICS_TEXT}"
+        )
+    return chosen
