@@ -24,12 +24,13 @@ from tools.kafka_releases import (  # noqa: E402
     FetchError,
     fetch_specs,
     folder_name,
+    is_older_dialect,
 )
 
 _EPILOG = """\
 Prints one line per difference in meaning: message, field, what differs, our side and Kafka's. Comments, `about`,
 `entityType`, `zeroCopy` and `listeners` change no byte and are left out. A message of ours that the release does not
-have is a difference, and so is a record of its coordinators that we do not have.
+have is a difference (but for the folder proposed, whose messages were never released), and so is a record of its coordinators that we do not have.
 
 Kafka's jars are fetched by Maven (mvn). Their specs stay in $KAFKA_RECORDS_CACHE, by default kafka-records in the
 user's cache directory, and are not fetched again.
@@ -41,6 +42,10 @@ examples:
   tools/compare_specs.py --release 3.9.1                   what has changed since 3.9.1
   tools/compare_specs.py --specs my_specs --release 4.0.0  somebody else's specs
 """
+
+
+PROPOSED = "proposed"
+"""The folder of messages that a design document describes and no release has."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,12 @@ class Difference:
         return f"{place}: {self.what}: ours {self.ours}, theirs {self.theirs}"
 
 
-def read_specs(folder: Path) -> dict[str, Spec]:
+def read_specs(folder: Path, *, older_dialect: bool = False) -> dict[str, Spec]:
     """Every message below `folder` by name. Raises SpecErrors."""
-    return {message.name: Spec(message, _common_structs(folder, message)) for message in load(folder).messages}
+    return {
+        message.name: Spec(message, _common_structs(folder, message, older_dialect))
+        for message in load(folder, older_dialect=older_dialect).messages
+    }
 
 
 def compare(ours: Mapping[str, Spec], theirs: Mapping[str, Spec]) -> Iterator[Difference]:
@@ -79,7 +87,8 @@ def compare(ours: Mapping[str, Spec], theirs: Mapping[str, Spec]) -> Iterator[Di
     record_folders = {folder_name(module) for module in RECORD_MODULES}
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in theirs:
-            yield Difference(name, "", "message", "present", "absent")
+            if ours[name].message.folder != PROPOSED:
+                yield Difference(name, "", "message", "present", "absent")
         elif name in ours:
             yield from compare_messages(ours[name], theirs[name])
         elif theirs[name].message.folder in record_folders:
@@ -118,8 +127,9 @@ def _compare_structs(
         yield Difference(our_message.name, path, "order", ", ".join(our_order), ", ".join(their_order))
 
 
-def _common_structs(folder: Path, message: Message) -> tuple[str, ...]:
-    spec = read_message(Source(message.source, (folder / message.source).read_text(encoding="utf-8")))
+def _common_structs(folder: Path, message: Message, older_dialect: bool) -> tuple[str, ...]:
+    text = (folder / message.source).read_text(encoding="utf-8")
+    spec = read_message(Source(message.source, text, older_dialect))
     return tuple(sorted(struct.name for struct in spec.common_structs)) if spec else ()
 
 
@@ -187,7 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _arguments(arguments)
     try:
         ours = read_specs(asked.specs)
-        theirs = read_specs(fetch_specs(asked.release, tell=_tell))
+        specs = fetch_specs(asked.release, tell=_tell)
+        theirs = read_specs(specs, older_dialect=is_older_dialect(asked.release))
     except (SpecErrors, FetchError) as error:
         _tell(str(error))
         return 2

@@ -48,9 +48,21 @@ RECORDS = {
     "share_group_state": {0: "ShareSnapshot", 1: "ShareUpdate"},
     "transaction_state": {0: "TransactionLog"},
 }
+APIS = [
+    *("AddOffsetsToTxn", "AlterShareGroupOffsets", "ApiVersions", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat"),
+    *("DeleteGroups", "DeleteShareGroupOffsets", "DeleteShareGroupState", "DescribeGroups", "DescribeShareGroupOffsets"),
+    *("Fetch", "FindCoordinator", "Heartbeat", "InitializeShareGroupState", "JoinGroup", "LeaveGroup", "ListGroups"),
+    *("ListOffsets", "Metadata", "OffsetCommit", "OffsetDelete", "OffsetFetch", "ReadShareGroupState"),
+    *("ReadShareGroupStateSummary", "ShareAcknowledge", "ShareFetch", "ShareGroupDescribe", "ShareGroupHeartbeat"),
+    *("StreamsGroupDescribe", "StreamsGroupHeartbeat", "SyncGroup", "TxnOffsetCommit", "WriteShareGroupState"),
+]
 OTHERS = {
     "consumer_protocol": ["ConsumerProtocolAssignment", "ConsumerProtocolSubscription"],
     "control": ["ControlRecordTypeSchema", "EndTxnMarker"],
+    "proposed": ["ConsumerGroupPrepareAssignmentResponse"],
+    "rpc": sorted(
+        [f"{api}{side}" for api in APIS for side in ("Request", "Response")] + ["RequestHeader", "ResponseHeader"]
+    ),
 }
 TOPICS = {"__" + folder: folder for folder in RECORDS}
 
