@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
-Unpack = Callable[[bytes, int], tuple[Any, ...]]
+Unpack = Callable[..., tuple[Any, ...]]
+Whole = tuple[Unpack, int]
+"""Reads a message of one size, and the length that its last string must turn out to have."""
+
 Pack = Callable[..., bytes]
 
 _CACHED_LENGTHS: Final = 4096
 """Tables hold an entry for each length met up to here; longer ones are rare and built on demand."""
+
+_CACHED_SIZES: Final = 512
+_CACHED_PER_SIZE: Final = 32
+"""Limits of tables by two numbers: strange input could fill them with far more pairs than are ever of use."""
 
 MAX_STRING: Final = 32767
 """Kafka's limit for a string in bytes, in compact form too."""
@@ -59,11 +66,105 @@ def text_unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) 
     return unpacker(table, layout, key, length)
 
 
-def packer(table: dict[int, Pack], layout: str, count: int) -> Pack:
-    """The pack function for `layout` with a repeat count of `count`, remembered in `table`."""
-    pack = Struct(layout.format(count)).pack
+def long_text_unpacker(table: dict[int, Unpack], layout: str, length: int) -> Unpack:
+    """`text_unpacker` for a length that was not known when the table was asked."""
+    return table.get(length) or text_unpacker(table, layout, length, length)
+
+
+def compact_text_unpacker(table: dict[int, Unpack], layout: str, first_byte: int) -> Unpack:
+    """The unpack function for a compact string with what surrounds it, remembered under the first byte of its length.
+
+    `layout` holds one `{}` for the length and the string. The function gives the length as the varint has it, plus
+    the number of its bytes beyond one, so that callers move on by the same sum in all cases.
+    """
+    if first_byte == 0:
+        raise GiveUp
+    before, behind = layout.split("{}")
+    if first_byte < 128:
+        unpack: Unpack = Struct(f"{before}B{first_byte - 1}s{behind}").unpack_from
+    else:
+        unpack = _long_compact_text_unpacker(before, behind)
+    table[first_byte] = unpack
+    return unpack
+
+
+def _long_compact_text_unpacker(before: str, behind: str) -> Unpack:
+    start = Struct(before).size
+    index = len(Struct(before).unpack(bytes(start)))
+    by_width: dict[int, dict[int, Unpack]] = {}
+
+    def unpack(data: bytes, pos: int = 0) -> tuple[Any, ...]:
+        length, end = read_uvarint(data, pos + start)
+        width = end - pos - start
+        table = by_width.setdefault(width, {})
+        values = list(long_text_unpacker(table, f"{before}{width}s{{}}s{behind}", length - 1)(data, pos))
+        values[index] = length + width - 1
+        return tuple(values)
+
+    return unpack
+
+
+def whole_unpacker(table: dict[int, Whole], layout: str, size: int, fixed: int) -> Whole:
+    """What reads a message of `size` bytes with one string in it, remembered in `table` under the size.
+
+    `layout` holds one `{}` for the length of the string, all around it takes `fixed` bytes.
+    """
+    rest = size - fixed
+    if rest < 0:
+        raise GiveUp
+    whole = Struct(layout.format(rest)).unpack, rest
+    if size < _CACHED_LENGTHS:
+        table[size] = whole
+    return whole
+
+
+def whole_pair_unpacker(table: dict[int, dict[int, Whole]], layout: str, size: int, fixed: int, length: int) -> Whole:
+    """`whole_unpacker` for two strings, of which the first has `length` bytes; remembered under both numbers."""
+    rest = size - fixed - length
+    if rest < 0 or length > MAX_STRING:
+        raise GiveUp
+    whole = Struct(layout.format(length, rest)).unpack, rest
+    if size < _CACHED_SIZES:
+        known = table.setdefault(size, {})
+        if len(known) < _CACHED_PER_SIZE:
+            known[length] = whole
+    return whole
+
+
+def array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
+    """The pack function for an int32 count and as many numbers, remembered in `table`."""
+    pack = Struct(f">i{count}{form}").pack
     if count < _CACHED_LENGTHS:
         table[count] = pack
+    return pack
+
+
+def compact_array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
+    """The pack function for the number that a compact array of `count` starts with, and as many numbers."""
+    head = uvarint(count + 1)
+    if len(head) == 1:
+        pack: Pack = Struct(f">B{count}{form}").pack
+    else:
+        numbers = Struct(f">{count}{form}").pack
+
+        def pack(_: int, *items: float) -> bytes:
+            return head + numbers(*items)
+
+    if count < _CACHED_LENGTHS:
+        table[count] = pack
+    return pack
+
+
+def text_array_packer(table: dict[int, dict[int, Pack]], form: str, length: int, count: int) -> Pack:
+    """The pack function for a string with an int16 length, an int32 count and as many numbers.
+
+    Remembered in `table` under the length and the count.
+    """
+    pack = Struct(f">h{length}si{count}{form}").pack
+    if length < _CACHED_SIZES:
+        known = table.setdefault(length, {})
+        if len(known) < _CACHED_PER_SIZE:
+            known[count] = pack
     return pack
 
 
@@ -79,7 +180,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
         shift += 7
         if shift > 28:
             raise GiveUp
-    if value > 0x7FFFFFFF:
+    if value > 0x7FFFFFFE:  # 2³¹ − 1 is a tag that cannot be written, and never the length of anything
         raise GiveUp
     return value, pos
 
@@ -101,12 +202,6 @@ def uvarint(value: int) -> bytes:
     if value < 1024:
         return SHORT_UVARINTS[value]
     return _uvarint(value)
-
-
-def long_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos` and by how many bytes it is longer than one."""
-    value, end = read_uvarint(data, pos)
-    return value, end - pos - 1
 
 
 class _Uuids(dict[bytes, Uuid]):
@@ -208,23 +303,11 @@ def read_uuids(data: bytes, pos: int, count: int) -> tuple[tuple[Uuid, ...], int
     return tuple(UUIDS[data[at : at + 16]] for at in range(pos, end, 16)), end
 
 
-def _numbers(table: dict[int, Pack], layout: str, items: Sequence[float]) -> bytes:
-    count = len(items)
-    try:
-        pack = table[count]
-    except KeyError:
-        pack = packer(table, layout, count)
-    return pack(*items)
-
-
-def write_numbers(table: dict[int, Pack], layout: str, items: Sequence[float]) -> bytes:
-    """An int32 count and numbers of one fixed-width type."""
-    return _pack_i(len(items)) + _numbers(table, layout, items)
-
-
-def write_compact_numbers(table: dict[int, Pack], layout: str, items: Sequence[float]) -> bytes:
+def write_compact_numbers(table: dict[int, Pack], form: str, items: Sequence[float]) -> bytes:
     """A varint count and numbers of one fixed-width type."""
-    return uvarint(len(items) + 1) + _numbers(table, layout, items)
+    count = len(items)
+    pack = table.get(count) or compact_array_packer(table, form, count)
+    return pack(count + 1, *items)
 
 
 def _bools(items: Sequence[bool]) -> bytes:

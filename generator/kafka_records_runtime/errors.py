@@ -7,6 +7,8 @@ as `args`, in their order, so every error pickles; the text is put together only
 
 from __future__ import annotations
 
+from kafka_records_runtime.early_access import early_layout_note
+
 
 class KafkaRecordsError(Exception):
     """Base of everything this project raises on purpose."""
@@ -48,7 +50,8 @@ class DecodeError(KafkaRecordsError, ValueError):
         return "cannot be decoded"
 
     def __str__(self) -> str:
-        return f"{self.message_name} v{self.version} at byte {self.offset}: {self.path or 'the message'} {self.detail}"
+        place = f"{self.message_name} v{self.version} at byte {self.offset}: {self.path or 'the message'}"
+        return f"{place} {self.detail}{early_layout_note(self.message_name)}"
 
 
 class BufferUnderflow(DecodeError):
@@ -284,7 +287,7 @@ class ValueOutOfRange(EncodeError):
 
 
 class WrongType(EncodeError):
-    """A value of a Python type the field does not take; bool and int are not interchangeable."""
+    """A value of a Python type the field does not take. An int is no bool; a bool is an int, as everywhere in Python."""
 
     def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
         super().__init__(message_name, version, path, expected, found)
@@ -486,3 +489,15 @@ class UnknownMessage(KafkaRecordsError, KeyError):
 
     def __str__(self) -> str:
         return f"no message is called {self.name!r}"
+
+
+class UnknownApi(KafkaRecordsError, KeyError):
+    """An api key that no request of the package has; `known` are those it has."""
+
+    def __init__(self, key: int, known: tuple[int, ...]) -> None:
+        super().__init__(key, known)
+        self.key = key
+        self.known = known
+
+    def __str__(self) -> str:
+        return f"no request here has the api key {self.key}; there are {', '.join(map(str, self.known))}"

@@ -42,7 +42,9 @@ def versions_of(schema: MessageSchema) -> range:
 
 
 def check_version(schema: MessageSchema, version: int) -> None:
-    """Raise UnsupportedVersion unless the message has `version`."""
+    """Raise UnsupportedVersion unless the message has `version`, TypeError unless that is an int."""
+    if not isinstance(version, int):
+        raise TypeError(f"a version is an int, not {type(version).__name__}")
     if not covers(schema.versions, version):
         raise UnsupportedVersion(schema.name, version, versions_of(schema))
 
@@ -130,7 +132,7 @@ def is_default(schema: MessageSchema, field: FieldSchema, value: object) -> bool
     """Whether Kafka's generated class would call `value` the default of `field`.
 
     Arrays and bytes compare by being empty, numbers by `!=` (a NaN is never the default), structs by equality
-    of every member, unknown tags included. A bool is never the default of a number, nor the reverse.
+    of every member, unknown tags included. Only a bool is the default of a bool.
     """
     default = field.default
     if value is None or default is None:
@@ -139,7 +141,7 @@ def is_default(schema: MessageSchema, field: FieldSchema, value: object) -> bool
         return _is_default_struct(schema, schema.struct(field.base), value)
     if field.is_array:
         return isinstance(value, tuple | list) and not value
-    if isinstance(value, bool) or isinstance(default, bool):
+    if isinstance(default, bool):
         return value is default
     return bool(value == default)
 

@@ -7,11 +7,14 @@ would throw away a record of a type or version it does not know, `Record` keeps 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from kafka_records_runtime.codec import as_bytes
+from kafka_records_runtime.early_access import RETIRED_TYPES
 from kafka_records_runtime.errors import (
     DecodeError,
     MissingRecordType,
@@ -32,7 +35,8 @@ _KEY_VERSION: Final = 0
 class Record:
     """One decoded record of a coordinator topic.
 
-    `key` is the typed key, or the key's bytes when the type is unknown (`name` is None then). `value` is the typed
+    `key` is the typed key, or the key's bytes when the type is unknown; `name` is None then, but for types of early
+    access releases, which have a name and nothing else. `value` is the typed
     value, None for a tombstone, or the value's bytes when its type or version is unknown. `value_version` is None
     for tombstones and unknown types. `key_left` and `value_left` count bytes that follow the messages, which Kafka
     ignores; `leniencies` names what a strict reader would have refused.
@@ -54,7 +58,8 @@ class Record:
 
     @property
     def is_known_type(self) -> bool:
-        return self.name is not None
+        """False when this build has no schema for the type: `key` and `value` are bytes."""
+        return not isinstance(self.key, bytes)
 
     @property
     def is_known_version(self) -> bool:
@@ -90,18 +95,24 @@ def value_version_of(value: bytes) -> int:
     return int.from_bytes(value[:2], "big", signed=True)
 
 
-def read_record(types: Mapping[int, RecordType], key: bytes | None, value: bytes | None) -> Record:
-    """Decode one record with the readers in `types`.
+def read_record(
+    types: Mapping[int, RecordType],
+    key: bytes | None,
+    value: bytes | None,
+    retired: Mapping[int, str] = MappingProxyType({}),
+) -> Record:
+    """Decode one record with the readers in `types`; `retired` has names for types that are gone.
 
     Raises NullKey, MissingRecordType or MissingValueVersion for bytes that are not framed, and the DecodeError of
     the message for bytes that do not parse. Unknown types and versions are not errors.
     """
     if key is None:
         raise NullKey
+    key, value = as_bytes(key), None if value is None else as_bytes(value)
     number = record_type_of(key)
     kind = types.get(number)
     if kind is None:
-        return Record(number, None, key, value, None)
+        return Record(number, retired.get(number), key, value, None)
     leniencies: list[str] = []
     typed_key, used = kind.read_key(key[2:], leniencies)
     key_left = len(key) - 2 - used
@@ -177,12 +188,13 @@ def _read_typed(cls: Any, body: bytes, version: int, leniencies: list[str]) -> t
 class RecordSet:
     """The record types of one topic, for `decode_record` and `encode_record` of its generated package."""
 
-    def __init__(self, types: Mapping[int, CodecRecordType]) -> None:
+    def __init__(self, topic: str, types: Mapping[int, CodecRecordType]) -> None:
         self.types = types
+        self._retired = RETIRED_TYPES.get(topic, {})
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record:
         """See `read_record`."""
-        return read_record(self.types, key, value)
+        return read_record(self.types, key, value, self._retired)
 
     def encode(self, key: Any, value: Any, value_version: int | None) -> tuple[bytes, bytes | None]:
         """Frame `key` and `value`; `bytes` are taken as they stand, a `value` of None is a tombstone."""
@@ -195,6 +207,7 @@ class RecordSet:
         number, kind = self._type_of(key)
         framed_key = number.to_bytes(2, "big") + key.encode(_KEY_VERSION)
         if value is None or isinstance(value, bytes):
+            _check_framed(kind.name, value, value_version)
             return framed_key, value
         if not isinstance(value, kind.value_class):
             raise WrongType(kind.name, value_version, "value", kind.value_class.__name__, type(value).__name__)
@@ -207,14 +220,21 @@ class RecordSet:
         number = getattr(key, "RECORD_TYPE", None)
         kind = self.types.get(number) if isinstance(number, int) else None
         if kind is None or not isinstance(key, kind.key_class):
-            names = ", ".join(f"{kind.name}Key" for kind in self.types.values())
-            raise WrongType("record", None, "key", f"bytes or one of {names}", type(key).__name__)
+            raise WrongType("record", None, "key", "bytes or a key class of this topic", type(key).__name__)
         return cast(int, number), kind
+
+
+def _check_framed(name: str, value: bytes | None, version: int | None) -> None:
+    """A tombstone has no version, and bytes have the one they start with: another one is a mistake."""
+    if version is None:
+        return
+    if value is None:
+        raise WrongType(name, version, "value_version", "None, because a tombstone has no version", "int")
+    found = value_version_of(value)
+    if found != version:
+        raise UnsupportedVersion(f"the value of {name} as given", version, range(found, found + 1))
 
 
 def schema_record_types(schemas: Mapping[int, RecordSchema]) -> dict[int, SchemaRecordType]:
     """Readers into plain values for the `RECORDS` of a generated `schemas.<folder>` module."""
     return {number: SchemaRecordType(schema) for number, schema in schemas.items()}
-
-
-DecodeRecord = Callable[[bytes | None, bytes | None], Record]

@@ -24,8 +24,8 @@ def as_bool(value: object) -> bool:
 
 
 def as_integer(value: object, type: str) -> int:
-    """An int within the range of `type`; a bool is none."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    """An int within the range of `type`. A bool counts as 0 or 1: to Python it is an int, and so it is to `struct`."""
+    if not isinstance(value, int):
         raise wrong_type("int", value)
     _, lowest, highest = INTEGERS[type]
     if not lowest <= value <= highest:
@@ -35,7 +35,7 @@ def as_integer(value: object, type: str) -> int:
 
 def as_float(value: object) -> float:
     """A float, or an int that is not too large for one."""
-    if not isinstance(value, float | int) or isinstance(value, bool):
+    if not isinstance(value, float | int):
         raise wrong_type("float", value)
     try:
         return float(value)

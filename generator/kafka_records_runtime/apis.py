@@ -1,0 +1,77 @@
+"""Requests by api key: which versions there are, and which header goes before each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafka_records_runtime.errors import UnknownApi, UnsupportedVersion
+
+_API_VERSIONS: Final = 18
+
+
+class Api(NamedTuple):
+    """A kind of request and its response.
+
+    `versions` are the request's; in those from `flexible_from` on (None: in none) both use compact encoding.
+    """
+
+    key: int
+    name: str
+    request: str
+    response: str | None
+    versions: range
+    flexible_from: int | None
+
+    def request_header_version(self, version: int) -> int:
+        """The version of the RequestHeader before a request of `version`: 2 when that is flexible, else 1.
+
+        Raises UnsupportedVersion. (`ApiKeys.requestHeaderVersion`; header 0 went away with Kafka 4.0.)
+        """
+        return 2 if self._is_flexible(version) else 1
+
+    def response_header_version(self, version: int) -> int:
+        """The version of the ResponseHeader before a response of `version`: 1 when that is flexible, else 0.
+
+        An ApiVersions response always has header 0, since a client that asks does not know yet what the broker can
+        (KIP-511). Raises UnsupportedVersion. (`ApiKeys.responseHeaderVersion`)
+        """
+        return 1 if self._is_flexible(version) and self.key != _API_VERSIONS else 0
+
+    def _is_flexible(self, version: int) -> bool:
+        if version not in self.versions:
+            raise UnsupportedVersion(self.request, version, self.versions)
+        return self.flexible_from is not None and version >= self.flexible_from
+
+
+class Apis:
+    """The requests of a generated package; their classes are imported when they are asked for."""
+
+    def __init__(self, apis: Mapping[int, Api], message_class: Callable[[str], Any]) -> None:
+        self._apis = apis
+        self._message_class = message_class
+
+    def __iter__(self) -> Iterator[Api]:
+        """All requests, by api key."""
+        return iter(self._apis.values())
+
+    def __len__(self) -> int:
+        return len(self._apis)
+
+    def __getitem__(self, key: int) -> Api:
+        """The request with this api key. Raises UnknownApi."""
+        try:
+            return self._apis[key]
+        except KeyError:
+            raise UnknownApi(key, tuple(self._apis)) from None
+
+    def request_class(self, key: int) -> Any:
+        """The class of the request with this api key. Raises UnknownApi."""
+        return self._message_class(self[key].request)
+
+    def response_class(self, key: int) -> Any:
+        """The class of the response with this api key. Raises UnknownApi, also for a request without a response."""
+        response = self[key].response
+        if response is None:
+            raise UnknownApi(key, tuple(api.key for api in self._apis.values() if api.response))
+        return self._message_class(response)
