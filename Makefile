@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-GENERATED := --specs message_specs --out generated/kafka_records --package kafka_records
-HAND_WRITTEN := generator spark_udfs tests tools
+GENERATED := --specs message_specs --out generated/kafka_records --package kafka_records --docs docs/reference
+REFERENCE := --specs message_specs --out docs/reference --package kafka_records --code generated/kafka_records
+HAND_WRITTEN := examples generator spark_udfs tests tools
 
 # Spark starts its workers with this interpreter, and its own jars, whatever the machine has set.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
@@ -50,12 +51,14 @@ test: java-found lint types contracts check ## Run every check: lint, types, imp
 	$(BIN)/python -m pytest
 
 .PHONY: generate
-generate: $(INSTALLED) ## Write generated/kafka_records anew from message_specs.
+generate: $(INSTALLED) ## Write generated/kafka_records and docs/reference anew from message_specs.
 	$(BIN)/kafka-records-codegen generate $(GENERATED)
+	$(BIN)/kafka-records-codegen docs $(REFERENCE)
 
 .PHONY: check
-check: $(INSTALLED) ## Compare generated/kafka_records with what the generator would write.
+check: $(INSTALLED) ## Compare generated/kafka_records and docs/reference with what the generator would write.
 	$(BIN)/kafka-records-codegen generate $(GENERATED) --check
+	$(BIN)/kafka-records-codegen docs $(REFERENCE) --check
 
 # ----------------------------------------------------------------------------------------------------- single checks
 
@@ -70,8 +73,9 @@ format: $(INSTALLED) ## Sort imports, mend what ruff can mend, format with black
 	$(BIN)/black $(HAND_WRITTEN)
 
 .PHONY: types
-types: $(INSTALLED) ## Check types with mypy --strict.
+types: $(INSTALLED) ## Check types: everything with mypy --strict, the generated package with pyright too.
 	$(BIN)/mypy
+	$(BIN)/pyright
 
 .PHONY: contracts
 contracts: $(INSTALLED) ## Check that imports point one way.
@@ -79,9 +83,17 @@ contracts: $(INSTALLED) ## Check that imports point one way.
 
 # -------------------------------------------------------------------------------------------------------- slow rings
 
+.PHONY: broker
+broker: java-found $(INSTALLED) ## Run only the tests against a real Kafka broker, which Maven fetches once.
+	$(BIN)/python -m pytest tests/broker
+
 .PHONY: slow
 slow: java-found $(INSTALLED) ## Run the tests marked slow.
 	$(BIN)/python -m pytest -m slow --hypothesis-profile=exhaustive
+
+.PHONY: releases
+releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and round-trip every message; needs Maven.
+	$(BIN)/python tools/round_trip_release.py --all --examples 20
 
 .PHONY: fuzz
 fuzz: $(INSTALLED) ## Run the tests without Spark with many more random examples.
@@ -95,4 +107,4 @@ bench: $(INSTALLED) ## Run the benchmarks of tools/benchmarks, one table each.
 clean: ## Remove .venv, caches and build results.
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf artifacts metastore_db spark-warehouse derby.log
-	find generated generator spark_udfs tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find examples generated generator spark_udfs tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

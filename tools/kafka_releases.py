@@ -2,12 +2,11 @@
 
 The jars carry their specs as resources. Only those are kept, outside the repository, one folder per module below
 `$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader takes them all
-at once. Two habits of old releases are put right on the way: see `modernised`.
+at once. Those of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -16,24 +15,89 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
-_EVERYWHERE: Final = ("kafka-clients", "kafka-metadata", "kafka-raft", "kafka-streams")
-_SINCE_3_5: Final = (*_EVERYWHERE, "kafka-group-coordinator", "kafka-storage")
-_SINCE_3_9: Final = (*_SINCE_3_5, "kafka-transaction-coordinator")
-_SINCE_4_0: Final = (*_SINCE_3_9, "kafka-share-coordinator")
-
-MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "2.8.2": (*_EVERYWHERE, "kafka_2.13"),
-    "3.5.2": (*_SINCE_3_5, "kafka_2.13"),
-    "3.7.2": (*_SINCE_3_5, "kafka_2.13"),
-    # Kafka did not publish the share coordinator of 3.9.
-    "3.9.1": _SINCE_3_9,
-    "4.0.0": _SINCE_4_0,
-    "4.1.1": _SINCE_4_0,
-    "4.2.0": _SINCE_4_0,
-    "4.3.1": _SINCE_4_0,
+SPEC_COUNTS: Final[Mapping[str, Mapping[str, int]]] = {
+    # The records of coordinators were in the jar of the broker before they had modules of their own. Kafka did not
+    # publish the share coordinator of 3.9.
+    "2.8.2": {
+        "kafka-clients": 136,
+        "kafka-metadata": 14,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka_2.13": 6,
+    },
+    "3.5.2": {
+        "kafka-clients": 146,
+        "kafka-metadata": 20,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka-group-coordinator": 16,
+        "kafka-storage": 4,
+        "kafka_2.13": 2,
+    },
+    "3.7.2": {
+        "kafka-clients": 158,
+        "kafka-metadata": 25,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka-group-coordinator": 16,
+        "kafka-storage": 4,
+        "kafka_2.13": 2,
+    },
+    "3.9.1": {
+        "kafka-clients": 186,
+        "kafka-metadata": 25,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka-group-coordinator": 22,
+        "kafka-storage": 4,
+        "kafka-transaction-coordinator": 2,
+    },
+    "4.0.0": {
+        "kafka-clients": 186,
+        "kafka-metadata": 26,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka-group-coordinator": 32,
+        "kafka-storage": 5,
+        "kafka-transaction-coordinator": 2,
+        "kafka-share-coordinator": 4,
+    },
+    "4.1.1": {
+        "kafka-clients": 197,
+        "kafka-metadata": 26,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka-group-coordinator": 44,
+        "kafka-storage": 5,
+        "kafka-transaction-coordinator": 2,
+        "kafka-share-coordinator": 4,
+    },
+    "4.2.0": {
+        "kafka-clients": 197,
+        "kafka-metadata": 26,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka-group-coordinator": 44,
+        "kafka-storage": 5,
+        "kafka-transaction-coordinator": 2,
+        "kafka-share-coordinator": 4,
+    },
+    "4.3.1": {
+        "kafka-clients": 198,
+        "kafka-metadata": 26,
+        "kafka-raft": 1,
+        "kafka-streams": 1,
+        "kafka-group-coordinator": 44,
+        "kafka-storage": 5,
+        "kafka-transaction-coordinator": 2,
+        "kafka-share-coordinator": 4,
+    },
 }
+"""Release → the modules whose jars hold its specs → how many."""
+
+MODULES: Final[Mapping[str, tuple[str, ...]]] = {release: tuple(counts) for release, counts in SPEC_COUNTS.items()}
 """Release → the modules whose jars hold its specs."""
 
 LATEST: Final = "4.3.1"
@@ -44,11 +108,15 @@ RECORD_MODULES: Final = frozenset(
 """Modules that hold nothing but the records of coordinators."""
 
 _SPEC_FOLDERS: Final = frozenset({"common/message", "common/metadata", "message"})
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 class FetchError(Exception):
     """A jar could not be had; the text says which and what Maven said."""
+
+
+def is_older_dialect(release: str) -> bool:
+    """Whether the specs of a release need the loader's `older_dialect`."""
+    return int(release.partition(".")[0]) < 4
 
 
 def cache_folder() -> Path:
@@ -103,30 +171,10 @@ def fetch_jar(module: str, release: str, folder: Path) -> Path:
 
 
 def extract_specs(jar: Path, folder: Path) -> None:
-    """Write the specs inside `jar` to `folder`, `modernised`, each under its own file name."""
+    """Write the specs inside `jar` to `folder`, each under its own file name."""
     folder.mkdir(parents=True)
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             entry = PurePosixPath(name)
             if entry.suffix == ".json" and str(entry.parent) in _SPEC_FOLDERS:
-                text = archive.read(name).decode("utf-8")
-                (folder / entry.name).write_text(modernised(text), encoding="utf-8")
-
-
-def modernised(text: str) -> str:
-    """The spec as today's language wants it; text that already is so stays as it is.
-
-    2.8 may leave `flexibleVersions` out, meaning none, and has one file with brackets behind its end. Releases with
-    ZooKeeper name a listener, `zkBroker`, that is not in the language any more.
-    """
-    bare = _COMMENT.sub(lambda match: match[1] or " ", text).strip()
-    spec: dict[str, Any]
-    spec, end = json.JSONDecoder().raw_decode(bare)
-    changed = end < len(bare)
-    if "flexibleVersions" not in spec:
-        spec["flexibleVersions"] = "none"
-        changed = True
-    if "zkBroker" in spec.get("listeners", ()):
-        spec["listeners"] = [listener for listener in spec["listeners"] if listener != "zkBroker"]
-        changed = True
-    return json.dumps(spec, indent=2) + "\n" if changed else text
+                (folder / entry.name).write_bytes(archive.read(name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tools.kafka_releases import (
     fetch_jar,
     fetch_specs,
     folder_name,
-    modernised,
+    is_older_dialect,
 )
 
 SPEC = """\
@@ -117,6 +116,10 @@ class TestCache:
         assert folder_name("kafka_2.13") == "kafka_2_13"
 
 
+def test_releases_before_4_need_the_older_dialect() -> None:
+    assert [release for release in MODULES if is_older_dialect(release)] == ["2.8.2", "3.5.2", "3.7.2", "3.9.1"]
+
+
 class TestExtracting:
     def test_specs_only(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "some.jar", "w") as jar:
@@ -128,20 +131,3 @@ class TestExtracting:
         extract_specs(tmp_path / "some.jar", tmp_path / "out")
         assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["Ball.json", "Bat.json", "Net.json"]
         assert (tmp_path / "out" / "Net.json").read_text(encoding="utf-8") == SPEC
-
-
-class TestModernising:
-    def test_todays_specs_stay_as_they_are(self) -> None:
-        assert modernised(SPEC) == SPEC
-
-    def test_no_flexible_versions(self) -> None:
-        old = SPEC.replace(', "flexibleVersions": "none"', "")
-        assert json.loads(modernised(old))["flexibleVersions"] == "none"
-
-    def test_text_behind_the_end(self) -> None:
-        spec = json.loads(modernised(SPEC + "]\n}\n"))
-        assert spec["fields"][0]["about"] == "Such as http://ball"
-
-    def test_a_listener_that_is_gone(self) -> None:
-        old = SPEC.replace('"type": "data"', '"type": "request", "listeners": ["zkBroker", "broker"]')
-        assert json.loads(modernised(old))["listeners"] == ["broker"]

@@ -1,0 +1,56 @@
+"""What the tests of this folder do with a broker by kafka-python, so that our own codecs have no part in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from kafka import OffsetAndMetadata, TopicPartition
+from kafka.admin import KafkaAdminClient
+from kafka.errors import BrokerResponseError, NoError
+
+PATIENCE = 30
+"""Seconds until something that should happen at once counts as not happening."""
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+def wait_until(happened: Callable[[], object], what: str) -> None:
+    """Ask until the answer is true; fail with `what` after `PATIENCE`."""
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < deadline, f"after {PATIENCE} s {what}"
+        time.sleep(0.05)
+
+
+def wait_for_coordinators(admin: KafkaAdminClient) -> None:
+    """Wait until every partition of a new cluster's offsets topic is served: kafka-python's admin does not retry."""
+
+    def served() -> bool:
+        try:
+            # Groups that hash to partitions 1, 2 and 0 of 3.
+            admin.list_group_offsets(["a", "b", "c"])
+        except BrokerResponseError as error:
+            if error.retriable:
+                return False
+            raise
+        return True
+
+    wait_until(served, "the group coordinators do not answer")
+
+
+def annotated(offsets: Offsets, metadata: str = "") -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets by topic and partition as kafka-python's clients take them."""
+    return {TopicPartition(*place): OffsetAndMetadata(offset, metadata, -1) for place, offset in offsets.items()}
+
+
+def create_topics(admin: KafkaAdminClient, **partitions: int) -> None:
+    """Create topics with so many partitions and wait until clients see them."""
+    shapes = {name: {"num_partitions": count, "replication_factor": 1} for name, count in partitions.items()}
+    admin.create_topics(shapes, wait_for_metadata=True)
+
+
+def commit(admin: KafkaAdminClient, group: str, offsets: Offsets, metadata: str = "") -> None:
+    """Commit without being a member, as admin tools do."""
+    outcomes = admin.alter_group_offsets(group, annotated(offsets, metadata))
+    assert set(outcomes.values()) == {NoError}, outcomes

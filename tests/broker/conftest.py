@@ -1,0 +1,54 @@
+"""One real broker for all tests of this folder, and CI's rule that they are not skipped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from tests.broker.clients import wait_for_coordinators
+from tools.broker import Broker, MissingPrerequisite
+from tools.kafka_releases import FetchError
+
+_LOG = pytest.StashKey[str]()
+
+
+@pytest.fixture(scope="session")
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that answers. Where Java or the jars cannot be had the tests are skipped, which CI counts as failed."""
+    started = Broker(tmp_path_factory.mktemp("broker"))
+    try:
+        started.start()
+    except (MissingPrerequisite, FetchError) as missing:
+        pytest.skip(str(missing))
+    request.config.stash[_LOG] = str(started.log)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="session")
+def admin(broker: Broker) -> Iterator[KafkaAdminClient]:
+    """kafka-python's admin client, for a broker whose group coordinators answer."""
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    wait_for_coordinators(client)
+    yield client
+    client.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where CI says that it is CI, a skipped test has failed. A failed one says where the broker's log is."""
+    report = yield
+    if report.skipped and os.environ.get("CI", "").lower() in ("true", "1"):
+        assert isinstance(report.longrepr, tuple)
+        report.outcome = "failed"
+        report.longrepr = f"CI has to run this, but: {report.longrepr[2]}"
+    if report.failed and (log := item.config.stash.get(_LOG, None)):
+        report.sections.append(("Broker", f"Kafka's log is {log}"))
+    return report

@@ -1,0 +1,423 @@
+#!/usr/bin/env python3
+"""A real Kafka broker on this machine, for tests and for trying things. See `--help`.
+
+One process, KRaft, loopback only, every group protocol on. Its jars come by Maven and stay outside the repository.
+
+    with Broker() as broker:
+        connect_to(broker.bootstrap)
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import fcntl
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NoReturn, Self, TextIO
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+
+from tools.kafka_releases import LATEST, FetchError, cache_folder  # noqa: E402
+
+HOST: Final = "127.0.0.1"
+
+_JARS: Final = (
+    ("org.apache.kafka", "kafka_2.13", LATEST),
+    ("org.apache.kafka", "kafka-tools", LATEST),
+    ("org.apache.kafka", "kafka-streams", LATEST),
+    # Kafka's modules log through slf4j and bring nothing that writes the lines down.
+    ("org.slf4j", "slf4j-simple", "1.7.36"),
+)
+
+_POM: Final = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>local</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_DEPENDENCY: Final = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+_JVM: Final = (
+    # A small heap and no second compiler: such a broker lives for seconds and shares few cores with its tests.
+    *("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"),
+    *("-Dorg.slf4j.simpleLogger.showThreadName=false", "-Djava.awt.headless=true"),
+)
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "group.coordinator.rebalance.protocols": "classic,consumer,share,streams",
+    # Groups settle at once.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+    "auto.create.topics.enable": "false",
+    # More than one partition, so that whoever looks for a group's partition can miss.
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "background.threads": "2",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "log.index.size.max.bytes": "1048576",
+}
+"""What a broker is started with, beside its addresses and folder; `Broker(settings=…)` adds and overrides."""
+
+_THROWN: Final = re.compile(r"^(?:[\w$]+\.)+\w+(?:Exception|Error): (.+?)\.?$", re.MULTILINE)
+
+Tell = Callable[[str], None]
+
+
+class BrokerError(Exception):
+    """The broker did not start or ended by itself; the text says why and names its log."""
+
+
+class MissingPrerequisite(BrokerError):
+    """This machine lacks Java, or Maven while the jars are not there yet; the text says what to do."""
+
+
+def broker_jars(tell: Tell = lambda line: None) -> Path:
+    """The folder with the jars of a broker, fetched by Maven when the cache does not have it.
+
+    Raises MissingPrerequisite without Maven, FetchError when Maven fails.
+    """
+    jars = cache_folder() / "broker" / LATEST
+    if jars.is_dir():
+        return jars
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MissingPrerequisite(
+            f"Maven (mvn) is needed to fetch Kafka {LATEST}, and it is not on the PATH: install Maven."
+        )
+    tell(f"Fetching the jars of Kafka {LATEST} by Maven (once)")
+    jars.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=jars.parent) as scratch:
+        pom = Path(scratch) / "pom.xml"
+        pom.write_text(_POM.format(dependencies="".join(_DEPENDENCY.format(*jar) for jar in _JARS)), encoding="utf-8")
+        fetched = Path(scratch) / "jars"
+        done = subprocess.run(
+            [
+                *(maven, "--batch-mode", "--quiet", "dependency:copy-dependencies"),
+                *("-DincludeScope=runtime", f"-DoutputDirectory={fetched}"),
+            ],
+            cwd=scratch,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode or not (fetched / f"kafka_2.13-{LATEST}.jar").is_file():
+            raise FetchError(f"Maven did not deliver Kafka {LATEST}:\n{(done.stdout + done.stderr).strip()}")
+        # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
+        fetched.rename(jars)
+    return jars
+
+
+def java() -> str:
+    """The Java to use: JAVA_HOME's, else the one on the PATH. Raises MissingPrerequisite."""
+    if home := os.environ.get("JAVA_HOME"):
+        found = shutil.which("java", path=str(Path(home) / "bin"))
+        if found is None:
+            raise MissingPrerequisite(
+                f"Kafka {LATEST} needs Java 17 or later, but JAVA_HOME is {home} and has no bin/java: "
+                "set it to an installed JDK or unset it."
+            )
+        return found
+    found = shutil.which("java")
+    if found is None:
+        raise MissingPrerequisite(
+            f"Kafka {LATEST} needs Java 17 or later, and there is no java on the PATH: install a JDK or set JAVA_HOME."
+        )
+    return found
+
+
+class Broker:
+    """One broker: started by `start` or `with`, stopped by `stop` or the end of the block.
+
+    `folder` takes the configuration, the log and the data; a broker started there again serves what an earlier one
+    kept. Without `folder` it is a temporary one, which stays only when something went wrong, for its log. `settings`
+    are added to `SETTINGS`; `timeout` is how many seconds a start may take.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        timeout: float = 90,
+        tell: Tell = lambda line: None,
+    ) -> None:
+        self._temporary = folder is None
+        self.folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if folder is None else folder.resolve()
+        self.data = self.folder / "data"
+        """The folder that holds one folder per partition, `__consumer_offsets-0` among them once it exists."""
+        self.log = self.folder / "broker.log"
+        """What the broker has to say, of every start in this folder."""
+        self.port = 0
+        """Where it listens on `HOST`; 0 before the start."""
+        self._settings = {**SETTINGS, **(settings or {}), "log.dirs": str(self.data)}
+        self._timeout = timeout
+        self._tell = tell
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock: TextIO | None = None
+        self._log_start = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """The address clients ask for: `127.0.0.1:PORT`."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process that was started, None when there is none."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start and wait until it answers. Raises MissingPrerequisite, FetchError or BrokerError."""
+        try:
+            program = [java(), *_JVM, "-cp", str(broker_jars(self._tell) / "*")]
+        except BaseException:
+            self._forget_folder()
+            raise
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            # Ports are chosen before the broker binds them, so somebody else may be quicker.
+            for attempts_left in (2, 1, 0):
+                self._lock_folder()
+                self.log.touch()
+                self._log_start = self.log.stat().st_size
+                self._configure()
+                self._format(program)
+                self._launch(program)
+                if self._answered():
+                    return
+                self._end_process()
+                if not attempts_left or "Address already in use" not in self._said():
+                    self._fail("did not start")
+        except BaseException as error:
+            self._end_process()
+            if not isinstance(error, Exception):  # Ctrl-C: nobody will want the log
+                self._forget_folder()
+            raise
+
+    def wait(self) -> None:
+        """Wait until the broker ends by itself, and raise BrokerError then."""
+        if self._process is not None:
+            self._process.wait()
+            self._fail("ended by itself")
+
+    def stop(self) -> None:
+        """Stop the broker and wait for its end. Raises BrokerError when it had ended by itself before."""
+        crashed = self._process is not None and self._process.poll() is not None
+        self._end_process()
+        if crashed:
+            self._fail("ended by itself")
+        self._forget_folder()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, (KeyboardInterrupt, SystemExit)):
+            self.stop()
+        else:
+            self._end_process()
+            self._tell(f"Kafka's log stays at {self.log}")
+
+    def _lock_folder(self) -> None:
+        # Kafka's own lock comes too late: a second broker damages the metadata before it sees that it is not alone.
+        self._lock = (self.folder / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise BrokerError(
+                f"Another broker is running in {self.folder}: stop it or choose another folder."
+            ) from None
+
+    def _configure(self) -> None:
+        with socket.socket() as one, socket.socket() as other:
+            for taken in (one, other):
+                taken.bind((HOST, 0))
+            self.port, controller = one.getsockname()[1], other.getsockname()[1]
+        settings = {
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "controller.quorum.voters": f"{self._settings['node.id']}@{HOST}:{controller}",
+            **self._settings,
+        }
+        lines = (f"{name}={value}\n" for name, value in settings.items())
+        self._properties.write_text("".join(lines), encoding="utf-8")
+
+    @property
+    def _properties(self) -> Path:
+        return self.folder / "server.properties"
+
+    def _format(self, program: Sequence[str]) -> None:
+        if (self.data / "meta.properties").is_file():
+            return
+        # Kafka's form of a UUID. A leading dash would pass for an option.
+        cluster = "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
+        asked = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
+        with self.log.open("ab") as log:
+            done = subprocess.run([*program, *asked], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+        if done.returncode:
+            self._fail("could not format its storage")
+
+    def _launch(self, program: Sequence[str]) -> None:
+        command = [*program, "kafka.Kafka", str(self._properties)]
+        if setpriv := shutil.which("setpriv"):
+            # So that not even a killed test run leaves a broker behind. setpriv becomes the broker: same process id.
+            command = [setpriv, "--pdeathsig", "TERM", "--", *command]
+        with self.log.open("ab") as log:
+            # A session of its own: Ctrl-C in the terminal reaches us, and we stop the broker when we are done.
+            assert self._lock is not None
+            # It inherits the lock, and so holds it exactly as long as it lives.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[self._lock.fileno()],
+                start_new_session=True,
+            )
+
+    def _answered(self) -> bool:
+        """Whether the broker answers a request; False when its process ended or the time is up."""
+        assert self._process is not None
+        deadline = time.monotonic() + self._timeout
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if _answers(self.port):
+                return True
+            time.sleep(0.1)
+        return False
+
+    def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if self._lock is not None:
+            self._lock.close()
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _forget_folder(self) -> None:
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _said(self) -> str:
+        """What the log has got since this start."""
+        return self.log.read_bytes()[self._log_start :].decode("utf-8", "replace")
+
+    def _fail(self, what: str) -> NoReturn:
+        if "UnsupportedClassVersionError" in self._said():
+            self._forget_folder()
+            raise MissingPrerequisite(
+                f"Kafka {LATEST} needs Java 17 or later, and {java()} is older: install a newer JDK or set JAVA_HOME."
+            )
+        thrown = _THROWN.search(self._said())
+        reason = f": {thrown[1]}" if thrown else ""
+        raise BrokerError(f"Kafka {LATEST} {what}{reason}; its log is {self.log}")
+
+
+def _answers(port: int) -> bool:
+    """Whether a broker answers an ApiVersions request, version 0, correlation id 1, without a client id."""
+    request = struct.pack(">hhih", 18, 0, 1, -1)
+    try:
+        with socket.create_connection((HOST, port), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            with connection.makefile("rb") as answers:
+                answer = answers.read(10)  # size, correlation id, error code
+            return len(answer) == 10 and struct.unpack_from(">ih", answer, 4) == (1, 0)
+    except OSError:
+        return False
+
+
+_EPILOG: Final = """\
+The jars are fetched once by Maven (mvn) and stay in $KAFKA_RECORDS_CACHE, by default kafka-records in the user's
+cache directory. Java 17 or later is taken from JAVA_HOME or the PATH.
+
+examples:
+  python tools/broker.py run                   a broker that forgets everything when it stops
+  python tools/broker.py run --dir /tmp/kafka  keep data and log there; the next start goes on with them
+  kafka-records dump /tmp/kafka/data           read what it has written, while it runs or later
+"""
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="broker.py",
+        description=f"Start a Kafka {LATEST} broker on loopback ports that it picks itself.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    run = commands.add_parser(
+        "run",
+        help="run a broker until Ctrl-C",
+        description="Run a broker until Ctrl-C. Its address is the one line on standard output.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("--dir", type=Path, metavar="DIR", help="folder for data and log (default a temporary one)")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0 when it was asked to stop, 1 when there is no broker."""
+    asked = _arguments(arguments)
+    # Whatever asks us to end must end the broker as well.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with Broker(asked.dir, tell=_tell) as broker:
+            _tell(
+                f"Kafka {LATEST} is process {broker.pid}, data in {broker.data}, log in {broker.log}; Ctrl-C stops it"
+            )
+            print(broker.bootstrap, flush=True)
+            broker.wait()
+    except KeyboardInterrupt:
+        _tell("Stopped.")
+    except (BrokerError, FetchError, OSError) as error:
+        _tell(str(error))
+        return 1
+    return 0
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
