@@ -1,0 +1,1 @@
+"""Benchmarks: one script each, started by `make bench`."""
