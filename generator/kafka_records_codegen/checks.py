@@ -63,7 +63,7 @@ def _all_fields(message: MessageSpec) -> Iterable[FieldSpec]:
 def _check_versions(message: MessageSpec) -> None:
     if message.versions.is_open and message.is_sound("validVersions"):
         message.report("validVersions", "a message needs a highest version; write a closed range such as 0-2")
-    if not message.has("flexibleVersions"):
+    if not message.has("flexibleVersions") and not message.source.older_dialect:
         message.report("flexibleVersions", "is missing; write none, or an open range such as 0+")
     elif message.flexible and not message.flexible.is_open:
         message.report("flexibleVersions", f"takes none or an open range such as 0+, found {message.flexible}")

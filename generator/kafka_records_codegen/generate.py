@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from kafka_records_codegen.backends import codecs, registry, schemas, spark
+from kafka_records_codegen.backends import codecs, reference, registry, schemas, spark
 from kafka_records_codegen.backends.page import Package
+from kafka_records_codegen.backends.reference import Links
 from kafka_records_codegen.model import Model
 
 _BACK_ENDS = (codecs, schemas, registry, spark)
 
 
-def generate(model: Model, package: str) -> dict[str, str]:
-    """The whole generated tree for `model`, imported as `package`: path below the package → text, sorted by path."""
+def generate(model: Model, package: str, docs: str | None = None) -> dict[str, str]:
+    """The whole generated package for `model`, imported as `package`: path below it → text, sorted by path.
+
+    `docs` is the folder of the reference pages as docstrings should name it; without it they name none.
+    """
     files: dict[str, str] = {}
     for back_end in _BACK_ENDS:
-        made = back_end.generate(model, Package(package))
+        made = back_end.generate(model, Package(package, docs))
         clash = files.keys() & made.keys()
         if clash:
             raise AssertionError(f"two back ends write {', '.join(sorted(clash))}")
         files |= made
     return dict(sorted(files.items()))
+
+
+def generate_docs(model: Model, package: str, links: Links | None = None) -> dict[str, str]:
+    """The reference pages for `model`: path below their folder → text, sorted by path."""
+    return dict(sorted(reference.generate(model, Package(package), links or Links()).items()))

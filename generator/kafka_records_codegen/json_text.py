@@ -1,9 +1,9 @@
 """Reads the JSON of spec files as strictly as Kafka's generator does, and remembers where everything stands.
 
 The dialect is JSON with `//` and `/* */` comments anywhere outside strings. No `#` comments, no trailing
-commas, no single quotes, nothing behind the closing brace; of members with the same name the last one
-counts. Mistakes that leave no doubt about what was meant are reported and reading goes on, so that one run
-shows all of them.
+commas, no single quotes, nothing behind the closing brace (which the older dialect allows); of members with the
+same name the last one counts. Mistakes that leave no doubt about what was meant are reported and reading goes on,
+so that one run shows all of them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Reader:
             self._stop("", "the file is empty; a spec is one JSON object")
         node = self._value("")
         self._skip_blanks("")
-        if self._at < len(self._text):
+        if self._at < len(self._text) and not self._source.older_dialect:
             self._report("", "nothing may follow the end of the spec; one file holds one message")
         return node
 

@@ -23,18 +23,22 @@ from kafka_records_codegen.violations import Position, Source, SpecErrors, Viola
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
 
 
-def load(specs_dir: Path) -> Model:
+def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
     """Read every `*.json` file in `specs_dir` and in the folders below it, one message each.
 
     Folders become subpackages. A retired API (`validVersions: none`) takes part in the checks and gives
     nothing. Raises `SpecErrors` with all violations of all files, or with the one that there is nothing to
     read.
+
+    `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today:
+    a message without `flexibleVersions` has none (2.8), text behind the end of the message is ignored (2.8), and
+    requests may name the listener `zkBroker` (up to 3.9).
     """
     violations: list[Violation] = []
     folders: list[tuple[str, list[SpecFile]]] = []
     by_name: dict[str, SpecFile] = {}
     for folder, paths, subfolders in _walk(specs_dir, violations):
-        sources = [_read(path, violations) for path in paths]
+        sources = [_read(path, violations, older_dialect) for path in paths]
         files = []
         complete = True
         for path, source in zip(paths, sources, strict=True):
@@ -104,10 +108,10 @@ def _folder_problem(name: str, *, is_top: bool) -> str | None:
     return None
 
 
-def _read(path: Path, violations: list[Violation]) -> Source | None:
+def _read(path: Path, violations: list[Violation], older_dialect: bool) -> Source | None:
     data = path.read_bytes()
     try:
-        return Source(str(path), data.decode("utf-8"))
+        return Source(str(path), data.decode("utf-8"), older_dialect)
     except UnicodeDecodeError as error:
         readable = data[: error.start].decode("utf-8")
         source = Source(str(path), readable + data[error.start :].decode("utf-8", "replace"))

@@ -19,6 +19,7 @@ RESERVED_MEMBERS: Final = frozenset(
         # builtins that annotations, defaults and bodies of a generated class use
         *(
             "bool",
+            "bytearray",
             "bytes",
             "classmethod",
             "dict",

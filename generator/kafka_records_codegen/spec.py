@@ -24,6 +24,7 @@ PRIMITIVES: Final = (
 )
 MESSAGE_TYPES: Final[tuple[MessageType, ...]] = get_args(MessageType)
 LISTENERS: Final = ("broker", "controller")
+OLDER_LISTENERS: Final = ("zkBroker", *LISTENERS)
 ENTITY_TYPES: Final = {
     "unknown": "",
     "transactionalId": "string",
@@ -176,7 +177,7 @@ def read_message(source: Source) -> MessageSpec | None:
         versions=reader.versions("validVersions", required="a closed range such as 0-2, or none for a retired API"),
         flexible=reader.versions("flexibleVersions"),
         api_key=reader.integer("apiKey", _INT16),
-        listeners=reader.choices("listeners", LISTENERS),
+        listeners=reader.choices("listeners", OLDER_LISTENERS if source.older_dialect else LISTENERS),
         latest_version_unstable=reader.boolean("latestVersionUnstable"),
         fields=reader.children("fields", _read_field),
         common_structs=reader.children("commonStructs", _read_struct),

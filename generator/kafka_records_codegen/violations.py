@@ -54,10 +54,14 @@ class SpecErrors(KafkaRecordsError):
 
 @dataclass(frozen=True)
 class Source:
-    """A spec file as text, with the violations found in it so far. `name` is what messages call the file."""
+    """A spec file as text, with the violations found in it so far. `name` is what messages call the file.
+
+    In the older dialect of `loader.load`, what Kafka wrote before 4.0 and would refuse today is no violation.
+    """
 
     name: str
     text: str
+    older_dialect: bool = False
     violations: list[Violation] = field(default_factory=list)
 
     def report(self, position: Position, path: str, message: str) -> None:

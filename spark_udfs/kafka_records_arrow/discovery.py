@@ -203,10 +203,13 @@ def _with_log_start(log: LogPartition, checkpoint: Path) -> LogPartition:
 def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
     """An offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
 
-    Raises LogSourceError for anything else (`OffsetCheckpointFile`).
+    An empty file holds no entries: a broker leaves it so until the first log has a start to tell of. Raises
+    LogSourceError for anything else (`CheckpointFile`, `OffsetCheckpointFile`).
     """
     lines = path.read_text("utf-8", errors="replace").splitlines()
-    if not lines or lines[0].strip() != "0":
+    if not lines:
+        return {}
+    if lines[0].strip() != "0":
         raise LogSourceError(str(path), f"not an offset checkpoint of version 0: line 1 is {_quoted(lines, 0)}")
     offsets: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines[2:], 3):

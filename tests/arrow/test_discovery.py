@@ -225,10 +225,16 @@ def test_raised_log_start(tmp_path: Path) -> None:
         assert log.log_start == 7
 
 
+def test_an_empty_checkpoint_is_that_of_a_new_broker(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: b""}, "t-0")
+    (tmp_path / CHECKPOINT).write_text("")
+    (log,) = find_logs([tmp_path])
+    assert (log.log_start, log.problems) == (0, ())
+
+
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
-        ("", "not an offset checkpoint of version 0: line 1 is missing"),
         ("1\n0\n", "not an offset checkpoint of version 0: line 1 is '1'"),
         ("0\n", "line 2 is missing, not the count 0"),
         ("0\n2\nt 0 7\n", "line 2 is '2', not the count 1"),

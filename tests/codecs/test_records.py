@@ -133,7 +133,7 @@ def test_the_highest_version_is_written_unless_told() -> None:
 
 def test_unknown_records_are_written_back_as_they_stood() -> None:
     record = decode_record(b"\x00\x09\x00\x03foo", b"\x00\x00\x01\x00")
-    assert (record.record_type, record.name, record.is_known_type) == (9, None, False)
+    assert (record.record_type, record.is_known_type) == (9, False)
     assert encode_record(record.key, record.value) == (b"\x00\x09\x00\x03foo", b"\x00\x00\x01\x00")
     newer = decode_record(bytes.fromhex(KEY_HEX), b"\x00\x05abc")
     assert (newer.value_version, newer.is_known_version) == (5, False)
@@ -196,10 +196,14 @@ def test_what_cannot_be_written() -> None:
         encode_record(KEY, VALUE, 5)
     with pytest.raises(WrongType, match="value is of type OffsetCommitKey, expected OffsetCommitValue"):
         encode_record(KEY, KEY)
-    with pytest.raises(WrongType, match="key is of type str, expected bytes or one of LegacyOffsetCommitKey, "):
+    with pytest.raises(WrongType, match="key is of type str, expected bytes or a key class of this topic"):
         encode_record("key", None)
     with pytest.raises(WrongType, match="value is of type OffsetCommitValue, expected bytes or None"):
         encode_record(b"\x00\x01", VALUE)
+    with pytest.raises(WrongType, match="value_version is of type int, expected None, because a tombstone has no"):
+        encode_record(KEY, None, 3)
+    with pytest.raises(UnsupportedVersion, match="has no version 4, it has version 3 only"):
+        encode_record(KEY, bytes.fromhex(V3_HEX), 4)
     with pytest.raises(WrongType, match="key is of type TransactionLogKey"):
         encode_record(TransactionLogKey("tx"), None)
 
@@ -207,3 +211,31 @@ def test_what_cannot_be_written() -> None:
 def test_decode_errors_are_value_errors_of_our_tree() -> None:
     assert issubclass(DecodeError, ValueError)
     assert issubclass(DecodeError, KafkaRecordsError)
+
+
+def test_types_of_early_access_releases_have_a_name_and_nothing_else() -> None:
+    record = decode_record(b"\x00\x09\x00\x03foo", b"\x00\x00\x01\x00")
+    assert (record.name, record.is_known_type, record.key) == (
+        "ShareGroupPartitionMetadata",
+        False,
+        b"\x00\x09\x00\x03foo",
+    )
+    assert decode_record(b"\x00\x19", None).name is None
+
+
+def test_an_error_names_the_release_whose_layout_it_may_be() -> None:
+    key = b"\x00\x0b\x00\x03foo"
+    without_metadata_hash = b"\x00\x00\x00\x00\x00\x0a\x00"
+    with pytest.raises(BufferUnderflow) as caught:
+        decode_record(key, without_metadata_hash)
+    assert str(caught.value) == (
+        "ShareGroupMetadataValue v0 at byte 4: metadata_hash needs 8 bytes, 1 left; "
+        "Kafka 3.9 and 4.0 wrote this version in another, early access layout"
+    )
+
+
+def test_other_buffers_are_records_too() -> None:
+    record = decode_record(bytearray.fromhex(KEY_HEX), memoryview(b"\x00\x05abc"))
+    assert (record.key, record.value, record.is_known_version) == (KEY, b"\x00\x05abc", False)
+    with pytest.raises(TypeError, match="takes bytes, bytearray or memoryview, not str"):
+        decode_record("key", None)  # type: ignore[arg-type]

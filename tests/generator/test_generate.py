@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def ours() -> dict[str, str]:
-    return generate(load(ROOT / "message_specs"), "kafka_records")
+    return generate(load(ROOT / "message_specs"), "kafka_records", "docs/reference")
 
 
 def test_our_package_is_what_our_specs_give(ours: dict[str, str]) -> None:
@@ -31,7 +31,7 @@ def test_our_package_is_what_our_specs_give(ours: dict[str, str]) -> None:
 
 
 def test_a_second_run_gives_the_same_text(ours: dict[str, str]) -> None:
-    assert generate(load(ROOT / "message_specs"), "kafka_records") == ours
+    assert generate(load(ROOT / "message_specs"), "kafka_records", "docs/reference") == ours
 
 
 def test_every_page_says_where_it_comes_from(ours: dict[str, str]) -> None:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kafka_records_codegen.backends.page import Package, docstring, header, one_line, render
+from kafka_records_codegen.backends.page import Package, docstring, header, one_line, render_in_style
 from kafka_records_codegen.backends.units import Unit, pages
-from kafka_records_codegen.emit import names, readers, writers
+from kafka_records_codegen.emit import message_readers, names, readers, tag_readers, writers
 from kafka_records_codegen.emit.layouts import Layout, layouts
 from kafka_records_codegen.model import Field, Folder, Message, Model, Struct
 from kafka_records_codegen.naming import snake_case, upper_snake_case
@@ -18,9 +18,12 @@ _ALIASES = {
     "Pack": "_Pack",
     "UUIDS": "_UUIDS",
     "Unpack": "_Unpack",
+    "Whole": "_Whole",
+    "array_packer": "_array_packer",
     "as_bytes": "_as_bytes",
-    "long_uvarint": "_long_uvarint",
-    "packer": "_packer",
+    "compact_array_packer": "_compact_array_packer",
+    "compact_text_unpacker": "_compact_text_unpacker",
+    "long_text_unpacker": "_long_text_unpacker",
     "read_byte_strings": "_read_byte_strings",
     "read_compact_byte_strings": "_read_compact_byte_strings",
     "read_compact_strings": "_read_compact_strings",
@@ -28,9 +31,12 @@ _ALIASES = {
     "read_unknown_tags": "_read_unknown_tags",
     "read_uuids": "_read_uuids",
     "read_uvarint": "_read_uvarint",
+    "text_array_packer": "_text_array_packer",
     "text_unpacker": "_text_unpacker",
     "unpacker": "_unpacker",
     "uvarint": "_uvarint",
+    "whole_pair_unpacker": "_whole_pair_unpacker",
+    "whole_unpacker": "_whole_unpacker",
     "write_bools": "_write_bools",
     "write_byte_strings": "_write_byte_strings",
     "write_compact_bools": "_write_compact_bools",
@@ -40,7 +46,6 @@ _ALIASES = {
     "write_compact_string": "_write_compact_string",
     "write_compact_strings": "_write_compact_strings",
     "write_compact_uuids": "_write_compact_uuids",
-    "write_numbers": "_write_numbers",
     "write_strings": "_write_strings",
     "write_uuids": "_write_uuids",
 }
@@ -65,7 +70,7 @@ def _module(folder: Folder, unit: Unit, package: Package, page: str) -> str:
     classes = [_class(message, struct) for message in unit.messages for struct in message.structs]
     text = "\n".join([*functions, *constants])
     body = text + "".join(field["default"] + field["annotation"] for each in classes for field in each["fields"])
-    return render(
+    return render_in_style(
         "codecs.py.jinja",
         header=header(package, [message.source for message in unit.messages]),
         docstring=docstring(unit.title + package.reference(page)),
@@ -90,8 +95,8 @@ def _constants(tables: readers.Tables, packs: writers.Packs) -> list[str]:
     structs = {**tables.structs, **packs.structs}
     return [
         *(f"{name}: Final = {structs[name]}" for name in sorted(structs)),
-        *(f"{name}: Final[dict[int, _Unpack]] = {{}}" for name in sorted(tables.tables)),
-        *(f"{name}: Final[dict[int, _Pack]] = {{}}" for name in sorted(packs.tables)),
+        *(f"{name}: Final[{tables.tables[name]}] = {{}}" for name in sorted(tables.tables)),
+        *(f"{name}: Final[{packs.tables[name]}] = {{}}" for name in sorted(packs.tables)),
     ]
 
 
@@ -102,6 +107,7 @@ def _class(message: Message, struct: Struct) -> dict[str, Any]:
     return {
         "name": struct.python_name,
         "is_message": is_message,
+        "is_header": is_message and message.type == "header",
         "docstring": docstring(text, 4),
         "lowest": message.versions.lowest,
         "highest": message.versions.highest,
@@ -172,11 +178,14 @@ class _Uses:
 def _functions(message: Message, tables: readers.Tables, packs: writers.Packs) -> Iterator[str]:
     uses = _Uses(message)
     for layout in uses.with_tags.values():
-        yield readers.read_tags_function(layout, tables)
+        yield tag_readers.read_tags_function(layout, tables)
     for layout in uses.in_array.values():
         yield readers.read_array_function(layout, tables)
     for layout in uses.single.values():
-        yield readers.read_function(layout, tables)
+        if layout.struct is message.root and message.type != "header":
+            yield message_readers.read_message_function(layout, tables)
+        else:
+            yield readers.read_struct_function(layout, tables)
     for layout in uses.in_classic_array.values():
         yield writers.write_array_function(layout, packs, compact=False)
     for layout in uses.in_compact_array.values():

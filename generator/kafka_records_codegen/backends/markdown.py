@@ -104,4 +104,6 @@ def _escaped(words: str) -> str:
 
 def _visible(words: str) -> str:
     """`words` with a replacement character for each one that is no text, such as NUL."""
-    return "".join("\ufffd" if unicodedata.category(each) in _NO_TEXT and each not in "\n\t" else each for each in words)
+    return "".join(
+        "\ufffd" if unicodedata.category(each) in _NO_TEXT and each not in "\n\t" else each for each in words
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kafka_records_codegen.backends.page import MARK, Package, docstring, header, render, sources
 from kafka_records_codegen.backends.schemas import with_root
 from kafka_records_codegen.backends.units import units
@@ -18,7 +20,7 @@ def generate(model: Model, package: Package) -> dict[str, str]:
         for message in unit.messages
     )
     files = {
-        "registry.py": render("registry.py.jinja", header=header(package, []), messages=messages),
+        "registry.py": render("registry.py.jinja", header=header(package, []), messages=messages, apis=_apis(model)),
         "py.typed": f"# {MARK}.\n",
     }
     for folder in with_root(model):
@@ -27,11 +29,30 @@ def generate(model: Model, package: Package) -> dict[str, str]:
     return files
 
 
+def _apis(model: Model) -> list[dict[str, Any]]:
+    """The requests by api key, each with the response of the same key."""
+    responses = {message.api_key: message.name for message in model.messages if message.type == "response"}
+    requests = [message for message in model.messages if message.type == "request" and message.api_key is not None]
+    return [
+        {
+            "key": request.api_key,
+            "name": request.name.removesuffix("Request"),
+            "request": request.name,
+            "response": repr(responses.get(request.api_key)),
+            "lowest": request.versions.lowest,
+            "highest": request.versions.highest,
+            "flexible_from": request.flexible.lowest if request.flexible else None,
+        }
+        for request in sorted(requests, key=lambda request: request.api_key or 0)
+    ]
+
+
 def _folder(folder: Folder, package: Package) -> str:
     return render(
         "folder.py.jinja",
         header=header(package, sources(folder) if folder.records else []),
         docstring=docstring(_about(folder, package)),
+        folder=folder.path,
         records=[
             {
                 "type": record.type,

@@ -78,12 +78,13 @@ def _type(message: Message) -> dict[str, str]:
 
 def _struct(message: Message, struct: Struct) -> str:
     fields = ", ".join(
-        f'StructField("{field.python_name}", {_spark(message, field)}, {_nullable(field)})' for field in struct.fields
+        f'StructField("{field.python_name}", {_spark(message, field)}, {is_nullable(field)})' for field in struct.fields
     )
     return f"StructType([{fields}])"
 
 
-def _nullable(field: Field) -> bool:
+def is_nullable(field: Field) -> bool:
+    """Whether the column of `field` can hold nulls."""
     return bool(field.nullable) or field.default is None
 
 

@@ -70,7 +70,11 @@ class _Walk:
             self._field(layout, each, prefix, place)
         if not layout.is_flexible:
             return
-        what = "count; for each a tag, a size and the content" if layout.tagged else "count, 0 unless there are unknown ones"
+        what = (
+            "count; for each a tag, a size and the content"
+            if layout.tagged
+            else "count, 0 unless there are unknown ones"
+        )
         self._add(place, "1+", prefix.removesuffix("."), f"varint {what}", None, is_tags=True)
         for each in layout.tagged:
             self._field(layout, each, prefix, _Place(None))

@@ -7,7 +7,7 @@ from dataclasses import field as dataclass_field
 
 from kafka_records_codegen.emit.layouts import FORMATS, PLURALS, WIDTHS, Layout, spell
 from kafka_records_codegen.emit.lines import Lines
-from kafka_records_codegen.emit.names import function, literal, local
+from kafka_records_codegen.emit.names import annotation, function, literal, local
 from kafka_records_codegen.model import Field
 from kafka_records_runtime.codec import uvarint
 from kafka_records_runtime.schema import EMPTY_STRUCT
@@ -18,16 +18,16 @@ class Packs:
     """The pack functions and tables that a module's functions use, by name."""
 
     structs: dict[str, str] = dataclass_field(default_factory=dict)
-    tables: set[str] = dataclass_field(default_factory=set)
+    tables: dict[str, str] = dataclass_field(default_factory=dict)
 
     def fixed(self, formats: tuple[str, ...]) -> str:
         name = f"_pack_{spell(formats)}"
         self.structs[name] = f'_Struct(">{"".join(formats)}").pack'
         return name
 
-    def table(self, kind: str, form: str) -> str:
+    def table(self, kind: str, form: str, entries: str = "_Pack") -> str:
         name = f"_{kind}_{spell((form,))}"
-        self.tables.add(name)
+        self.tables[name] = f"dict[int, {entries}]"
         return name
 
 
@@ -41,19 +41,29 @@ class StructWriter:
         self._pieces: list[str] = []
         self._run: list[tuple[str, str]] = []
 
-    def write(self) -> str:
-        """Write the statements and return the expression for all bytes of the struct."""
+    def write(self) -> list[str]:
+        """Write the statements and return the expressions whose bytes make up the struct."""
         self._refuse()
-        for field in self._layout.untagged:
-            self._field(field)
+        fields = self._layout.untagged
+        while fields:
+            if len(fields) > 1 and self._is_string_with_numbers(*fields[:2]):
+                self._string_with_numbers(*fields[:2])
+                fields = fields[2:]
+            else:
+                self._field(fields[0])
+                fields = fields[1:]
         if self._layout.is_flexible:
             self._flush()
             self._tags()
         self._flush()
-        return _joined(self._pieces)
+        return self._pieces
 
     def _refuse(self) -> None:
         """Values the version cannot carry are left to the walker, which knows how to say so."""
+        for field in self._layout.untagged:
+            if annotation(self._layout.message, field).endswith("None") and not self._layout.is_nullable(field):
+                with self._lines.block(f"if value.{field.python_name} is None:"):
+                    self._lines.add("raise _GiveUp")
         for field in self._layout.absent:
             if not field.ignorable:
                 with self._lines.block(f"if {self._differs(field)}:"):
@@ -110,11 +120,12 @@ class StructWriter:
             self._lines.add("raise _GiveUp")
 
     def _raw(self, field: Field, name: str) -> None:
-        """Put the bytes of a string or bytes field into its local variable."""
+        """Put the bytes of a string or bytes field into its local variable. An int16 length limits itself."""
         if field.base == "string":
             self._lines.add(f"{local(field)} = {name}.encode()")
-            with self._lines.block(f"if len({local(field)}) > 32767:"):
-                self._lines.add("raise _GiveUp")
+            if self._layout.is_compact(field):
+                with self._lines.block(f"if len({local(field)}) > 32767:"):
+                    self._lines.add("raise _GiveUp")
         else:
             self._lines.add(f"{local(field)} = {name}")
             with self._lines.block(f"if type({local(field)}) is not bytes:"):
@@ -153,22 +164,64 @@ class StructWriter:
 
     def _array(self, field: Field, name: str) -> None:
         compact = self._layout.is_compact(field)
-        call = self._elements(field, name, compact)
-        if self._layout.is_nullable(field):
-            null = 'b"\\x00"' if compact else 'b"\\xff\\xff\\xff\\xff"'
-            self._piece(f"({null} if {name} is None else {call})")
+        null = 'b"\\x00"' if compact else 'b"\\xff\\xff\\xff\\xff"'
+        if _is_number(field):
+            if self._layout.is_nullable(field):
+                with self._lines.block(f"if {name} is None:"):
+                    self._lines.add(f"{local(field)} = {null}")
+                with self._lines.block("else:"):
+                    self._numbers(field, name, compact)
+            else:
+                self._numbers(field, name, compact)
+            self._piece(local(field))
+        elif self._layout.is_nullable(field):
+            self._piece(f"({null} if {name} is None else {self._elements(field, name, compact)})")
         else:
-            self._piece(call)
+            self._piece(self._elements(field, name, compact))
+
+    def _is_string_with_numbers(self, first: Field, second: Field) -> bool:
+        """Whether a topic and its partitions, or the like, can be one pack: both present, both with plain lengths."""
+        return (
+            first.type == "string"
+            and second.is_array
+            and _is_number(second)
+            and not any(self._layout.is_compact(each) or self._layout.is_nullable(each) for each in (first, second))
+        )
+
+    def _string_with_numbers(self, first: Field, second: Field) -> None:
+        form = FORMATS[second.base]
+        numbers = f"value.{second.python_name}"
+        table = self._packs.table("pack_text_array", form, entries="dict[int, _Pack]")
+        self._lines.add(f"{local(first)} = value.{first.python_name}.encode()")
+        self._lines.add(f"n = len({local(first)})")
+        self._lines.add(f"count = len({numbers})")
+        with self._lines.block("try:"):
+            self._lines.add(f"pack = {table}[n][count]")
+        with self._lines.block("except KeyError:"):
+            self._lines.add(f'pack = _text_array_packer({table}, "{form}", n, count)')
+        self._lines.add(f"{local(second)} = pack(n, {local(first)}, count, *{numbers})")
+        self._piece(local(second))
+
+    def _numbers(self, field: Field, name: str, compact: bool) -> None:
+        """Put an array of numbers, its count included, into the local variable of the field: one pack by the count."""
+        kind = _array_kind(compact)
+        form = FORMATS[field.base]
+        table = self._packs.table(f"pack_{kind}", form)
+        self._lines.add(f"count = len({name})")
+        with self._lines.block("try:"):
+            self._lines.add(f"pack = {table}[count]")
+        with self._lines.block("except KeyError:"):
+            self._lines.add(f'pack = _{kind}_packer({table}, "{form}", count)')
+        self._lines.add(f"{local(field)} = pack(count{' + 1' if compact else ''}, *{name})")
 
     def _elements(self, field: Field, name: str, compact: bool) -> str:
         """The expression for an array that is not null, its count included."""
         if field.is_struct:
             return f"{function('write', self._layout.of(field), _array_kind(compact))}({name})"
-        prefix = "compact_" if compact else ""
-        if field.base in FORMATS and field.base not in ("uuid", "bool"):
-            table = self._packs.table("pack_array", FORMATS[field.base])
-            return f'_write_{prefix}numbers({table}, ">{{}}{FORMATS[field.base]}", {name})'
-        return f"_write_{prefix}{PLURALS[field.base]}({name})"
+        if _is_number(field):
+            table = self._packs.table(f"pack_{_array_kind(True)}", FORMATS[field.base])
+            return f'_write_compact_numbers({table}, "{FORMATS[field.base]}", {name})'
+        return f"_write_{'compact_' if compact else ''}{PLURALS[field.base]}({name})"
 
     def _tags(self) -> None:
         known = self._layout.tagged
@@ -181,8 +234,7 @@ class StructWriter:
             with self._lines.block(f"if {self._differs(field)}:"):
                 self._lines.add("count += 1")
                 self._tag(field, f"value.{field.python_name}")
-        self._pieces.append("_uvarint(count)")
-        self._pieces.append("tags")
+        self._pieces.append('(_uvarint(count) + tags if count else b"\\x00")')
 
     def _tag(self, field: Field, name: str) -> None:
         tag = uvarint(field.tag or 0)
@@ -207,13 +259,24 @@ class StructWriter:
         return f'b"\\x00" if {name} is None else {text}' if nullable else text
 
 
+def _is_number(field: Field) -> bool:
+    return field.base in FORMATS and field.base not in ("uuid", "bool")
+
+
 def _array_kind(compact: bool) -> str:
     return "compact_array" if compact else "array"
+
+
+def _unwrapped(piece: str) -> str:
+    """An expression that stands alone; among others it needs the brackets which a condition has."""
+    return piece[1:-1] if piece.startswith("(") else piece
 
 
 def _joined(pieces: list[str]) -> str:
     if not pieces:
         return 'b""'
+    if len(pieces) == 1:
+        return _unwrapped(pieces[0])
     if len(pieces) <= 3:
         return " + ".join(pieces)
     return f'b"".join(({", ".join(pieces)}))'
@@ -224,7 +287,8 @@ def write_function(layout: Layout, packs: Packs) -> str:
     lines = Lines()
     head = f"def {function('write', layout)}(value: {layout.struct.python_name}) -> bytes:"
     with lines.block(head):
-        lines.add(f"return {StructWriter(layout, lines, packs).write()}")
+        pieces = StructWriter(layout, lines, packs).write()
+        lines.add(f"return {_joined(pieces)}")
     return lines.text()
 
 
@@ -236,8 +300,10 @@ def write_array_function(layout: Layout, packs: Packs, *, compact: bool) -> str:
     with lines.block(head):
         count = "_uvarint(len(items) + 1)" if compact else f"{packs.fixed(('i',))}(len(items))"
         lines.add(f"parts = [{count}]")
-        lines.add("append = parts.append")
         with lines.block("for value in items:"):
-            lines.add(f"append({StructWriter(layout, lines, packs).write()})")
+            pieces = StructWriter(layout, lines, packs).write()
+            lines.add(
+                f"parts.append({_unwrapped(pieces[0])})" if len(pieces) == 1 else f"parts += ({', '.join(pieces)})"
+            )
         lines.add('return b"".join(parts)')
     return lines.text()

@@ -1,0 +1,81 @@
+"""Laying out pages as black does, most of them without asking it.
+
+black takes its time, and all it has to decide in a generated page is how to break the few lines that are too long. So
+a template may promise that its page is in black's style already but for such lines. Then only they go to black, each
+statement on its own. The result is what black makes of the whole page; tests hold that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+import black
+from black.mode import TargetVersion
+from black.parsing import InvalidInput
+
+LINE_LENGTH: Final = 110
+
+_MODE: Final = black.Mode(line_length=LINE_LENGTH, target_versions={TargetVersion.PY311})
+_QUOTES: Final = '"""'
+
+
+def in_style(page: str) -> str:
+    """What black makes of `page`."""
+    return black.format_str(page, mode=_MODE)
+
+
+def with_long_lines_in_style(page: str) -> str:
+    """What black makes of a page which, but for lines that are too long or hold a single quote, is in its style.
+
+    Each of those lines is a statement or the head of one, on its own. When one is not (it ends with a comma, or black
+    cannot read it), the page goes to black as a whole.
+    """
+    try:
+        return "\n".join(_pieces(page.splitlines())) + "\n"
+    except InvalidInput:
+        return in_style(page)
+
+
+def _pieces(lines: list[str]) -> Iterator[str]:
+    """The page in pieces of one or more lines: statements that black broke, texts as a whole, lines as they stand."""
+    head = ""
+    waiting = iter(lines)
+    for line in waiting:
+        if line.lstrip().startswith(_QUOTES):
+            text = "\n".join([line, *_rest_of_text(line, waiting)])
+            yield _document(text) if head.lstrip().startswith("class ") else text
+        elif len(line) > LINE_LENGTH or "'" in line:
+            yield _statement(line)
+        else:
+            yield line
+        head = line
+
+
+def _rest_of_text(line: str, waiting: Iterator[str]) -> Iterator[str]:
+    """The lines up to the one that ends the text which `line` starts."""
+    if _QUOTES not in line.lstrip().removeprefix(_QUOTES):
+        for following in waiting:
+            yield following
+            if _QUOTES in following:
+                break
+
+
+@cache
+def _statement(line: str) -> str:
+    """A statement, or the head of one, as black breaks it where it stands. Raises InvalidInput if it is neither."""
+    code = line.lstrip()
+    indent = line[: len(line) - len(code)]
+    if code.endswith(","):
+        raise InvalidInput(f"part of a statement: {code}")
+    is_head = code.endswith(":")
+    mode = replace(_MODE, line_length=LINE_LENGTH - len(indent))
+    done = black.format_str(f"{code}\n    pass\n" if is_head else f"{code}\n", mode=mode).splitlines()
+    return "\n".join(indent + each for each in (done[:-1] if is_head else done))
+
+
+def _document(text: str) -> str:
+    """A docstring of a class at the top of a page, in which black trims and indents lines."""
+    return in_style(f"class _:\n{text}\n").partition("\n")[2].rstrip("\n")

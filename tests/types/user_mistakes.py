@@ -1,0 +1,25 @@
+"""What a user gets wrong; mypy and pyright are to refuse every line that says `refused` and no other."""
+
+from __future__ import annotations
+
+from kafka_records.consumer_offsets import decode_record
+from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, MemberMetadata
+from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+
+
+def mistakes(value: OffsetCommitValue, group: GroupMetadataValue) -> None:
+    OffsetCommitKey("group", "topic", "0")  # refused: a text for a number
+    OffsetCommitValue(ofset=1)  # refused: no such field
+    GroupMetadataValue(members=[MemberMetadata()])  # refused: a list for a tuple
+    GroupMetadataValue(leader=None, protocol_type="consumer")
+    GroupMetadataValue(protocol_type=None)  # refused: a field that is never null
+    value.offset = 3  # refused: messages are frozen
+    value.encode()  # refused: no version
+    value.encode("4")  # refused: a version is a number
+    value.encode(4)
+    OffsetCommitValue.decode("0004", 4)  # refused: a text for bytes
+    OffsetCommitValue.decode(b"", version=4)
+    decode_record("key", None)  # refused: a text for bytes
+    print(decode_record(b"key", None).value_versoin)  # refused: no such attribute
+    len(group.leader)  # refused: may be null
+    group.members[0].decode(b"", 0)  # refused: a struct is no message
