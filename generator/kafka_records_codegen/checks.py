@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_records_codegen.defaults import parse_default
 from kafka_records_codegen.naming import json_name, python_name
-from kafka_records_codegen.spec import ENTITY_TYPES, FieldSpec, FieldType, MessageSpec
+from kafka_records_codegen.spec import ENTITY_TYPES, FieldSpec, FieldType, MessageSpec, StructSpec
 from kafka_records_codegen.structs import StructDefinition, collect_structs, cycles, uses
 from kafka_records_codegen.versions import Versions
 
@@ -26,9 +26,9 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
     """
     for field in _all_fields(message):
         _check_field(field)
-    _check_members(message.fields)
+    _check_members(message)
     for struct in message.common_structs:
-        _check_members(struct.fields)
+        _check_members(struct)
     _check_api_key(message)
     if message.is_retired:
         return {}
@@ -64,7 +64,8 @@ def _check_versions(message: MessageSpec) -> None:
     if message.versions.is_open and message.is_sound("validVersions"):
         message.report("validVersions", "a message needs a highest version; write a closed range such as 0-2")
     if not message.has("flexibleVersions") and not message.source.older_dialect:
-        message.report("flexibleVersions", "is missing; write none, or an open range such as 0+")
+        if message.is_sound("flexibleVersions"):
+            message.report("flexibleVersions", "is missing; write none, or an open range such as 0+")
     elif message.flexible and not message.flexible.is_open:
         message.report("flexibleVersions", f"takes none or an open range such as 0+, found {message.flexible}")
 
@@ -99,8 +100,9 @@ def _check_coordinator_rules(message: MessageSpec) -> None:
 # ---- members of one struct
 
 
-def _check_members(fields: Sequence[FieldSpec]) -> None:
-    """Names and tags of the fields that stand side by side, and of the structs inside them."""
+def _check_members(element: MessageSpec | StructSpec | FieldSpec) -> None:
+    """Names and tags of the fields that stand side by side in `element`, and of the structs inside them."""
+    fields = element.fields
     spellings: list[tuple[str, Callable[[str], str]]] = [
         ("name", str),
         ("name in Kafka's JSON form", json_name),
@@ -115,20 +117,20 @@ def _check_members(fields: Sequence[FieldSpec]) -> None:
             if other is not field and index not in reported:
                 reported.add(index)
                 field.report("name", f"{field.name} has the same {what} as {other.path}: {spell(field.name)}")
-    _check_tags(fields)
+    _check_tags(fields, element.is_whole("fields"))
     for field in fields:
         if field.fields and field.type.is_struct:
-            _check_members(field.fields)
+            _check_members(field)
 
 
-def _check_tags(fields: Sequence[FieldSpec]) -> None:
+def _check_tags(fields: Sequence[FieldSpec], are_all: bool) -> None:
     first: dict[int, FieldSpec] = {}
     for field in fields:
         if field.tag is not None and field.tag >= 0:
             other = first.setdefault(field.tag, field)
             if other is not field:
                 field.report("tag", f"tag {field.tag} is already that of {other.path}; every field needs its own")
-    for expected, (tag, field) in enumerate(sorted(first.items())):
+    for expected, (tag, field) in enumerate(sorted(first.items()) if are_all else ()):
         if tag != expected:
             field.report(
                 "tag", f"the tags of a struct are 0, 1, 2 and so on without a gap; use {expected} before {tag}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import keyword
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kafka_records_codegen.model import Model
@@ -25,26 +26,71 @@ _EXAMPLES = """examples:
       write nothing; exit with 1 and a diff when the folder is not what the specs give
 
 Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language.
+
+exit status: 0 done, or nothing to do; 1 specs refused, untracked files in the way, or --check found a difference;
+2 wrong usage, a missing extra, or a file or folder that cannot be read or written
 """
+
+_DIFFERENT: Final = 1
+_UNUSABLE: Final = 2
+
+_TAKEN: Final = frozenset(
+    {
+        *("kafka_records_arrow", "kafka_records_cli", "kafka_records_codegen", "kafka_records_runtime"),
+        *("kafka_records_spark", "kafka_records_tables", "msgspec", "numpy", "pandas", "pyarrow", "pyspark"),
+    }
+)
+"""Packages that a generated one imports, itself or through others, and the rest of this project."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status: 0 done or unchanged, 1 refused or different, 2 wrong usage."""
+    """Run the command; returns the exit status (see `_EXAMPLES`)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
-    if options.out.exists() and not options.out.is_dir():
-        print(f"{options.out} is a file; --out names the folder of the {options.product}", file=sys.stderr)
-        return 1
-    from kafka_records_codegen.loader import load
+    try:
+        status = _run(options)
+        sys.stdout.flush()
+    except ModuleNotFoundError as error:
+        if error.name not in ("black", "jinja2"):
+            raise
+        return _unusable(f"{error.name} is not installed; pip install 'kafka-records[codegen]' brings it")
+    except BrokenPipeError:
+        # The reader of a diff has what it wanted. Whatever is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _DIFFERENT
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        return _unusable(f"{place}{error.strerror or error}")
+    return status
+
+
+def _unusable(problem: str) -> int:
+    print(f"kafka-records-codegen: {problem}", file=sys.stderr)
+    return _UNUSABLE
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.specs.is_dir():
+        problem = "is no folder" if options.specs.exists() else "no such folder"
+        return _unusable(f"{options.specs}: {problem}; --specs names the folder with the spec files")
+    if os.path.lexists(options.out) and not options.out.is_dir():
+        return _unusable(f"{options.out}: is no folder; --out names the folder of the {options.product}")
+    from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.tree import UntrackedFiles, write
     from kafka_records_codegen.violations import SpecErrors
     from kafka_records_runtime.errors import plural
 
+    ignored = unread(options.specs)
+    if ignored:
+        print(f"note: not read, because specs end with .json: {', '.join(map(str, ignored))}", file=sys.stderr)
     try:
         model = load(options.specs, older_dialect=options.older_dialect)
     except SpecErrors as errors:
         print(errors, file=sys.stderr)
         print(f"{plural(len(errors.violations), 'violation')}; nothing was written", file=sys.stderr)
-        return 1
+        return _DIFFERENT
     files: dict[str, str] = options.run(model, options)
     if options.check:
         return _check(options, files)
@@ -52,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         before = write(options.out, files)
     except UntrackedFiles as error:
         print(error, file=sys.stderr)
-        return 1
+        return _DIFFERENT
     written, deleted = len(before.missing) + len(before.changed), len(before.extra)
     print(
         f"{plural(len(model.messages), 'message')}, {plural(len(files), 'file')} in {options.out}: "
@@ -96,7 +142,7 @@ def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
     print(f"{options.out} is not what the specs give. To fix it: {_command(options)}", file=sys.stderr)
     if found.untracked:
         print("First move the untracked files away: they were not written by the generator.", file=sys.stderr)
-    return 1
+    return _DIFFERENT
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -118,15 +164,16 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     generate = _add_command(commands, "generate", "write a package from specs, or check that it is up to date")
     generate.set_defaults(run=_generate, product="package")
     generate.add_argument(
-        "--docs", type=Path, metavar="DIR", help="folder of the reference pages: docstrings then name them"
+        "--docs", type=_path, metavar="DIR", help="folder of the reference pages: docstrings then name them"
     )
     docs = _add_command(commands, "docs", "write reference pages from specs, or check that they are up to date")
     docs.set_defaults(run=_docs, product="pages")
-    docs.add_argument("--code", type=Path, metavar="DIR", help="folder of the package: pages then link to its modules")
+    docs.add_argument("--code", type=_path, metavar="DIR", help="folder of the package: pages then link to its modules")
     return parser
 
 
@@ -134,9 +181,9 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
     command = commands.add_parser(
         name, help=summary, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    command.add_argument("--specs", type=Path, required=True, metavar="DIR", help="folder with the spec files")
+    command.add_argument("--specs", type=_path, required=True, metavar="DIR", help="folder with the spec files")
     command.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder to write to; it holds nothing else"
+        "--out", type=_path, required=True, metavar="DIR", help="folder to write to; it holds nothing else"
     )
     command.add_argument(
         "--package", type=_package, required=True, metavar="NAME", help="name the package is imported by"
@@ -155,7 +202,34 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
 def _package(name: str) -> str:
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
         raise argparse.ArgumentTypeError(f"{name!r} cannot be imported; use identifiers with dots between them")
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        raise argparse.ArgumentTypeError(f"{top!r} is a module of Python's own, which the package would hide")
+    if top in _TAKEN:
+        raise argparse.ArgumentTypeError(f"{top!r} is a package that generated code works with and would be hidden")
     return name
+
+
+def _path(text: str) -> Path:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8; paths end up in generated text") from None
+    return Path(text)
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("kafka-records")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        print(f"kafka-records-codegen {number}")
+        parser.exit()
 
 
 if __name__ == "__main__":

@@ -7,35 +7,18 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka_records_codegen.spec import FieldSpec
-from kafka_records_runtime.schema import EMPTY_STRUCT
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
-
-INTEGER_RANGES: Final = {
-    "int8": (-(2**7), 2**7 - 1),
-    "int16": (-(2**15), 2**15 - 1),
-    "uint16": (0, 2**16 - 1),
-    "int32": (-(2**31), 2**31 - 1),
-    "uint32": (0, 2**32 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-}
-"""The lowest and the highest value of each integer type."""
+from kafka_records_runtime.schema import natural_default
+from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.wire import INTEGERS
 
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
 _HEXADECIMAL: Final = re.compile(r"0x[0-9a-fA-F]+")
-_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 _JAVA_DOUBLE: Final = re.compile(
     r"(?P<sign>[+-]?)(?:(?P<nan>NaN)|(?P<infinity>Infinity)"
     r"|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
     r"|(?P<hexadecimal>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
 )
 """What `java.lang.Double.parseDouble` takes, but for the blanks around it."""
-
-
-def natural_default(field: FieldSpec) -> object:
-    """The default of a field whose spec gives none."""
-    if field.type.is_array:
-        return ()
-    return _NATURAL.get(field.type.base, EMPTY_STRUCT)
 
 
 def parse_default(field: FieldSpec) -> object:
@@ -49,7 +32,7 @@ def parse_default(field: FieldSpec) -> object:
     if base == "records" and not field.type.is_array:
         return None
     if not text:
-        return natural_default(field)
+        return natural_default(str(field.type))
     if field.type.is_array or base in ("bytes", "string") or field.type.is_struct:
         if text == "null":
             _check_null(field)
@@ -76,7 +59,7 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(base: str, text: str) -> int:
-    lowest, highest = INTEGER_RANGES[base]
+    _, lowest, highest = INTEGERS[base]
     digits = text.lstrip("+-")
     if _HEXADECIMAL.fullmatch(text):
         value = int(text, 16)
@@ -108,21 +91,13 @@ def _float(text: str) -> float:
 
 
 def _uuid(text: str) -> Uuid:
-    if _UUID.fullmatch(text) is None:
+    try:
+        return Uuid.from_string(text)
+    except ValueError:
         raise ValueError(
             "the default of a uuid is 16 bytes as 22 characters of URL-safe base64 (A-Z a-z 0-9 - _), "
             f"found {text!r}"
-        )
-    return Uuid.from_string(text)
+        ) from None
 
 
 _PARSERS: Final[dict[str, Callable[[str], object]]] = {"bool": _boolean, "float64": _float, "uuid": _uuid}
-_NATURAL: Final[dict[str, object]] = {
-    **dict.fromkeys(INTEGER_RANGES, 0),
-    "bool": False,
-    "float64": 0.0,
-    "uuid": ZERO_UUID,
-    "string": "",
-    "bytes": b"",
-    "records": None,
-}

@@ -38,7 +38,7 @@ class Node:
     """A JSON value and where it starts.
 
     `text` is a string's content, or a number, boolean or null as the file spells it; `items` are an array's
-    elements and `members` an object's.
+    elements and `members` an object's. Of an array or object that is not `is_whole`, reading stopped before its end.
     """
 
     kind: Kind
@@ -46,6 +46,7 @@ class Node:
     text: str = ""
     items: tuple[Node, ...] = ()
     members: Mapping[str, Member] = field(default_factory=dict)
+    is_whole: bool = True
 
     def describe(self) -> str:
         """What this is, for messages: `an object`, `the number 3`, `'abc'`."""
@@ -57,16 +58,21 @@ class Node:
 
 
 class _StopReadingError(Exception):
-    """Nothing after this place can be understood."""
+    """Nothing after this place can be understood; `node` is what was read of the value around it."""
+
+    node: Node | None = None
 
 
 def parse(source: Source) -> Node | None:
-    """The value in `source`; mistakes are reported there. `None` if it could not be read to its end."""
+    """The value in `source`, or what comes before the place at which nothing can be understood any more.
+
+    Mistakes are reported to `source`. `None` if there is nothing at all.
+    """
     reader = _Reader(source)
     try:
         return reader.document()
-    except _StopReadingError:
-        return None
+    except _StopReadingError as stop:
+        return stop.node
 
 
 class _Reader:
@@ -83,7 +89,11 @@ class _Reader:
         if self._at == len(self._text):
             self._stop("", "the file is empty; a spec is one JSON object")
         node = self._value("")
-        self._skip_blanks("")
+        try:
+            self._skip_blanks("")
+        except _StopReadingError as stop:
+            stop.node = node
+            raise
         if self._at < len(self._text) and not self._source.older_dialect:
             self._report("", "nothing may follow the end of the spec; one file holds one message")
         return node
@@ -118,14 +128,20 @@ class _Reader:
         if self._depth > _MAX_DEPTH:
             self._stop(path, f"nested more than {_MAX_DEPTH} levels deep")
         self._at += 1
-        if kind == "object":
-            node = Node(kind, position, members=dict(self._members(path)))
-        else:
-            node = Node(kind, position, items=tuple(self._items(path)))
+        members: dict[str, Member] = {}
+        items: list[Node] = []
+        try:
+            if kind == "object":
+                self._read_members(path, members)
+            else:
+                self._read_items(path, items)
+        except _StopReadingError as stop:
+            stop.node = Node(kind, position, items=tuple(items), members=members, is_whole=False)
+            raise
         self._depth -= 1
-        return node
+        return Node(kind, position, items=tuple(items), members=members)
 
-    def _members(self, path: str) -> Iterator[tuple[str, Member]]:
+    def _read_members(self, path: str, members: dict[str, Member]) -> None:
         while self._another(path, "}"):
             position = self._position()
             if self._peek() not in ('"', "'"):
@@ -137,15 +153,23 @@ class _Reader:
                 self._stop(inner, f"expected : and a value after the attribute's name, found {self._found()}")
             self._at += 1
             self._skip_blanks(inner)
-            yield name, Member(position, self._value(inner))
+            try:
+                members[name] = Member(position, self._value(inner))
+            except _StopReadingError as stop:
+                if stop.node is not None:
+                    members[name] = Member(position, stop.node)
+                raise
             self._comma(path, "}")
 
-    def _items(self, path: str) -> Iterator[Node]:
-        index = 0
+    def _read_items(self, path: str, items: list[Node]) -> None:
         while self._another(path, "]"):
-            yield self._value(f"{path}[{index}]")
+            try:
+                items.append(self._value(f"{path}[{len(items)}]"))
+            except _StopReadingError as stop:
+                if stop.node is not None:
+                    items.append(stop.node)
+                raise
             self._comma(path, "]")
-            index += 1
 
     def _another(self, path: str, closing: str) -> bool:
         """Whether a member or element follows; steps over the closing bracket if not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,16 +11,19 @@ from pathlib import Path
 from kafka_records_codegen.checks import check_message
 from kafka_records_codegen.model import Folder, Message, Model, Record
 from kafka_records_codegen.naming import (
+    RESERVED_CONSTANTS,
     RESERVED_MODULES,
     RESERVED_TOP_FOLDERS,
     module_name,
     record_name,
+    snake_case,
     upper_snake_case,
 )
 from kafka_records_codegen.resolve import SpecFile, resolve_module
 from kafka_records_codegen.spec import read_message
 from kafka_records_codegen.violations import Position, Source, SpecErrors, Violation
 
+_LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
 
 
@@ -28,7 +32,7 @@ def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
 
     Folders become subpackages. A retired API (`validVersions: none`) takes part in the checks and gives
     nothing. Raises `SpecErrors` with all violations of all files, or with the one that there is nothing to
-    read.
+    read, and OSError for a file or folder that cannot be read.
 
     `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today:
     a message without `flexibleVersions` has none (2.8), text behind the end of the message is ignored (2.8), and
@@ -78,7 +82,9 @@ def _walk_below(
     directory: Path, folder: str, violations: list[Violation], seen: set[Path]
 ) -> Iterator[tuple[str, list[Path], list[str]]]:
     entries = sorted(directory.iterdir())
-    files = [entry for entry in entries if entry.suffix == ".json" and entry.is_file()]
+    # A link that leads nowhere is not passed over: reading it says so.
+    files = [entry for entry in entries if entry.suffix == ".json" and (entry.is_file() or not entry.exists())]
+    files = [entry for entry in files if _has_readable_name(entry, violations)]
     subfolders = []
     for entry in entries:
         if not entry.is_dir() or entry.resolve() in seen:
@@ -94,6 +100,23 @@ def _walk_below(
         yield folder, files, subfolders
 
 
+def _has_readable_name(path: Path, violations: list[Violation]) -> bool:
+    """Whether the name of a file is text; if not, its bytes are reported."""
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        violations.append(Violation(shown, 0, 0, "", "the name of the file is not UTF-8"))
+        return False
+    return True
+
+
+def unread(specs_dir: Path) -> list[Path]:
+    """The files in and below `specs_dir` that look like specs and are none, because of how their names end."""
+    found = (path for path in sorted(specs_dir.rglob("*")) if path.suffix != ".json")
+    return [path for path in found if path.suffix.lower() in _LIKE_SPECS and path.is_file()]
+
+
 def _folder_problem(name: str, *, is_top: bool) -> str | None:
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("__"):
         return (
@@ -104,7 +127,7 @@ def _folder_problem(name: str, *, is_top: bool) -> str | None:
         listed = ", ".join(sorted(RESERVED_TOP_FOLDERS))
         return f"every generated package has modules of its own called {listed}; give the folder another name"
     if name in RESERVED_MODULES:
-        return f"every package of records has a function {name}; give the folder another name"
+        return f"every package of records has something of its own called {name}; give the folder another name"
     return None
 
 
@@ -181,6 +204,7 @@ def _check_orphans(owners: Mapping[tuple[str, int], SpecFile]) -> None:
 def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None:
     """No two modules of a package, and no two constants of its schemas, may have the same name."""
     packages = {name.lower(): name for name in subfolders}
+    folders = frozenset(subfolders)
     modules: dict[str, list[SpecFile]] = {}
     constants: dict[str, SpecFile] = {}
     for module, group in _modules(files):
@@ -201,6 +225,11 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
             )
         for file in group:
             constant = upper_snake_case(file.spec.name)
+            if constant in RESERVED_CONSTANTS:
+                text = f"{file.spec.name} would become the constant {constant}, a name that generated modules use"
+                file.spec.report("name", f"{text} themselves")
+            for hidden in sorted(folders & {constant, f"from_{snake_case(file.spec.name)}"}):
+                file.spec.report("name", f"{file.spec.name} gives {hidden}, which the folder {hidden} would hide")
             other = constants.setdefault(constant, file)
             if other.spec.name != file.spec.name and first is group:
                 text = f"{file.spec.name} would become the constant {constant}, as does {other.spec.name}"
@@ -212,7 +241,7 @@ def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:
     groups: defaultdict[tuple[str, int | str], list[SpecFile]] = defaultdict(list)
     for file in files:
         spec = file.spec
-        if spec.is_retired or not spec.is_sound("name"):
+        if spec.is_retired or not spec.is_sound("name", "type", "apiKey", "validVersions"):
             continue
         if spec.type.startswith("coordinator") and spec.api_key is not None:
             groups["record", spec.api_key].append(file)

@@ -15,7 +15,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 RESERVED_MEMBERS: Final = frozenset(
     {
         # what every generated class has
-        *("decode", "encode", "from_json", "to_json", "unknown_tagged_fields", "self", "cls"),
+        *("decode", "decode_prefix", "encode", "from_json", "to_json", "unknown_tagged_fields", "self", "cls"),
         # builtins that annotations, defaults and bodies of a generated class use
         *(
             "bool",
@@ -79,11 +79,14 @@ RESERVED_CLASSES: Final = frozenset(
 )
 """Class names that generated modules import or use themselves."""
 
+RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "TYPE_CHECKING", "ZERO_UUID"})
+"""Names of schema and Spark modules that the constant of a message would hide."""
+
 RESERVED_TOP_FOLDERS: Final = frozenset({"registry", "schemas", "spark"})
 """Modules that every generated package has at its top."""
 
-RESERVED_MODULES: Final = frozenset({"decode_record", "encode_record"})
-"""Functions of a subpackage that a module of the same name would hide."""
+RESERVED_MODULES: Final = frozenset({"RECORDS", "RECORD_TYPES", "decode_record", "decode_records", "encode_record"})
+"""What a subpackage, its schemas or its Spark functions define, and what a module of the same name would hide."""
 
 
 def snake_case(name: str) -> str:
@@ -108,9 +111,13 @@ def json_name(name: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """The class of a struct or message: its name, with a trailing `_` where the module needs the name."""
-    taken = keyword.iskeyword(name) or name in RESERVED_CLASSES or name in RESERVED_MEMBERS
-    return f"{name}_" if taken else name
+    """The class of a struct or message: its name, with a trailing `_` where the module needs the name.
+
+    It starts with an upper-case letter, as the name of a struct has to and that of a message need not: nothing else in
+    a generated module does but what `RESERVED_CLASSES` lists.
+    """
+    upper = name[:1].upper() + name[1:]
+    return f"{upper}_" if keyword.iskeyword(upper) or upper in RESERVED_CLASSES else upper
 
 
 def module_name(name: str) -> str:

@@ -12,6 +12,7 @@ from kafka_records_codegen.spec import FieldSpec, MessageSpec
 from kafka_records_codegen.structs import StructDefinition, leaves_first
 from kafka_records_codegen.versions import Versions
 
+_FUNCTION_KINDS = ("", "_array", "_compact_array", "_tags")
 _HAVE_LENGTH = frozenset({"string", "bytes", "records"})
 
 
@@ -27,7 +28,7 @@ class SpecFile:
 
 def resolve_module(files: Sequence[SpecFile]) -> tuple[Message, ...]:
     """The messages that share one generated module: a record's key and value, or a single message."""
-    taken = {snake_case(class_name(file.spec.name)) for file in files}
+    taken = {function for file in files for function in _functions(class_name(file.spec.name))}
     return tuple(_message(file, taken) for file in files)
 
 
@@ -53,15 +54,21 @@ def _message(file: SpecFile, taken: set[str]) -> Message:
 
 
 def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
-    """A class name of the module that is still free, also when written in snake case.
+    """A class name of the module that is still free, and whose functions have names of their own.
 
-    A key and its value may both have a struct `Topic`, and `TopicID` may stand beside `TopicId`.
+    A key and its value may both have a struct `Topic`, `TopicID` may stand beside `TopicId`, and `TopicArray` beside
+    `Topic`, which may be read in arrays.
     """
     names = [class_name(candidate) for candidate in candidates]
-    while snake_case(names[0]) in taken:
+    while not taken.isdisjoint(_functions(names[0])):
         names = names[1:] if len(names) > 1 else [f"{names[0]}_"]
-    taken.add(snake_case(names[0]))
+    taken.update(_functions(names[0]))
     return names[0]
+
+
+def _functions(name: str) -> Iterable[str]:
+    """What the functions for the class `name` are called in a generated module, but for verb and version."""
+    return [snake_case(name) + kind for kind in _FUNCTION_KINDS]
 
 
 def _fields(struct: StructDefinition, message: MessageSpec) -> Iterable[Field]:

@@ -2,7 +2,8 @@
 
 Reading knows the grammar of each attribute and nothing of how attributes depend on each other; that is
 `checks`. An attribute that is missing or cannot be read gets its neutral value, and `Element.broken`
-remembers that it was reported, so that no rule complains about it again.
+remembers that it was reported, so that no rule complains about it again. The same goes for what would stand behind a
+mistake after which the file cannot be read.
 """
 
 from __future__ import annotations
@@ -17,11 +18,8 @@ from kafka_records_codegen.json_text import Node, leading_comment, parse
 from kafka_records_codegen.model import MessageType
 from kafka_records_codegen.versions import Versions
 from kafka_records_codegen.violations import Source
+from kafka_records_runtime.schema import PRIMITIVES
 
-PRIMITIVES: Final = (
-    *("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"),
-    *("uuid", "string", "bytes", "records"),
-)
 MESSAGE_TYPES: Final[tuple[MessageType, ...]] = get_args(MessageType)
 LISTENERS: Final = ("broker", "controller")
 OLDER_LISTENERS: Final = ("zkBroker", *LISTENERS)
@@ -83,6 +81,11 @@ class Element:
         """Whether none of the attributes has been reported as missing or unreadable."""
         return self.broken.isdisjoint(attributes)
 
+    def is_whole(self, attribute: str) -> bool:
+        """Whether all of the attribute is known: reading did not stop inside it or before it."""
+        member = self.node.members.get(attribute)
+        return self.node.is_whole if member is None else member.value.is_whole
+
     def path_to(self, attribute: str) -> str:
         return f"{self.path}.{attribute}" if self.path else attribute
 
@@ -103,10 +106,6 @@ class FieldType:
     @property
     def is_struct(self) -> bool:
         return self.base not in PRIMITIVES
-
-    @property
-    def is_single_struct(self) -> bool:
-        return self.is_struct and not self.is_array
 
     def __str__(self) -> str:
         return f"[]{self.base}" if self.is_array else self.base
@@ -174,7 +173,7 @@ def read_message(source: Source) -> MessageSpec | None:
     return MessageSpec(
         type=cast(MessageType, kind or "data"),
         name=reader.name(_MESSAGE_NAME, "letters, digits and underscores, starting with a letter"),
-        versions=reader.versions("validVersions", required="a closed range such as 0-2, or none for a retired API"),
+        versions=reader.valid_versions(),
         flexible=reader.versions("flexibleVersions"),
         api_key=reader.integer("apiKey", _INT16),
         listeners=reader.choices("listeners", OLDER_LISTENERS if source.older_dialect else LISTENERS),
@@ -227,7 +226,7 @@ class _Reader:
 
     def __init__(self, source: Source, node: Node, path: str, allowed: Sequence[str], what: str) -> None:
         self._element = Element(source, node, path, frozenset())
-        self._broken: set[str] = set()
+        self._broken: set[str] = set() if node.is_whole else {name for name in allowed if name not in node.members}
         for name, member in node.members.items():
             if name not in allowed:
                 near = get_close_matches(name, allowed, 1, 0.75)
@@ -286,10 +285,21 @@ class _Reader:
             self._refuse(attribute, str(error))
             return default
 
+    def valid_versions(self) -> Versions:
+        """The versions of a message; there are none for a retired API, and for that takes the word `none`."""
+        versions = self.versions("validVersions", required="a closed range such as 0-2, or none for a retired API")
+        text = self.text("validVersions").strip()
+        if versions.is_empty and text != "none" and self.is_sound("validVersions"):
+            self._refuse(
+                "validVersions", f"{text!r} holds no version; write the lower one first, or none for a retired API"
+            )
+        return versions
+
     def name(self, pattern: re.Pattern[str], rule: str) -> str:
         text = self.text("name")
         if not self._element.has("name"):
-            self._refuse("name", "is missing")
+            if self.is_sound("name"):
+                self._refuse("name", "is missing")
         elif self.is_sound("name") and pattern.fullmatch(text) is None:
             self._refuse("name", f"{text!r} is no name; a name here consists of {rule}")
         return text
@@ -301,7 +311,7 @@ class _Reader:
             return node.value.text
         if node is not None and node.value.kind != "null":
             self._refuse(attribute, f"takes one of {listed}; found {node.value.describe()}")
-        elif required:
+        elif required and self.is_sound(attribute):
             self._refuse(attribute, f"is missing; it is one of {listed}")
         return None
 
@@ -319,7 +329,16 @@ class _Reader:
         found = []
         source = self._element.source
         for node, path in self._list(attribute):
-            if node.kind == "object":
+            if (
+                node.kind == "object"
+                and not node.members
+                and node.is_whole
+                and path == self._element.path_to(attribute)
+            ):
+                self._refuse(
+                    attribute, "an empty object stands for a list of one element without attributes; write [] for none"
+                )
+            elif node.kind == "object":
                 found.append(read(source, node, path))
             else:
                 source.report(node.position, path, f"takes an object, found {node.describe()}")

@@ -84,6 +84,8 @@ class _Registry:
             elif name in self._open:
                 continue  # contains itself: `cycles` says so
             elif name in self._found:
+                if not self._message.is_whole("commonStructs"):
+                    continue  # it may be a common one
                 first = self._found[name].origin.path
                 field.report(
                     "type",

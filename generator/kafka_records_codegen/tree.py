@@ -7,6 +7,7 @@ then deleted, or somebody's own, and then nothing is written at all.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ _MARK_WITHIN = 500
 
 
 class UntrackedFiles(KafkaRecordsError):
-    """The output folder holds files that the generator did not write."""
+    """The output folder holds what the generator did not write: files, links, folders at the place of a file."""
 
     def __init__(self, out: Path, paths: tuple[str, ...]) -> None:
         super().__init__(out, paths)
@@ -48,35 +49,38 @@ class Comparison:
 
 
 def compare(out: Path, files: Mapping[str, str]) -> Comparison:
-    """Compare the folder `out` with `files`. Compiled Python aside, every file in it counts."""
-    present = {path.relative_to(out).as_posix(): path for path in _walk(out)}
-    foreign = [name for name in sorted(present.keys() - files.keys()) if not _is_ours(present[name])]
+    """Compare the folder `out` with `files`. Compiled Python aside, everything in it counts.
+
+    Links are nobody's but the user's, wherever they lead; so is a folder at the place of a file.
+    """
+    found = dict(_entries(out, ""))
+    present = {name for name, entry in found.items() if entry.is_file(follow_symlinks=False)}
+    folders = {name for name, entry in found.items() if entry.is_dir(follow_symlinks=False)}
+    foreign = {name for name in present if not _is_ours(out / name)}
+    in_the_way = (found.keys() - present - folders) | (folders & files.keys())
     return Comparison(
-        missing=tuple(sorted(files.keys() - present.keys())),
-        extra=tuple(sorted(present.keys() - files.keys() - set(foreign))),
-        changed=tuple(
-            name for name in sorted(present.keys() & files.keys()) if _read(present[name]) != files[name].encode()
-        ),
-        untracked=tuple(
-            sorted([*foreign, *(name for name in present.keys() & files.keys() if not _is_ours(present[name]))])
-        ),
+        missing=tuple(sorted(files.keys() - found.keys())),
+        extra=tuple(sorted(present - files.keys() - foreign)),
+        changed=tuple(name for name in sorted(present & files.keys()) if _read(out / name) != files[name].encode()),
+        untracked=tuple(sorted(foreign | in_the_way)),
     )
 
 
 def write(out: Path, files: Mapping[str, str]) -> Comparison:
     """Make `out` hold exactly `files`; return what was different before.
 
-    Raises UntrackedFiles, with nothing written or deleted, when the folder holds anything the generator never wrote.
+    Raises UntrackedFiles, with nothing written or deleted, when the folder holds anything the generator never wrote,
+    and OSError for what cannot be read or written.
     """
     before = compare(out, files)
     if before.untracked:
         raise UntrackedFiles(out, before.untracked)
+    for name in before.extra:
+        (out / name).unlink()
     for name in (*before.missing, *before.changed):
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[name].encode())
-    for name in before.extra:
-        (out / name).unlink()
     _remove_empty_folders(out)
     return before
 
@@ -90,10 +94,20 @@ def differences(out: Path, files: Mapping[str, str], found: Comparison) -> Itera
         )
 
 
-def _walk(out: Path) -> Iterator[Path]:
-    for path in sorted(out.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.relative_to(out).parts:
-            yield path
+def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """All that is below `folder`, by its path behind `prefix`; nothing if there is no such folder."""
+    try:
+        with os.scandir(folder) as scanned:
+            entries = list(scanned)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if is_folder and entry.name == "__pycache__":
+            continue
+        yield prefix + entry.name, entry
+        if is_folder:
+            yield from _entries(folder / entry.name, f"{prefix}{entry.name}/")
 
 
 def _read(path: Path) -> bytes:

@@ -303,9 +303,27 @@ def read_uuids(data: bytes, pos: int, count: int) -> tuple[tuple[Uuid, ...], int
     return tuple(UUIDS[data[at : at + 16]] for at in range(pos, end, 16)), end
 
 
+def require_list(items: object) -> None:
+    """Give up on anything but a list: a text or a dict could be taken for a sequence of items."""
+    if type(items) is not list:
+        raise GiveUp
+
+
+def refuse_list(items: object) -> None:
+    """Give up on a list: an empty one is not equal to the default of a tagged field, and yet is it to the walker."""
+    if type(items) is list:
+        raise GiveUp
+
+
+def _count(items: Sequence[object]) -> int:
+    if type(items) is not tuple:
+        require_list(items)
+    return len(items)
+
+
 def write_compact_numbers(table: dict[int, Pack], form: str, items: Sequence[float]) -> bytes:
     """A varint count and numbers of one fixed-width type."""
-    count = len(items)
+    count = _count(items)
     pack = table.get(count) or compact_array_packer(table, form, count)
     return pack(count + 1, *items)
 
@@ -318,28 +336,28 @@ def _bools(items: Sequence[bool]) -> bytes:
 
 def write_bools(items: Sequence[bool]) -> bytes:
     """An int32 count and one byte for each item."""
-    return _pack_i(len(items)) + _bools(items)
+    return _pack_i(_count(items)) + _bools(items)
 
 
 def write_compact_bools(items: Sequence[bool]) -> bytes:
     """A varint count and one byte for each item."""
-    return uvarint(len(items) + 1) + _bools(items)
+    return uvarint(_count(items) + 1) + _bools(items)
 
 
 def _uuids(items: Sequence[bytes]) -> bytes:
-    if any(len(item) != 16 for item in items):
+    if any(type(item) is not Uuid for item in items):
         raise GiveUp
     return b"".join(items)
 
 
 def write_uuids(items: Sequence[bytes]) -> bytes:
     """An int32 count and 16 bytes for each item."""
-    return _pack_i(len(items)) + _uuids(items)
+    return _pack_i(_count(items)) + _uuids(items)
 
 
 def write_compact_uuids(items: Sequence[bytes]) -> bytes:
     """A varint count and 16 bytes for each item."""
-    return uvarint(len(items) + 1) + _uuids(items)
+    return uvarint(_count(items) + 1) + _uuids(items)
 
 
 def write_compact_string(text: str) -> bytes:
@@ -359,7 +377,7 @@ def write_compact_bytes(raw: bytes) -> bytes:
 
 def write_strings(items: Sequence[str]) -> bytes:
     """An int32 count and strings with int16 lengths."""
-    parts = [_pack_i(len(items))]
+    parts = [_pack_i(_count(items))]
     for item in items:
         raw = item.encode()
         parts += (_pack_h(len(raw)), raw)
@@ -368,12 +386,12 @@ def write_strings(items: Sequence[str]) -> bytes:
 
 def write_compact_strings(items: Sequence[str]) -> bytes:
     """A varint count and strings with varint lengths."""
-    return uvarint(len(items) + 1) + b"".join([write_compact_string(item) for item in items])
+    return uvarint(_count(items) + 1) + b"".join([write_compact_string(item) for item in items])
 
 
 def write_byte_strings(items: Sequence[bytes]) -> bytes:
     """An int32 count and byte strings with int32 lengths."""
-    parts = [_pack_i(len(items))]
+    parts = [_pack_i(_count(items))]
     for item in items:
         if type(item) is not bytes:
             raise GiveUp
@@ -383,7 +401,7 @@ def write_byte_strings(items: Sequence[bytes]) -> bytes:
 
 def write_compact_byte_strings(items: Sequence[bytes]) -> bytes:
     """A varint count and byte strings with varint lengths."""
-    return uvarint(len(items) + 1) + b"".join([write_compact_bytes(item) for item in items])
+    return uvarint(_count(items) + 1) + b"".join([write_compact_bytes(item) for item in items])
 
 
 class Codec(Generic[M]):

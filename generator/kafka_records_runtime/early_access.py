@@ -1,4 +1,4 @@
-"""Layouts of early access releases: other bytes under a version number that is still in use, and record types that are gone.
+"""What early access releases wrote: other bytes under a version number still in use, and types that are gone.
 
 Kafka gives no promise for early access features, and kept the version number when it changed them. A record that such a
 release left in a topic fails to decode today, or decodes to nonsense; an error can at least say so. The facts come from
@@ -27,8 +27,8 @@ EARLY_LAYOUTS: Final = {
 RETIRED_TYPES: Final = {
     "consumer_offsets": {9: "ShareGroupPartitionMetadata", 18: "StreamsGroupPartitionMetadata"},
 }
-"""Topic, without its leading underscores → record types that only early access releases wrote (9: 3.9 and 4.0, KIP-932) or
-that never left development (18), by name. They stay unknown: their bytes changed from release to release."""
+"""Topic, without its leading underscores → record types that only early access releases wrote (9: 3.9 and 4.0, KIP-932)
+or that never left development (18), by name. They stay unknown: their bytes changed from release to release."""
 
 
 def early_layout_note(message_name: str) -> str:

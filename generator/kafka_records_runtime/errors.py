@@ -287,7 +287,7 @@ class ValueOutOfRange(EncodeError):
 
 
 class WrongType(EncodeError):
-    """A value of a Python type the field does not take. An int is no bool; a bool is an int, as everywhere in Python."""
+    """A value of a Python type the field does not take. An int is no bool, but a bool is an int, as in Python."""
 
     def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
         super().__init__(message_name, version, path, expected, found)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import DecodeError, MissingRecordType, MissingValueVersion, plural
 from kafka_records_runtime.layout import versions_of
+from kafka_records_runtime.records import record_type_of, value_version_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, covers
 from kafka_records_runtime.walker import Step, walk
 from kafka_records_runtime.wire import signed32
@@ -79,26 +80,21 @@ def explain_record(records: Mapping[int, RecordSchema], key: bytes | None, value
     `value` of None is a tombstone; a `key` of None is shown as missing, and without its type the value is
     only bytes.
     """
-    record = None
     if key is None:
         yield Line(None, "", "", "", "no key")
     else:
-        number = int.from_bytes(key[:_PREFIX], "big", signed=True)
-        record = records.get(number) if len(key) >= _PREFIX else None
         yield from explain_key(records, key)
     if value is None:
         yield Line(None, "", "", "", "no value: a tombstone")
         return
     yield Line(None, "", "", "", f"value, {plural(len(value), 'byte')}")
-    yield from _explain_value(record, value)
+    yield from _explain_value(None if key is None else _record(records, key), value)
 
 
 def explain_key(records: Mapping[int, RecordSchema], key: bytes) -> Iterator[Line]:
     """Explain the key of a record alone, as `explain_record` does."""
     yield Line(None, "", "", "", f"key, {plural(len(key), 'byte')}")
-    number = int.from_bytes(key[:_PREFIX], "big", signed=True)
-    record = records.get(number) if len(key) >= _PREFIX else None
-    yield from _explain_key(record, key, number)
+    yield from _explain_key(_record(records, key), key)
 
 
 def explain_text(lines: Iterable[Line]) -> str:
@@ -108,10 +104,16 @@ def explain_text(lines: Iterable[Line]) -> str:
     return "".join(f"{line.text(min(width, _PATH_WIDTH))}\n" for line in held)
 
 
-def _explain_key(record: RecordSchema | None, key: bytes, number: int) -> Iterator[Line]:
-    if len(key) < _PREFIX:
+def _record(records: Mapping[int, RecordSchema], key: bytes) -> RecordSchema | None:
+    return records.get(record_type_of(key)) if len(key) >= _PREFIX else None
+
+
+def _explain_key(record: RecordSchema | None, key: bytes) -> Iterator[Line]:
+    try:
+        number = record_type_of(key)
+    except MissingRecordType as error:
         yield from _unread(key, 0, "not read")
-        yield Line(None, "", "", "error", str(MissingRecordType(len(key))))
+        yield Line(None, "", "", "error", str(error))
         return
     name = "unknown record type" if record is None else record.name
     yield Line(0, _hex(key[:_PREFIX]), "record type", "int16", f"{number} ({name})")
@@ -122,11 +124,12 @@ def _explain_key(record: RecordSchema | None, key: bytes, number: int) -> Iterat
 
 
 def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:
-    if len(value) < _PREFIX:
+    try:
+        version = value_version_of(value)
+    except MissingValueVersion as error:
         yield from _unread(value, 0, "not read")
-        yield Line(None, "", "", "error", str(MissingValueVersion(len(value))))
+        yield Line(None, "", "", "error", str(error))
         return
-    version = int.from_bytes(value[:_PREFIX], "big", signed=True)
     yield Line(0, _hex(value[:_PREFIX]), "value version", "int16", str(version))
     if record is None:
         yield from _unread(value, _PREFIX, "not read")

@@ -39,7 +39,9 @@ class Record:
     access releases, which have a name and nothing else. `value` is the typed
     value, None for a tombstone, or the value's bytes when its type or version is unknown. `value_version` is None
     for tombstones and unknown types. `key_left` and `value_left` count bytes that follow the messages, which Kafka
-    ignores; `leniencies` names what a strict reader would have refused.
+    ignores; `leniencies` names what else a strict reader would have refused, once for each time. `raw_key` and
+    `raw_value` are the record's bytes when one of these says that the values alone may not give them back: None for
+    every other record.
     """
 
     record_type: int
@@ -50,6 +52,13 @@ class Record:
     key_left: int = 0
     value_left: int = 0
     leniencies: tuple[str, ...] = ()
+    raw_key: bytes | None = None
+    raw_value: bytes | None = None
+
+    @property
+    def is_lenient(self) -> bool:
+        """Whether a strict reader would have refused the record; `raw_key` and `raw_value` are its bytes then."""
+        return bool(self.leniencies or self.key_left or self.value_left)
 
     @property
     def is_tombstone(self) -> bool:
@@ -97,8 +106,8 @@ def value_version_of(value: bytes) -> int:
 
 def read_record(
     types: Mapping[int, RecordType],
-    key: bytes | None,
-    value: bytes | None,
+    key: bytes | bytearray | memoryview | None,
+    value: bytes | bytearray | memoryview | None,
     retired: Mapping[int, str] = MappingProxyType({}),
 ) -> Record:
     """Decode one record with the readers in `types`; `retired` has names for types that are gone.
@@ -116,15 +125,15 @@ def read_record(
     leniencies: list[str] = []
     typed_key, used = kind.read_key(key[2:], leniencies)
     key_left = len(key) - 2 - used
-    if value is None:
-        return Record(number, kind.name, typed_key, None, None, key_left, 0, tuple(leniencies))
-    version = value_version_of(value)
-    if version not in kind.value_versions:
-        return Record(number, kind.name, typed_key, value, version, key_left, 0, tuple(leniencies))
-    typed_value, used = kind.read_value(value[2:], version, leniencies)
-    return Record(
-        number, kind.name, typed_key, typed_value, version, key_left, len(value) - 2 - used, tuple(leniencies)
-    )
+    typed_value: Any = value
+    version, value_left = None, 0
+    if value is not None:
+        version = value_version_of(value)
+        if version in kind.value_versions:
+            typed_value, used = kind.read_value(value[2:], version, leniencies)
+            value_left = len(value) - 2 - used
+    raw = (key, value) if leniencies or key_left or value_left else (None, None)
+    return Record(number, kind.name, typed_key, typed_value, version, key_left, value_left, tuple(leniencies), *raw)
 
 
 class SchemaRecordType:
@@ -192,7 +201,9 @@ class RecordSet:
         self.types = types
         self._retired = RETIRED_TYPES.get(topic, {})
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Record:
+    def decode(
+        self, key: bytes | bytearray | memoryview | None, value: bytes | bytearray | memoryview | None
+    ) -> Record:
         """See `read_record`."""
         return read_record(self.types, key, value, self._retired)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from operator import index
+from typing import Final, SupportsFloat, SupportsIndex
 
 from kafka_records_runtime.errors import ValueOutOfRange, WrongLength, WrongType
 from kafka_records_runtime.failure import WriteFailure
@@ -24,9 +25,11 @@ def as_bool(value: object) -> bool:
 
 
 def as_integer(value: object, type: str) -> int:
-    """An int within the range of `type`. A bool counts as 0 or 1: to Python it is an int, and so it is to `struct`."""
-    if not isinstance(value, int):
-        raise wrong_type("int", value)
+    """An int within the range of `type`. A bool counts as 0 or 1, and numpy's integers count too."""
+    if not isinstance(value, int):  # first, since asking a protocol takes longer than all the rest
+        if not isinstance(value, SupportsIndex):
+            raise wrong_type("int", value)
+        value = index(value)
     _, lowest, highest = INTEGERS[type]
     if not lowest <= value <= highest:
         raise WriteFailure(ValueOutOfRange, type, int(value), lowest, highest)
@@ -35,7 +38,7 @@ def as_integer(value: object, type: str) -> int:
 
 def as_float(value: object) -> float:
     """A float, or an int that is not too large for one."""
-    if not isinstance(value, float | int):
+    if not isinstance(value, float | int) and not isinstance(value, SupportsFloat | SupportsIndex):
         raise wrong_type("float", value)
     try:
         return float(value)

@@ -57,7 +57,13 @@ _NATURAL_DEFAULTS: Final[dict[str, object]] = {
     "records": None,
 }
 
-PRIMITIVES: Final = frozenset(_NATURAL_DEFAULTS)
+PRIMITIVES: Final = _NATURAL_DEFAULTS.keys()
+"""The types that are no structs, as specs spell them."""
+
+
+def natural_default(type: str) -> object:
+    """The value of a field of `type` (as a spec spells it, `[]` included) whose spec gives no default."""
+    return () if type.startswith("[]") else _NATURAL_DEFAULTS.get(type, EMPTY_STRUCT)
 
 
 def covers(versions: Range, version: int) -> bool:
@@ -88,12 +94,7 @@ class FieldSchema:
 
     def __post_init__(self) -> None:
         if self.default is NATURAL:
-            object.__setattr__(self, "default", self._natural_default())
-
-    def _natural_default(self) -> object:
-        if self.is_array:
-            return ()
-        return _NATURAL_DEFAULTS.get(self.type, EMPTY_STRUCT)
+            object.__setattr__(self, "default", natural_default(self.type))
 
     @cached_property
     def is_array(self) -> bool:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, EncodeError
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.uuids import Uuid
 from tests.codecs.strategies import messages
 
 
@@ -64,7 +65,26 @@ def check_other_versions(cls: Any, data: st.DataObject) -> None:
     )
 
 
-CHECKS = (check_round_trip, check_mutants, check_prefixes, check_other_versions)
+def check_odd_values(cls: Any, data: st.DataObject) -> None:
+    """A value of another type than the field's: the same bytes or the same error, whichever codec is asked."""
+    version = data.draw(st.sampled_from(cls.VERSIONS))
+    if not cls.__struct_fields__:
+        return
+    members = {data.draw(st.sampled_from(cls.__struct_fields__)): data.draw(st.sampled_from(ODD_VALUES))}
+    message = cls(**members)
+    assert _encoded(lambda: message.encode(version)) == _encoded(
+        lambda: walker.encode(cls.CODEC.schema, message, version)
+    )
+
+
+ODD_VALUES: tuple[Any, ...] = (
+    *(True, False, 0, -1, 1.5, 2**70, math.nan, None),
+    *("", "x", "\ud800", b"", b"x", bytearray(b"x" * 16), bytes(16), Uuid(bytes(16))),
+    *((), [], ["x"], (1,), (True,), (b"x",), (bytes(16),), (None,), {}, {"a": 1}, {1}, range(3), object()),
+    *(((3, b"x"),), ((5, b"x"), (4, b"y")), ((True, b""),)),
+)
+
+CHECKS = (check_round_trip, check_mutants, check_prefixes, check_other_versions, check_odd_values)
 
 
 def _mutate(encoded: bytes, data: st.DataObject) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from kafka_records.consumer_offsets import decode_record, encode_record
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.schemas import consumer_offsets as schemas
 from kafka_records.transaction_state.transaction_log import TransactionLogKey, TransactionLogValue
 from kafka_records_runtime.errors import (
     BufferUnderflow,
@@ -22,7 +24,8 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
     WrongType,
 )
-from kafka_records_runtime.records import Record
+from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.records import Record, read_record, schema_record_types
 from tests.conftest import VectorLoader
 
 KEY = OffsetCommitKey(group="group-id", topic="foo", partition=1)
@@ -152,11 +155,54 @@ def test_types_are_numbered_per_topic() -> None:
     assert decode_record(bytes.fromhex("0000" + KEY_HEX[4:]), None).name == "LegacyOffsetCommit"
 
 
-def test_invalid_utf8_is_read_as_kafka_reads_it_and_named() -> None:
-    key = bytes.fromhex("0001" "0001ff" "0003666f6f" "00000001")
+INVALID_UTF8_HEX = "0001" "0001ff" "0003666f6f" "00000001"
+
+
+def test_a_leniently_read_record_keeps_its_bytes_and_names_each_leniency() -> None:
+    key = bytes.fromhex(INVALID_UTF8_HEX)
+    typed_key = OffsetCommitKey("\N{REPLACEMENT CHARACTER}", "foo", 1)
     record = decode_record(key, None)
-    assert record.key == OffsetCommitKey("\N{REPLACEMENT CHARACTER}", "foo", 1)
-    assert len(record.leniencies) == 1
+    assert record == Record(1, "OffsetCommit", typed_key, None, None, 0, 0, ("invalid_utf8",), key, None)
+    assert record.is_lenient
+    value = bytes.fromhex("0003" "0000000000000064" "0000000a" "0002fffe" "00000000000004d2")
+    record = decode_record(key, value)
+    assert record.leniencies == ("invalid_utf8", "invalid_utf8")
+    assert (record.raw_key, record.raw_value) == (key, value)
+    assert record.value == OffsetCommitValue(100, 10, "\N{REPLACEMENT CHARACTER}" * 2, 1234)
+    assert Counter(record.leniencies) == {Leniency.INVALID_UTF8: 2}
+    assert encode_record(record.raw_key, record.raw_value) == (key, value)
+
+
+def test_a_record_with_bytes_left_over_keeps_its_bytes() -> None:
+    key, value = bytes.fromhex(KEY_HEX), bytes.fromhex(V3_HEX)
+    for record in (decode_record(key + b"k", value), decode_record(key, value + b"v")):
+        assert (record.key, record.value, record.leniencies, record.is_lenient) == (KEY, VALUE, (), True)
+        assert record.key_left + record.value_left == 1
+        assert (record.raw_key, record.raw_value) == (key + b"k" * record.key_left, value + b"v" * record.value_left)
+
+
+def test_a_lenient_key_before_a_value_of_an_unknown_version() -> None:
+    key = bytes.fromhex(INVALID_UTF8_HEX)
+    record = decode_record(key, b"\x00\x05abc")
+    assert (record.is_known_version, record.is_lenient) == (False, True)
+    assert (record.value, record.raw_key, record.raw_value) == (b"\x00\x05abc", key, b"\x00\x05abc")
+
+
+def test_other_records_do_not_keep_their_bytes() -> None:
+    for key, value in (
+        (bytes.fromhex(KEY_HEX), bytes.fromhex(V3_HEX)),
+        (bytes.fromhex(KEY_HEX), None),
+        (bytes.fromhex(KEY_HEX), b"\x00\x05abc"),
+        (b"\x00\x09\x00\x03foo", b"\x00\x00\x01\x00"),
+    ):
+        record = decode_record(key, value)
+        assert (record.is_lenient, record.raw_key, record.raw_value) == (False, None, None)
+
+
+def test_records_with_their_bytes_read_by_schemas_too() -> None:
+    key = bytes.fromhex(INVALID_UTF8_HEX)
+    record = read_record(schema_record_types(schemas.RECORDS), key, None)
+    assert (record.leniencies, record.raw_key, record.raw_value) == (("invalid_utf8",), key, None)
 
 
 @pytest.mark.parametrize(

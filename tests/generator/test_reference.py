@@ -461,5 +461,7 @@ def test_check_says_how_to_mend(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_file_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     specs, out = write_specs(tmp_path / "specs", message("Ping")), tmp_path / "docs"
     out.write_text("mine", encoding="utf-8")
-    assert run(specs, out) == 1
-    assert capsys.readouterr().err == f"{out} is a file; --out names the folder of the pages\n"
+    assert run(specs, out) == 2
+    assert (
+        capsys.readouterr().err == f"kafka-records-codegen: {out}: is no folder; --out names the folder of the pages\n"
+    )

@@ -144,8 +144,10 @@ def test_a_package_name_that_cannot_be_imported(name: str, specs: Path, capsys: 
 def test_a_path_in_the_way(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "file"
     out.write_text("mine", encoding="utf-8")
-    assert run(specs, out) == 1
-    assert capsys.readouterr().err == f"{out} is a file; --out names the folder of the package\n"
+    assert run(specs, out) == 2
+    assert capsys.readouterr().err == (
+        f"kafka-records-codegen: {out}: is no folder; --out names the folder of the package\n"
+    )
     assert out.read_text(encoding="utf-8") == "mine"
 
 

@@ -1,9 +1,7 @@
-"""What a person reads who wrote a spec that cannot be used."""
+"""What a person reads who wrote a spec that cannot be used: the rules of one file."""
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.violations import SpecErrors
+from tests.generator.spec_files import field, refused, short, spec, write
 
 TYPES = (
     "one of bool, int8, int16, uint16, int32, uint32, int64, float64, uuid, string, bytes, records, "
@@ -24,35 +22,6 @@ KINDS = "request, response, header, metadata, data, coordinator-key, coordinator
 @pytest.fixture(autouse=True)
 def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def write(**texts: str) -> Path:
-    """Spec files by name (`folder/Foo` or `folder__Foo` stands for folder/Foo.json) in the folder `specs`."""
-    for name, text in texts.items():
-        path = Path("specs", name if "/" in name else name.replace("__", "/")).with_suffix(".json")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return Path("specs")
-
-
-def spec(*fields: dict[str, Any], **attributes: Any) -> str:
-    message = {"type": "data", "name": "Foo", "validVersions": "0-2", "flexibleVersions": "1+"}
-    return json.dumps({**message, **attributes, "fields": list(fields)})
-
-
-def field(name: str = "A", type_: str = "int32", versions: str = "0+", **attributes: Any) -> dict[str, Any]:
-    return {"name": name, "type": type_, "versions": versions, **attributes}
-
-
-def refused(folder: Path) -> SpecErrors:
-    with pytest.raises(SpecErrors) as caught:
-        load(folder)
-    return caught.value
-
-
-def short(folder: Path) -> list[str]:
-    """The violations as `file: path: message`, without places."""
-    return [f"{it.file}: {it.path}: {it.message}" for it in refused(folder).violations]
 
 
 def test_everything_of_every_file_at_once() -> None:
@@ -108,9 +77,43 @@ specs/Foo.json:9:87: fields[1].nullableVersions: bool cannot be null; only {NULL
 specs/sub/Bar.json:1:81: $: a comma may not stand before the closing }}
     {{"type": "data", "name": "Bar", "validVersions": "0", "flexibleVersions": "none",}}
                                                                                     ^
+specs/sub/Broken.json:1:26: name: there is already a message Bar in sub/Bar.json
+    {{"type": "data", "name": "Bar",
+                             ^
 specs/sub/Broken.json:2:19: validVersions: expected a value, found '}}'
      "validVersions": }}
                       ^"""
+
+
+@pytest.mark.parametrize("lost", ["]", "}", '"}]}', '"versions": "0+"}]}'])
+def test_what_stands_before_a_syntax_error_is_checked(lost: str) -> None:
+    text = spec(field("A", "int31"), field("A", "int8", abuot="x"), field("B", tag=0), type="date")
+    text = text.removesuffix("]}") + ', {"name": "C", "type": "string", "versions": "0+"}]}'
+    found = short(write(Foo=text.removesuffix(lost) if lost != "]" else text.removesuffix("]}") + "}"))
+    assert found[:-1] == [
+        f"specs/Foo.json: type: takes one of {KINDS}; found 'date'",
+        f"specs/Foo.json: fields[0].type: unknown type 'int31'; it is {TYPES}",
+        "specs/Foo.json: fields[1].name: A has the same name as fields[0]: A",
+        "specs/Foo.json: fields[1].abuot: unknown attribute; did you mean about?",
+        "specs/Foo.json: fields[2].tag: a field with a tag needs taggedVersions, an open range such as 0+",
+    ]
+
+
+@pytest.mark.parametrize("at", range(40, 380, 1))
+def test_nothing_is_missed_behind_a_syntax_error(at: int) -> None:
+    """Cut anywhere, a sound spec has one mistake: that it is cut."""
+    fields = [
+        field("A", "string", tag=1, taggedVersions="1+", default="null", nullableVersions="0+"),
+        field("B", "Bar"),
+        field("C", "[]Bar"),
+        field("D", tag=0, taggedVersions="1+"),
+    ]
+    text = spec(*fields, commonStructs={"name": "Bar", "versions": "0+", "fields": [field()]})
+    ending = text[text.index(', "commonStructs"') :].partition(', "fields": [{"name": "A", "type": "string"')[0]
+    text = text.replace(ending, "").removesuffix("}") + ending + "}"
+    load(write(Foo=text))
+    (problem,) = short(write(Foo=text[:at]))
+    assert "expected" in problem or "does not end" in problem
 
 
 def test_the_error_holds_its_violations_and_pickles() -> None:
@@ -165,6 +168,18 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
             spec(name="a-b"),
             "name: 'a-b' is no name; a name here consists of letters, digits and underscores, "
             "starting with a letter",
+        ),
+        (
+            spec(validVersions="1-0"),
+            "validVersions: '1-0' holds no version; write the lower one first, or none for a retired API",
+        ),
+        (
+            spec(commonStructs={}),
+            "commonStructs: an empty object stands for a list of one element without attributes; write [] for none",
+        ),
+        (
+            spec().replace('"fields": []', '"fields": {}'),
+            "fields: an empty object stands for a list of one element without attributes; write [] for none",
         ),
         (spec(name={}), "name: takes a text, found an object"),
         (spec(None), "fields[0]: takes an object, found null"),  # type: ignore[arg-type]
@@ -361,147 +376,3 @@ def test_common_structs() -> None:
         "specs/Foo.json: fields[0].type: the field is there from version 0 on, the common struct Bar only in 1+",
         "specs/Foo.json: fields[0].fields: Bar is a common struct; its fields stand in commonStructs only",
     ]
-
-
-# ---- rules across files
-
-
-def message(name: str, type_: str = "data", **attributes: Any) -> str:
-    flexible = "none" if type_ == "coordinator-key" else "0+"
-    return json.dumps({"type": type_, "name": name, "validVersions": "0", "flexibleVersions": flexible, **attributes})
-
-
-def test_one_name_twice_in_the_tree() -> None:
-    assert short(write(a__Foo=message("Foo"), b__Other=message("Foo"))) == [
-        "specs/b/Other.json: name: there is already a message Foo in a/Foo.json"
-    ]
-
-
-def test_orphans_and_duplicates_of_a_record_type() -> None:
-    folder = write(
-        a__OneKey=message("OneKey", "coordinator-key", apiKey=1),
-        a__TwoKey=message("TwoKey", "coordinator-key", apiKey=2),
-        a__TwoMoreKey=message("TwoMoreKey", "coordinator-key", apiKey=2),
-        a__TwoValue=message("TwoValue", "coordinator-value", apiKey=2),
-        b__OneValue=message("OneValue", "coordinator-value", apiKey=1),
-    )
-    rule = "a record type has a key and a value"
-    assert short(folder) == [
-        f"specs/a/OneKey.json: apiKey: no coordinator-value with apiKey 1 in this folder; {rule}",
-        "specs/a/TwoMoreKey.json: apiKey: 2 is already the coordinator-key TwoKey in a/TwoKey.json",
-        f"specs/b/OneValue.json: apiKey: no coordinator-key with apiKey 1 in this folder; {rule}",
-    ]
-
-
-def test_a_file_that_cannot_be_read_makes_no_orphans() -> None:
-    folder = write(OneKey=message("OneKey", "coordinator-key", apiKey=1), OneValue="{")
-    assert [it.file for it in refused(folder).violations] == ["specs/OneValue.json"]
-
-
-def test_half_a_record_retired() -> None:
-    folder = write(
-        OneKey=message("OneKey", "coordinator-key", apiKey=1),
-        OneValue=message("OneValue", "coordinator-value", apiKey=1, validVersions="none"),
-    )
-    assert short(folder) == [
-        "specs/OneKey.json: validVersions: "
-        "OneValue of the same record type is retired (validVersions none), this is not"
-    ]
-
-
-def test_requests_and_responses() -> None:
-    folder = write(
-        ARequest=message("ARequest", "request", apiKey=1),
-        AResponse=message("BResponse", "response", apiKey=1),
-        Again=message("AgainRequest", "request", apiKey=1, validVersions="none"),
-    )
-    assert short(folder) == [
-        "specs/AResponse.json: name: the response to ARequest is called AResponse",
-        "specs/Again.json: apiKey: 1 is already the request ARequest in ARequest.json",
-    ]
-
-
-def test_messages_that_become_one_module() -> None:
-    folder = write(
-        A=message("FooBar"),
-        B=message("Foo_Bar"),
-        C=message("FooBarKey", "coordinator-key", apiKey=1),
-        D=message("FooBarValue", "coordinator-value", apiKey=1),
-        E=message("Sub"),
-        F=message("Registry"),
-        G=message("DecodeRecord"),
-        sub__H=message("Spark"),
-    )
-    assert short(folder) == [
-        "specs/B.json: name: Foo_Bar would become the module foo_bar, as does FooBar in A.json",
-        "specs/C.json: name: FooBarKey would become the module foo_bar, as does FooBar in A.json",
-        "specs/E.json: name: Sub would become the module sub, beside the folder sub",
-        "specs/F.json: name: Registry would become the module registry, a name every generated package uses itself",
-        "specs/G.json: name: DecodeRecord would become the module decode_record, "
-        "a name every generated package uses itself",
-    ]
-
-
-def test_messages_that_become_one_constant() -> None:
-    folder = write(
-        A=message("FooKey", "coordinator-key", apiKey=1),
-        B=message("FooValue", "coordinator-value", apiKey=1),
-        C=message("Foo_Value"),
-    )
-    assert short(folder) == [
-        "specs/C.json: name: Foo_Value would become the constant FOO_VALUE, as does FooValue in B.json"
-    ]
-
-
-# ---- folders and files
-
-
-@pytest.mark.parametrize("name", ["my-folder", "class", "1st", "__pycache__", "größe"])
-def test_folders_become_packages(name: str) -> None:
-    folder = write(**{f"{name}/Foo": message("Foo")})
-    assert str(refused(folder)) == (
-        f"specs/{name}: a folder of specs becomes a Python package, so its name has to be an identifier "
-        "(letters, digits and underscores) and no keyword"
-    )
-
-
-@pytest.mark.parametrize("name", ["registry", "schemas", "spark"])
-def test_folders_that_every_package_has(name: str) -> None:
-    load(write(**{f"below/{name}/Foo": message("Foo")}))
-    assert str(refused(write(**{f"{name}/Bar": message("Bar")}))) == (
-        f"specs/{name}: every generated package has modules of its own called registry, schemas, spark; "
-        "give the folder another name"
-    )
-
-
-def test_folders_without_specs_may_have_any_name() -> None:
-    folder = write(Foo=message("Foo"))
-    (folder / "my-notes").mkdir()
-    (folder / "my-notes" / "readme.txt").write_text("x", encoding="utf-8")
-    assert len(load(folder).messages) == 1
-
-
-def test_nothing_to_read() -> None:
-    assert str(refused(Path("specs"))) == "specs: no such folder"
-    Path("specs").mkdir()
-    assert str(refused(Path("specs"))) == (
-        "specs: holds no spec: neither here nor in a folder below is there a file that ends with .json"
-    )
-    Path("file.json").write_text("{}", encoding="utf-8")
-    assert str(refused(Path("file.json"))) == "file.json: is not a folder"
-
-
-def test_not_utf_8() -> None:
-    Path("specs").mkdir()
-    Path("specs", "Foo.json").write_bytes(b'{\n  "type": "d\xe4ta"}')
-    assert str(refused(Path("specs"))) == (
-        "specs/Foo.json:2:13: $: the file is not UTF-8: byte 0xe4 at 14\n"
-        '      "type": "d\N{REPLACEMENT CHARACTER}ta"}\n'
-        "                ^"
-    )
-
-
-def test_a_folder_that_leads_back_to_itself() -> None:
-    folder = write(sub__Foo=message("Foo"))
-    os.symlink("..", folder / "sub" / "loop")
-    assert [it.path for it in load(folder).folders] == ["sub"]

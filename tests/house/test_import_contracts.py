@@ -14,9 +14,7 @@ def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
         built.add_module(name)
     for number, (importer, imported) in enumerate(imports, start=1):
         built.add_module(imported)
-        built.add_import(
-            importer=importer, imported=imported, line_number=number, line_contents=f"import {imported}"
-        )
+        built.add_import(importer=importer, imported=imported, line_number=number, line_contents=f"import {imported}")
     return built
 
 

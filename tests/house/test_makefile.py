@@ -12,20 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def make(*arguments: str) -> str:
     # Without the variables by which an outer make, which may run this very test, talks to an inner one.
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
-    }
-    done = subprocess.run(
-        ["make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = subprocess.run(["make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return done.stdout
 
 
 def test_help_lists_every_target_and_itself() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = {
-        name for line in re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE) for name in line.split()
-    }
+    targets = {name for line in re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE) for name in line.split()}
     listed = {line.split()[0] for line in make("help").splitlines()}
     assert "help" in listed
     assert listed == targets - {"python-found", "java-found"}

@@ -36,9 +36,7 @@ def java(path: Path, version_line: str) -> Path:
 
 
 def python(path: Path, version: str, venv: bool = True) -> Path:
-    return executable(
-        path, f'case "$2" in *version_info*) echo {version} ;; *) exit {0 if venv else 1} ;; esac'
-    )
+    return executable(path, f'case "$2" in *version_info*) echo {version} ;; *) exit {0 if venv else 1} ;; esac')
 
 
 def run(what: str, bin_dir: Path, **environment: str) -> tuple[int, str, str]:
@@ -95,8 +93,7 @@ def test_a_java_too_old_for_spark(bin_dir: Path, version_line: str, version: str
     assert run("java", bin_dir) == (
         1,
         "",
-        f"Spark needs Java 17 or later, but {path} is Java {version}: "
-        "install a newer JDK or set JAVA_HOME.\n",
+        f"Spark needs Java 17 or later, but {path} is Java {version}: " "install a newer JDK or set JAVA_HOME.\n",
     )
 
 
@@ -105,8 +102,7 @@ def test_a_java_that_does_not_start(bin_dir: Path) -> None:
     assert run("java", bin_dir) == (
         1,
         "",
-        f"Spark needs Java 17 or later, and {path} does not tell its version: "
-        "install a JDK or set JAVA_HOME.\n",
+        f"Spark needs Java 17 or later, and {path} does not tell its version: " "install a JDK or set JAVA_HOME.\n",
     )
 
 

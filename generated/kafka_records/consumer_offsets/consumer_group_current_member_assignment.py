@@ -25,6 +25,8 @@ from kafka_records_runtime.codec import (
     compact_array_packer as _compact_array_packer,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    refuse_list as _refuse_list,
+    require_list as _require_list,
     unpacker as _unpacker,
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
@@ -347,13 +349,13 @@ def _read_consumer_group_current_member_assignment_value_v0(
     partitions_pending_revocation, pos = _read_topic_partitions_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch, previous_member_epoch, state, assigned_partitions, partitions_pending_revocation
         )
     unknown, pos = _read_consumer_group_current_member_assignment_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch,
@@ -366,12 +368,16 @@ def _read_consumer_group_current_member_assignment_value_v0(
 
 
 def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -380,8 +386,9 @@ def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...])
         partitions = pack(count + 1, *value.partitions)
         count = 0
         tags = b""
-        if value.assignment_epochs is None or len(value.assignment_epochs):
+        if value.assignment_epochs != ():
             count += 1
+            _refuse_list(value.assignment_epochs)
             raw = (
                 b"\x00"
                 if value.assignment_epochs is None
@@ -395,7 +402,7 @@ def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...])
 def _write_consumer_group_current_member_assignment_value_v0(
     value: ConsumerGroupCurrentMemberAssignmentValue,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"".join(
         (

@@ -24,6 +24,7 @@ from kafka_records_runtime.codec import (
     read_compact_strings as _read_compact_strings,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -448,7 +449,7 @@ def _read_consumer_group_member_metadata_value_v0(data: bytes) -> ConsumerGroupM
         pos += k
         server_assignor = server_assignor.decode()
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return ConsumerGroupMemberMetadataValue(
             instance_id,
@@ -463,7 +464,7 @@ def _read_consumer_group_member_metadata_value_v0(data: bytes) -> ConsumerGroupM
     classic_member_metadata, unknown, pos = _read_consumer_group_member_metadata_value_tags_v0(
         data, pos, tags
     )
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupMemberMetadataValue(
         instance_id,
@@ -480,9 +481,11 @@ def _read_consumer_group_member_metadata_value_v0(data: bytes) -> ConsumerGroupM
 
 
 def _write_classic_protocol_compact_array_v0(items: tuple[ClassicProtocol, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -495,7 +498,7 @@ def _write_classic_protocol_compact_array_v0(items: tuple[ClassicProtocol, ...])
 
 
 def _write_classic_member_metadata_v0(value: ClassicMemberMetadata) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.session_timeout_ms)
@@ -505,7 +508,7 @@ def _write_classic_member_metadata_v0(value: ClassicMemberMetadata) -> bytes:
 
 
 def _write_consumer_group_member_metadata_value_v0(value: ConsumerGroupMemberMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.instance_id is None:
         instance_id = b"\x00"

@@ -234,17 +234,17 @@ def _read_consumer_group_metadata_value_tags_v0(
 def _read_consumer_group_metadata_value_v0(data: bytes) -> ConsumerGroupMetadataValue:
     epoch, tags = _unpack_iB(data)
     if not tags:
-        if 5 != len(data):
+        if len(data) != 5:
             raise _GiveUp
         return ConsumerGroupMetadataValue(epoch)
     metadata_hash, unknown, pos = _read_consumer_group_metadata_value_tags_v0(data, 5, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupMetadataValue(epoch, metadata_hash, unknown)
 
 
 def _write_consumer_group_metadata_value_v0(value: ConsumerGroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""

@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     read_compact_strings as _read_compact_strings,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
     write_compact_strings as _write_compact_strings,
@@ -323,30 +324,34 @@ def _read_consumer_group_partition_metadata_value_v0(data: bytes) -> ConsumerGro
     topics, pos = _read_topic_metadata_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupPartitionMetadataValue(topics)
     unknown, pos = _read_consumer_group_partition_metadata_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupPartitionMetadataValue(topics, unknown)
 
 
 def _write_partition_metadata_compact_array_v0(items: tuple[PartitionMetadata, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_i(value.partition), _write_compact_strings(value.racks), b"\x00")
     return b"".join(parts)
 
 
 def _write_topic_metadata_compact_array_v0(items: tuple[TopicMetadata, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
@@ -363,7 +368,7 @@ def _write_topic_metadata_compact_array_v0(items: tuple[TopicMetadata, ...]) -> 
 
 
 def _write_consumer_group_partition_metadata_value_v0(value: ConsumerGroupPartitionMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_topic_metadata_compact_array_v0(value.topics) + b"\x00"
 

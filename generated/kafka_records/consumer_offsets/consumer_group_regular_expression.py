@@ -226,17 +226,17 @@ def _read_consumer_group_regular_expression_value_v0(data: bytes) -> ConsumerGro
     topics, pos = _read_compact_strings(data, pos, n - 1)
     version, timestamp, tags = _unpack_qqB(data, pos)
     if not tags:
-        if pos + 17 != len(data):
+        if len(data) != pos + 17:
             raise _GiveUp
         return ConsumerGroupRegularExpressionValue(topics, version, timestamp)
     unknown, pos = _read_consumer_group_regular_expression_value_tags_v0(data, pos + 17, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupRegularExpressionValue(topics, version, timestamp, unknown)
 
 
 def _write_consumer_group_regular_expression_value_v0(value: ConsumerGroupRegularExpressionValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_compact_strings(value.topics) + _pack_qq(value.version, value.timestamp) + b"\x00"
 

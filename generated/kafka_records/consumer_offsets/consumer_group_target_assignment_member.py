@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     compact_array_packer as _compact_array_packer,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     unpacker as _unpacker,
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
@@ -285,22 +286,26 @@ def _read_consumer_group_target_assignment_member_value_v0(
     topic_partitions, pos = _read_topic_partition_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupTargetAssignmentMemberValue(topic_partitions)
     unknown, pos = _read_consumer_group_target_assignment_member_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupTargetAssignmentMemberValue(topic_partitions, unknown)
 
 
 def _write_topic_partition_compact_array_v0(items: tuple[TopicPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -314,7 +319,7 @@ def _write_topic_partition_compact_array_v0(items: tuple[TopicPartition, ...]) -
 def _write_consumer_group_target_assignment_member_value_v0(
     value: ConsumerGroupTargetAssignmentMemberValue,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_topic_partition_compact_array_v0(value.topic_partitions) + b"\x00"
 

@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -568,7 +569,7 @@ def _read_group_metadata_value_v0(data: bytes) -> GroupMetadataValue:
         pos += k + 4
         leader = leader.decode()
     members, pos = _read_member_metadata_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return GroupMetadataValue(protocol_type.decode(), generation, protocol, leader, -1, members)
 
@@ -604,7 +605,7 @@ def _read_group_metadata_value_v1(data: bytes) -> GroupMetadataValue:
         pos += k + 4
         leader = leader.decode()
     members, pos = _read_member_metadata_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return GroupMetadataValue(protocol_type.decode(), generation, protocol, leader, -1, members)
 
@@ -640,7 +641,7 @@ def _read_group_metadata_value_v2(data: bytes) -> GroupMetadataValue:
         pos += k + 12
         leader = leader.decode()
     members, pos = _read_member_metadata_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return GroupMetadataValue(
         protocol_type.decode(), generation, protocol, leader, current_state_timestamp, members
@@ -678,7 +679,7 @@ def _read_group_metadata_value_v3(data: bytes) -> GroupMetadataValue:
         pos += k + 12
         leader = leader.decode()
     members, pos = _read_member_metadata_array_v3(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return GroupMetadataValue(
         protocol_type.decode(), generation, protocol, leader, current_state_timestamp, members
@@ -726,13 +727,13 @@ def _read_group_metadata_value_v4(data: bytes) -> GroupMetadataValue:
     members, pos = _read_member_metadata_array_v4(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return GroupMetadataValue(
             protocol_type.decode(), generation, protocol, leader, current_state_timestamp, members
         )
     unknown, pos = _read_group_metadata_value_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return GroupMetadataValue(
         protocol_type.decode(), generation, protocol, leader, current_state_timestamp, members, unknown
@@ -740,9 +741,11 @@ def _read_group_metadata_value_v4(data: bytes) -> GroupMetadataValue:
 
 
 def _write_member_metadata_array_v0(items: tuple[MemberMetadata, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         client_id = value.client_id.encode()
@@ -769,9 +772,11 @@ def _write_member_metadata_array_v0(items: tuple[MemberMetadata, ...]) -> bytes:
 
 
 def _write_member_metadata_array_v1(items: tuple[MemberMetadata, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         client_id = value.client_id.encode()
@@ -798,9 +803,11 @@ def _write_member_metadata_array_v1(items: tuple[MemberMetadata, ...]) -> bytes:
 
 
 def _write_member_metadata_array_v3(items: tuple[MemberMetadata, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if value.group_instance_id is None:
@@ -833,9 +840,11 @@ def _write_member_metadata_array_v3(items: tuple[MemberMetadata, ...]) -> bytes:
 
 
 def _write_member_metadata_compact_array_v4(items: tuple[MemberMetadata, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -878,7 +887,7 @@ def _write_member_metadata_compact_array_v4(items: tuple[MemberMetadata, ...]) -
 
 
 def _write_group_metadata_value_v0(value: GroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_type = value.protocol_type.encode()
     if value.protocol is None:
@@ -904,7 +913,7 @@ def _write_group_metadata_value_v0(value: GroupMetadataValue) -> bytes:
 
 
 def _write_group_metadata_value_v1(value: GroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_type = value.protocol_type.encode()
     if value.protocol is None:
@@ -930,7 +939,7 @@ def _write_group_metadata_value_v1(value: GroupMetadataValue) -> bytes:
 
 
 def _write_group_metadata_value_v2(value: GroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_type = value.protocol_type.encode()
     if value.protocol is None:
@@ -957,7 +966,7 @@ def _write_group_metadata_value_v2(value: GroupMetadataValue) -> bytes:
 
 
 def _write_group_metadata_value_v3(value: GroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_type = value.protocol_type.encode()
     if value.protocol is None:
@@ -984,7 +993,7 @@ def _write_group_metadata_value_v3(value: GroupMetadataValue) -> bytes:
 
 
 def _write_group_metadata_value_v4(value: GroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_type = value.protocol_type.encode()
     if len(protocol_type) > 32767:

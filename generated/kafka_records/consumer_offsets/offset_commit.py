@@ -317,24 +317,24 @@ def _read_offset_commit_value_v4(data: bytes) -> OffsetCommitValue:
         )(data)
     pos = n + 21
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return OffsetCommitValue(offset, leader_epoch, metadata.decode(), commit_timestamp)
     topic_id, unknown, pos = _read_offset_commit_value_tags_v4(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitValue(offset, leader_epoch, metadata.decode(), commit_timestamp, -1, topic_id, unknown)
 
 
 def _write_offset_commit_value_v0(value: OffsetCommitValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     metadata = value.metadata.encode()
     return _pack_qh(value.offset, len(metadata)) + metadata + _pack_q(value.commit_timestamp)
 
 
 def _write_offset_commit_value_v1(value: OffsetCommitValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     metadata = value.metadata.encode()
     return (
@@ -345,7 +345,7 @@ def _write_offset_commit_value_v1(value: OffsetCommitValue) -> bytes:
 
 
 def _write_offset_commit_value_v3(value: OffsetCommitValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     metadata = value.metadata.encode()
     return (
@@ -356,7 +356,7 @@ def _write_offset_commit_value_v3(value: OffsetCommitValue) -> bytes:
 
 
 def _write_offset_commit_value_v4(value: OffsetCommitValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     metadata = value.metadata.encode()
     if len(metadata) > 32767:
@@ -365,7 +365,7 @@ def _write_offset_commit_value_v4(value: OffsetCommitValue) -> bytes:
     tags = b""
     if value.topic_id != ZERO_UUID:
         count += 1
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         tags += b"\x00\x10" + _pack_u(value.topic_id)
     return b"".join(

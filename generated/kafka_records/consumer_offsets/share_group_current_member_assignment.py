@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     compact_array_packer as _compact_array_packer,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     unpacker as _unpacker,
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
@@ -291,13 +292,13 @@ def _read_share_group_current_member_assignment_value_v0(
     assigned_partitions, pos = _read_topic_partitions_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareGroupCurrentMemberAssignmentValue(
             member_epoch, previous_member_epoch, state, assigned_partitions
         )
     unknown, pos = _read_share_group_current_member_assignment_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareGroupCurrentMemberAssignmentValue(
         member_epoch, previous_member_epoch, state, assigned_partitions, unknown
@@ -305,12 +306,16 @@ def _read_share_group_current_member_assignment_value_v0(
 
 
 def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -324,7 +329,7 @@ def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...])
 def _write_share_group_current_member_assignment_value_v0(
     value: ShareGroupCurrentMemberAssignmentValue,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_iib(value.member_epoch, value.previous_member_epoch, value.state)

@@ -256,13 +256,13 @@ def _read_share_group_member_metadata_value_v0(data: bytes) -> ShareGroupMemberM
     subscribed_topic_names, pos = _read_compact_strings(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareGroupMemberMetadataValue(
             rack_id, client_id.decode(), client_host.decode(), subscribed_topic_names
         )
     unknown, pos = _read_share_group_member_metadata_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareGroupMemberMetadataValue(
         rack_id, client_id.decode(), client_host.decode(), subscribed_topic_names, unknown
@@ -270,7 +270,7 @@ def _read_share_group_member_metadata_value_v0(data: bytes) -> ShareGroupMemberM
 
 
 def _write_share_group_member_metadata_value_v0(value: ShareGroupMemberMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.rack_id is None:
         rack_id = b"\x00"

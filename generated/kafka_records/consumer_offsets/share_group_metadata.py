@@ -207,17 +207,17 @@ def _read_share_group_metadata_value_tags_v0(
 def _read_share_group_metadata_value_v0(data: bytes) -> ShareGroupMetadataValue:
     epoch, metadata_hash, tags = _unpack_iqB(data)
     if not tags:
-        if 13 != len(data):
+        if len(data) != 13:
             raise _GiveUp
         return ShareGroupMetadataValue(epoch, metadata_hash)
     unknown, pos = _read_share_group_metadata_value_tags_v0(data, 13, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareGroupMetadataValue(epoch, metadata_hash, unknown)
 
 
 def _write_share_group_metadata_value_v0(value: ShareGroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_iq(value.epoch, value.metadata_hash) + b"\x00"
 

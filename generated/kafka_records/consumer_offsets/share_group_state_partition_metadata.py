@@ -26,6 +26,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     unpacker as _unpacker,
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
@@ -341,11 +342,11 @@ def _read_share_group_state_partition_metadata_value_v0(data: bytes) -> ShareGro
     deleting_topics, pos = _read_topic_info_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareGroupStatePartitionMetadataValue(initializing_topics, initialized_topics, deleting_topics)
     unknown, pos = _read_share_group_state_partition_metadata_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareGroupStatePartitionMetadataValue(
         initializing_topics, initialized_topics, deleting_topics, unknown
@@ -353,15 +354,19 @@ def _read_share_group_state_partition_metadata_value_v0(data: bytes) -> ShareGro
 
 
 def _write_topic_partitions_info_compact_array_v0(items: tuple[TopicPartitionsInfo, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -373,11 +378,13 @@ def _write_topic_partitions_info_compact_array_v0(items: tuple[TopicPartitionsIn
 
 
 def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
@@ -389,7 +396,7 @@ def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
 def _write_share_group_state_partition_metadata_value_v0(
     value: ShareGroupStatePartitionMetadataValue,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"".join(
         (

@@ -25,6 +25,8 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    refuse_list as _refuse_list,
+    require_list as _require_list,
     unpacker as _unpacker,
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
@@ -377,7 +379,7 @@ def _read_streams_group_current_member_assignment_value_v0(
     warmup_tasks_pending_revocation, pos = _read_task_ids_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return StreamsGroupCurrentMemberAssignmentValue(
             member_epoch,
@@ -391,7 +393,7 @@ def _read_streams_group_current_member_assignment_value_v0(
             warmup_tasks_pending_revocation,
         )
     unknown, pos = _read_streams_group_current_member_assignment_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupCurrentMemberAssignmentValue(
         member_epoch,
@@ -408,13 +410,17 @@ def _read_streams_group_current_member_assignment_value_v0(
 
 
 def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -423,8 +429,9 @@ def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
         partitions = pack(count + 1, *value.partitions)
         count = 0
         tags = b""
-        if value.assignment_epochs is None or len(value.assignment_epochs):
+        if value.assignment_epochs != ():
             count += 1
+            _refuse_list(value.assignment_epochs)
             raw = (
                 b"\x00"
                 if value.assignment_epochs is None
@@ -443,7 +450,7 @@ def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
 def _write_streams_group_current_member_assignment_value_v0(
     value: StreamsGroupCurrentMemberAssignmentValue,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"".join(
         (

@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
@@ -384,7 +385,7 @@ def _read_streams_group_member_metadata_value_v0(data: bytes) -> StreamsGroupMem
     client_tags, pos = _read_key_value_array_v0(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return StreamsGroupMemberMetadataValue(
             instance_id,
@@ -398,7 +399,7 @@ def _read_streams_group_member_metadata_value_v0(data: bytes) -> StreamsGroupMem
             client_tags,
         )
     unknown, pos = _read_streams_group_member_metadata_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupMemberMetadataValue(
         instance_id,
@@ -415,9 +416,11 @@ def _read_streams_group_member_metadata_value_v0(data: bytes) -> StreamsGroupMem
 
 
 def _write_key_value_compact_array_v0(items: tuple[KeyValue, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         key = value.key.encode()
         if len(key) > 32767:
@@ -430,7 +433,7 @@ def _write_key_value_compact_array_v0(items: tuple[KeyValue, ...]) -> bytes:
 
 
 def _write_endpoint_v0(value: Endpoint) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     host = value.host.encode()
     if len(host) > 32767:
@@ -439,7 +442,7 @@ def _write_endpoint_v0(value: Endpoint) -> bytes:
 
 
 def _write_streams_group_member_metadata_value_v0(value: StreamsGroupMemberMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.instance_id is None:
         instance_id = b"\x00"

@@ -22,6 +22,8 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    refuse_list as _refuse_list,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
@@ -304,13 +306,13 @@ def _read_last_assignment_config_array_v0(
 def _read_streams_group_metadata_value_v0(data: bytes) -> StreamsGroupMetadataValue:
     epoch, metadata_hash, tags = _unpack_iqB(data)
     if not tags:
-        if 13 != len(data):
+        if len(data) != 13:
             raise _GiveUp
         return StreamsGroupMetadataValue(epoch, metadata_hash)
     validated_topology_epoch, last_assignment_configs, unknown, pos = (
         _read_streams_group_metadata_value_tags_v0(data, 13, tags)
     )
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupMetadataValue(
         epoch, metadata_hash, validated_topology_epoch, last_assignment_configs, unknown
@@ -318,9 +320,11 @@ def _read_streams_group_metadata_value_v0(data: bytes) -> StreamsGroupMetadataVa
 
 
 def _write_last_assignment_config_compact_array_v0(items: tuple[LastAssignmentConfig, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         key = value.key.encode()
         if len(key) > 32767:
@@ -333,15 +337,16 @@ def _write_last_assignment_config_compact_array_v0(items: tuple[LastAssignmentCo
 
 
 def _write_streams_group_metadata_value_v0(value: StreamsGroupMetadataValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""
     if value.validated_topology_epoch != -1:
         count += 1
         tags += b"\x00\x04" + _pack_i(value.validated_topology_epoch)
-    if value.last_assignment_configs is None or len(value.last_assignment_configs):
+    if value.last_assignment_configs != ():
         count += 1
+        _refuse_list(value.last_assignment_configs)
         raw = (
             b"\x00"
             if value.last_assignment_configs is None

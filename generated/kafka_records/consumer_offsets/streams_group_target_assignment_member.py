@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     unpacker as _unpacker,
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
@@ -292,23 +293,27 @@ def _read_streams_group_target_assignment_member_value_v0(
     warmup_tasks, pos = _read_task_ids_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return StreamsGroupTargetAssignmentMemberValue(active_tasks, standby_tasks, warmup_tasks)
     unknown, pos = _read_streams_group_target_assignment_member_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupTargetAssignmentMemberValue(active_tasks, standby_tasks, warmup_tasks, unknown)
 
 
 def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -322,7 +327,7 @@ def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
 def _write_streams_group_target_assignment_member_value_v0(
     value: StreamsGroupTargetAssignmentMemberValue,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"".join(
         (

@@ -242,13 +242,13 @@ def _read_streams_group_target_assignment_metadata_value_v0(
 ) -> StreamsGroupTargetAssignmentMetadataValue:
     assignment_epoch, tags = _unpack_iB(data)
     if not tags:
-        if 5 != len(data):
+        if len(data) != 5:
             raise _GiveUp
         return StreamsGroupTargetAssignmentMetadataValue(assignment_epoch)
     assignment_timestamp, unknown, pos = _read_streams_group_target_assignment_metadata_value_tags_v0(
         data, 5, tags
     )
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupTargetAssignmentMetadataValue(assignment_epoch, assignment_timestamp, unknown)
 
@@ -256,7 +256,7 @@ def _read_streams_group_target_assignment_metadata_value_v0(
 def _write_streams_group_target_assignment_metadata_value_v0(
     value: StreamsGroupTargetAssignmentMetadataValue,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""

@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     read_compact_strings as _read_compact_strings,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -486,19 +487,21 @@ def _read_streams_group_topology_value_v0(data: bytes) -> StreamsGroupTopologyVa
     subtopologies, pos = _read_subtopology_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return StreamsGroupTopologyValue(epoch, subtopologies)
     unknown, pos = _read_streams_group_topology_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupTopologyValue(epoch, subtopologies, unknown)
 
 
 def _write_topic_config_compact_array_v0(items: tuple[TopicConfig, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         key = value.key.encode()
         if len(key) > 32767:
@@ -511,9 +514,11 @@ def _write_topic_config_compact_array_v0(items: tuple[TopicConfig, ...]) -> byte
 
 
 def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -529,22 +534,30 @@ def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
 
 
 def _write_copartition_group_compact_array_v0(items: tuple[CopartitionGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.source_topics) is not tuple:
+            _require_list(value.source_topics)
         count = len(value.source_topics)
         try:
             pack = _pack_compact_array_h[count]
         except KeyError:
             pack = _compact_array_packer(_pack_compact_array_h, "h", count)
         source_topics = pack(count + 1, *value.source_topics)
+        if type(value.source_topic_regex) is not tuple:
+            _require_list(value.source_topic_regex)
         count = len(value.source_topic_regex)
         try:
             pack = _pack_compact_array_h[count]
         except KeyError:
             pack = _compact_array_packer(_pack_compact_array_h, "h", count)
         source_topic_regex = pack(count + 1, *value.source_topic_regex)
+        if type(value.repartition_source_topics) is not tuple:
+            _require_list(value.repartition_source_topics)
         count = len(value.repartition_source_topics)
         try:
             pack = _pack_compact_array_h[count]
@@ -556,9 +569,11 @@ def _write_copartition_group_compact_array_v0(items: tuple[CopartitionGroup, ...
 
 
 def _write_subtopology_compact_array_v0(items: tuple[Subtopology, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
@@ -578,7 +593,7 @@ def _write_subtopology_compact_array_v0(items: tuple[Subtopology, ...]) -> bytes
 
 
 def _write_streams_group_topology_value_v0(value: StreamsGroupTopologyValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.epoch) + _write_subtopology_compact_array_v0(value.subtopologies) + b"\x00"
 

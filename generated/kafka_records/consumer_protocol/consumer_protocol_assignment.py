@@ -20,6 +20,7 @@ from kafka_records_runtime.codec import (
     Unpack as _Unpack,
     as_bytes as _as_bytes,
     long_text_unpacker as _long_text_unpacker,
+    require_list as _require_list,
     text_array_packer as _text_array_packer,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
@@ -160,14 +161,18 @@ def _read_consumer_protocol_assignment_v0(data: bytes) -> ConsumerProtocolAssign
         except KeyError:
             (user_data,) = _unpacker(_bytes, ">{}s", n, n)(data, pos + 4)
         pos += n + 4
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerProtocolAssignment(assigned_partitions, user_data)
 
 
 def _write_topic_partition_array_v0(items: tuple[TopicPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         topic = value.topic.encode()
         n = len(topic)
         count = len(value.partitions)

@@ -21,6 +21,7 @@ from kafka_records_runtime.codec import (
     as_bytes as _as_bytes,
     long_text_unpacker as _long_text_unpacker,
     read_strings as _read_strings,
+    require_list as _require_list,
     text_array_packer as _text_array_packer,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
@@ -180,7 +181,7 @@ def _read_consumer_protocol_subscription_v0(data: bytes) -> ConsumerProtocolSubs
         except KeyError:
             (user_data,) = _unpacker(_bytes, ">{}s", n, n)(data, pos + 4)
         pos += n + 4
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerProtocolSubscription(topics, user_data)
 
@@ -200,7 +201,7 @@ def _read_consumer_protocol_subscription_v1(data: bytes) -> ConsumerProtocolSubs
             user_data, m = _unpacker(_bytes_i, ">{}si", n, n)(data, pos + 4)
         pos += n + 8
     owned_partitions, pos = _read_topic_partition_array_v1(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerProtocolSubscription(topics, user_data, owned_partitions)
 
@@ -221,7 +222,7 @@ def _read_consumer_protocol_subscription_v2(data: bytes) -> ConsumerProtocolSubs
         pos += n + 8
     owned_partitions, pos = _read_topic_partition_array_v1(data, pos, m)
     (generation_id,) = _unpack_i(data, pos)
-    if pos + 4 != len(data):
+    if len(data) != pos + 4:
         raise _GiveUp
     return ConsumerProtocolSubscription(topics, user_data, owned_partitions, generation_id)
 
@@ -252,14 +253,18 @@ def _read_consumer_protocol_subscription_v3(data: bytes) -> ConsumerProtocolSubs
             (rack_id,) = _text_unpacker(_text, ">{}s", m, m)(data, pos + 6)
         pos += m + 6
         rack_id = rack_id.decode()
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerProtocolSubscription(topics, user_data, owned_partitions, generation_id, rack_id)
 
 
 def _write_topic_partition_array_v1(items: tuple[TopicPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         topic = value.topic.encode()
         n = len(topic)
         count = len(value.partitions)

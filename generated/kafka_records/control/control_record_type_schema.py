@@ -100,7 +100,7 @@ _unpack_h: Final = _Struct(">h").unpack_from
 
 def _read_control_record_type_schema_v0(data: bytes) -> ControlRecordTypeSchema:
     (type_,) = _unpack_h(data)
-    if 2 != len(data):
+    if len(data) != 2:
         raise _GiveUp
     return ControlRecordTypeSchema(type_)
 

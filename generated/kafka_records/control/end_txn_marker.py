@@ -98,7 +98,7 @@ _unpack_i: Final = _Struct(">i").unpack_from
 
 def _read_end_txn_marker_v0(data: bytes) -> EndTxnMarker:
     (coordinator_epoch,) = _unpack_i(data)
-    if 4 != len(data):
+    if len(data) != 4:
         raise _GiveUp
     return EndTxnMarker(coordinator_epoch)
 

@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     read_unknown_tags as _read_unknown_tags,
     read_uuids as _read_uuids,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -423,13 +424,13 @@ def _read_consumer_group_prepare_assignment_response_v0(
     topics, pos = _read_topic_metadata_array_v0(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupPrepareAssignmentResponse(
             throttle_time_ms, error_code, error_message, group_epoch, assignor_name.decode(), members, topics
         )
     unknown, pos = _read_consumer_group_prepare_assignment_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupPrepareAssignmentResponse(
         throttle_time_ms,
@@ -444,12 +445,16 @@ def _read_consumer_group_prepare_assignment_response_v0(
 
 
 def _write_topic_partition_compact_array_v0(items: tuple[TopicPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -461,9 +466,11 @@ def _write_topic_partition_compact_array_v0(items: tuple[TopicPartition, ...]) -
 
 
 def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -497,18 +504,20 @@ def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
 
 
 def _write_topic_metadata_compact_array_v0(items: tuple[TopicMetadata, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (_pack_ui(value.topic_id, value.num_partitions), b"\x00")
     return b"".join(parts)
 
 
 def _write_assignor_v0(value: Assignor) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     metadata = value.metadata
     if type(metadata) is not bytes:
@@ -519,7 +528,7 @@ def _write_assignor_v0(value: Assignor) -> bytes:
 def _write_consumer_group_prepare_assignment_response_v0(
     value: ConsumerGroupPrepareAssignmentResponse,
 ) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\x00"

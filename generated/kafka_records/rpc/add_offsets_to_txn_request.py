@@ -164,13 +164,13 @@ def _read_add_offsets_to_txn_request_v3(data: bytes) -> AddOffsetsToTxnRequest:
         group_id, tags = _text_unpacker(_compact_text_B, ">{}sB", m, m - 1)(data, pos)
     pos += m
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return AddOffsetsToTxnRequest(
             transactional_id.decode(), producer_id, producer_epoch, group_id.decode()
         )
     unknown, pos = _read_add_offsets_to_txn_request_tags_v3(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return AddOffsetsToTxnRequest(
         transactional_id.decode(), producer_id, producer_epoch, group_id.decode(), unknown
@@ -178,7 +178,7 @@ def _read_add_offsets_to_txn_request_v3(data: bytes) -> AddOffsetsToTxnRequest:
 
 
 def _write_add_offsets_to_txn_request_v0(value: AddOffsetsToTxnRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     transactional_id = value.transactional_id.encode()
     group_id = value.group_id.encode()
@@ -193,7 +193,7 @@ def _write_add_offsets_to_txn_request_v0(value: AddOffsetsToTxnRequest) -> bytes
 
 
 def _write_add_offsets_to_txn_request_v3(value: AddOffsetsToTxnRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     transactional_id = value.transactional_id.encode()
     if len(transactional_id) > 32767:

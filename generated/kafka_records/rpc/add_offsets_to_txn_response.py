@@ -117,7 +117,7 @@ def _read_add_offsets_to_txn_response_tags_v3(
 
 def _read_add_offsets_to_txn_response_v0(data: bytes) -> AddOffsetsToTxnResponse:
     throttle_time_ms, error_code = _unpack_ih(data)
-    if 6 != len(data):
+    if len(data) != 6:
         raise _GiveUp
     return AddOffsetsToTxnResponse(throttle_time_ms, error_code)
 
@@ -125,23 +125,23 @@ def _read_add_offsets_to_txn_response_v0(data: bytes) -> AddOffsetsToTxnResponse
 def _read_add_offsets_to_txn_response_v3(data: bytes) -> AddOffsetsToTxnResponse:
     throttle_time_ms, error_code, tags = _unpack_ihB(data)
     if not tags:
-        if 7 != len(data):
+        if len(data) != 7:
             raise _GiveUp
         return AddOffsetsToTxnResponse(throttle_time_ms, error_code)
     unknown, pos = _read_add_offsets_to_txn_response_tags_v3(data, 7, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return AddOffsetsToTxnResponse(throttle_time_ms, error_code, unknown)
 
 
 def _write_add_offsets_to_txn_response_v0(value: AddOffsetsToTxnResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ih(value.throttle_time_ms, value.error_code)
 
 
 def _write_add_offsets_to_txn_response_v3(value: AddOffsetsToTxnResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ih(value.throttle_time_ms, value.error_code) + b"\x00"
 

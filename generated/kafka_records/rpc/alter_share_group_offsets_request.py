@@ -21,6 +21,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     uvarint as _uvarint,
 )
 from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -217,11 +218,11 @@ def _read_alter_share_group_offsets_request_v0(data: bytes) -> AlterShareGroupOf
     topics, pos = _read_alter_share_group_offsets_request_topic_array_v0(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return AlterShareGroupOffsetsRequest(group_id.decode(), topics)
     unknown, pos = _read_alter_share_group_offsets_request_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return AlterShareGroupOffsetsRequest(group_id.decode(), topics, unknown)
 
@@ -229,9 +230,11 @@ def _read_alter_share_group_offsets_request_v0(data: bytes) -> AlterShareGroupOf
 def _write_alter_share_group_offsets_request_partition_compact_array_v0(
     items: tuple[AlterShareGroupOffsetsRequestPartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_iq(value.partition_index, value.start_offset), b"\x00")
     return b"".join(parts)
@@ -240,9 +243,11 @@ def _write_alter_share_group_offsets_request_partition_compact_array_v0(
 def _write_alter_share_group_offsets_request_topic_compact_array_v0(
     items: tuple[AlterShareGroupOffsetsRequestTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
@@ -257,7 +262,7 @@ def _write_alter_share_group_offsets_request_topic_compact_array_v0(
 
 
 def _write_alter_share_group_offsets_request_v0(value: AlterShareGroupOffsetsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

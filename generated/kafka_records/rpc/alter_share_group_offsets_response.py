@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -262,11 +263,11 @@ def _read_alter_share_group_offsets_response_v0(data: bytes) -> AlterShareGroupO
     responses, pos = _read_alter_share_group_offsets_response_topic_array_v0(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return AlterShareGroupOffsetsResponse(throttle_time_ms, error_code, error_message, responses)
     unknown, pos = _read_alter_share_group_offsets_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return AlterShareGroupOffsetsResponse(throttle_time_ms, error_code, error_message, responses, unknown)
 
@@ -274,9 +275,11 @@ def _read_alter_share_group_offsets_response_v0(data: bytes) -> AlterShareGroupO
 def _write_alter_share_group_offsets_response_partition_compact_array_v0(
     items: tuple[AlterShareGroupOffsetsResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -292,14 +295,16 @@ def _write_alter_share_group_offsets_response_partition_compact_array_v0(
 def _write_alter_share_group_offsets_response_topic_compact_array_v0(
     items: tuple[AlterShareGroupOffsetsResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _uvarint(len(topic_name) + 1),
@@ -312,7 +317,7 @@ def _write_alter_share_group_offsets_response_topic_compact_array_v0(
 
 
 def _write_alter_share_group_offsets_response_v0(value: AlterShareGroupOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\x00"

@@ -119,7 +119,7 @@ def _read_api_versions_request_tags_v3(
 
 
 def _read_api_versions_request_v0(data: bytes) -> ApiVersionsRequest:
-    if 0 != len(data):
+    if len(data) != 0:
         raise _GiveUp
     return ApiVersionsRequest()
 
@@ -139,23 +139,23 @@ def _read_api_versions_request_v3(data: bytes) -> ApiVersionsRequest:
         client_software_version, tags = _text_unpacker(_compact_text_B, ">{}sB", m, m - 1)(data, pos)
     pos += m
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return ApiVersionsRequest(client_software_name.decode(), client_software_version.decode())
     unknown, pos = _read_api_versions_request_tags_v3(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ApiVersionsRequest(client_software_name.decode(), client_software_version.decode(), unknown)
 
 
 def _write_api_versions_request_v0(value: ApiVersionsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b""
 
 
 def _write_api_versions_request_v3(value: ApiVersionsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     client_software_name = value.client_software_name.encode()
     if len(client_software_name) > 32767:

@@ -21,6 +21,8 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    refuse_list as _refuse_list,
+    require_list as _require_list,
     uvarint as _uvarint,
 )
 from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -339,7 +341,7 @@ def _read_api_versions_response_v0(data: bytes) -> ApiVersionsResponse:
     error_code, n = _unpack_hi(data)
     pos = 6
     api_keys, pos = _read_api_version_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ApiVersionsResponse(error_code, api_keys)
 
@@ -349,7 +351,7 @@ def _read_api_versions_response_v1(data: bytes) -> ApiVersionsResponse:
     pos = 6
     api_keys, pos = _read_api_version_array_v0(data, pos, n)
     (throttle_time_ms,) = _unpack_i(data, pos)
-    if pos + 4 != len(data):
+    if len(data) != pos + 4:
         raise _GiveUp
     return ApiVersionsResponse(error_code, api_keys, throttle_time_ms)
 
@@ -362,13 +364,13 @@ def _read_api_versions_response_v3(data: bytes) -> ApiVersionsResponse:
     api_keys, pos = _read_api_version_array_v3(data, pos, n - 1)
     throttle_time_ms, tags = _unpack_iB(data, pos)
     if not tags:
-        if pos + 5 != len(data):
+        if len(data) != pos + 5:
             raise _GiveUp
         return ApiVersionsResponse(error_code, api_keys, throttle_time_ms)
     supported_features, finalized_features_epoch, finalized_features, zk_migration_ready, unknown, pos = (
         _read_api_versions_response_tags_v3(data, pos + 5, tags)
     )
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ApiVersionsResponse(
         error_code,
@@ -383,27 +385,33 @@ def _read_api_versions_response_v3(data: bytes) -> ApiVersionsResponse:
 
 
 def _write_api_version_array_v0(items: tuple[ApiVersion, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_hhh(value.api_key, value.min_version, value.max_version))
     return b"".join(parts)
 
 
 def _write_api_version_compact_array_v3(items: tuple[ApiVersion, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_hhh(value.api_key, value.min_version, value.max_version), b"\x00")
     return b"".join(parts)
 
 
 def _write_supported_feature_key_compact_array_v3(items: tuple[SupportedFeatureKey, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -413,9 +421,11 @@ def _write_supported_feature_key_compact_array_v3(items: tuple[SupportedFeatureK
 
 
 def _write_finalized_feature_key_compact_array_v3(items: tuple[FinalizedFeatureKey, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -430,13 +440,13 @@ def _write_finalized_feature_key_compact_array_v3(items: tuple[FinalizedFeatureK
 
 
 def _write_api_versions_response_v0(value: ApiVersionsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_h(value.error_code) + _write_api_version_array_v0(value.api_keys)
 
 
 def _write_api_versions_response_v1(value: ApiVersionsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_h(value.error_code)
@@ -446,24 +456,26 @@ def _write_api_versions_response_v1(value: ApiVersionsResponse) -> bytes:
 
 
 def _write_api_versions_response_v3(value: ApiVersionsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""
-    if len(value.supported_features):
+    if value.supported_features != ():
         count += 1
+        _refuse_list(value.supported_features)
         raw = _write_supported_feature_key_compact_array_v3(value.supported_features)
         tags += b"\x00" + _uvarint(len(raw)) + raw
     if value.finalized_features_epoch != -1:
         count += 1
         tags += b"\x01\x08" + _pack_q(value.finalized_features_epoch)
-    if len(value.finalized_features):
+    if value.finalized_features != ():
         count += 1
+        _refuse_list(value.finalized_features)
         raw = _write_finalized_feature_key_compact_array_v3(value.finalized_features)
         tags += b"\x02" + _uvarint(len(raw)) + raw
-    if value.zk_migration_ready != False:
+    if value.zk_migration_ready is not False:
         count += 1
-        if value.zk_migration_ready is not True and value.zk_migration_ready is not False:
+        if type(value.zk_migration_ready) is not bool:
             raise _GiveUp
         tags += b"\x03\x01" + _pack_t(value.zk_migration_ready)
     return b"".join(

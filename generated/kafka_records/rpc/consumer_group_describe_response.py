@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     read_compact_strings as _read_compact_strings,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -677,11 +678,11 @@ def _read_consumer_group_describe_response_v0(data: bytes) -> ConsumerGroupDescr
     groups, pos = _read_described_group_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupDescribeResponse(throttle_time_ms, groups)
     unknown, pos = _read_consumer_group_describe_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupDescribeResponse(throttle_time_ms, groups, unknown)
 
@@ -694,25 +695,29 @@ def _read_consumer_group_describe_response_v1(data: bytes) -> ConsumerGroupDescr
     groups, pos = _read_described_group_array_v1(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupDescribeResponse(throttle_time_ms, groups)
     unknown, pos = _read_consumer_group_describe_response_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupDescribeResponse(throttle_time_ms, groups, unknown)
 
 
 def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -724,9 +729,11 @@ def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...])
 
 
 def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -778,9 +785,11 @@ def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
 
 
 def _write_described_group_compact_array_v0(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -816,9 +825,11 @@ def _write_described_group_compact_array_v0(items: tuple[DescribedGroup, ...]) -
 
 
 def _write_member_compact_array_v1(items: tuple[Member, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -871,9 +882,11 @@ def _write_member_compact_array_v1(items: tuple[Member, ...]) -> bytes:
 
 
 def _write_described_group_compact_array_v1(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -909,19 +922,19 @@ def _write_described_group_compact_array_v1(items: tuple[DescribedGroup, ...]) -
 
 
 def _write_assignment_v0(value: Assignment) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_topic_partitions_compact_array_v0(value.topic_partitions) + b"\x00"
 
 
 def _write_consumer_group_describe_response_v0(value: ConsumerGroupDescribeResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_compact_array_v0(value.groups) + b"\x00"
 
 
 def _write_consumer_group_describe_response_v1(value: ConsumerGroupDescribeResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_compact_array_v1(value.groups) + b"\x00"
 

@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     read_compact_strings as _read_compact_strings,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -287,7 +288,7 @@ def _read_consumer_group_heartbeat_request_v0(data: bytes) -> ConsumerGroupHeart
         topic_partitions, pos = _read_topic_partitions_array_v0(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupHeartbeatRequest(
             group_id.decode(),
@@ -302,7 +303,7 @@ def _read_consumer_group_heartbeat_request_v0(data: bytes) -> ConsumerGroupHeart
             topic_partitions,
         )
     unknown, pos = _read_consumer_group_heartbeat_request_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupHeartbeatRequest(
         group_id.decode(),
@@ -403,7 +404,7 @@ def _read_consumer_group_heartbeat_request_v1(data: bytes) -> ConsumerGroupHeart
         topic_partitions, pos = _read_topic_partitions_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ConsumerGroupHeartbeatRequest(
             group_id.decode(),
@@ -418,7 +419,7 @@ def _read_consumer_group_heartbeat_request_v1(data: bytes) -> ConsumerGroupHeart
             topic_partitions,
         )
     unknown, pos = _read_consumer_group_heartbeat_request_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ConsumerGroupHeartbeatRequest(
         group_id.decode(),
@@ -436,12 +437,16 @@ def _read_consumer_group_heartbeat_request_v1(data: bytes) -> ConsumerGroupHeart
 
 
 def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -455,7 +460,7 @@ def _write_topic_partitions_compact_array_v0(items: tuple[TopicPartitions, ...])
 def _write_consumer_group_heartbeat_request_v0(value: ConsumerGroupHeartbeatRequest) -> bytes:
     if value.subscribed_topic_regex is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -511,7 +516,7 @@ def _write_consumer_group_heartbeat_request_v0(value: ConsumerGroupHeartbeatRequ
 
 
 def _write_consumer_group_heartbeat_request_v1(value: ConsumerGroupHeartbeatRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

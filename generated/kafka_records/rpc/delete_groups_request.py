@@ -118,7 +118,7 @@ def _read_delete_groups_request_v0(data: bytes) -> DeleteGroupsRequest:
     (n,) = _unpack_i(data)
     pos = 4
     groups_names, pos = _read_strings(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DeleteGroupsRequest(groups_names)
 
@@ -131,23 +131,23 @@ def _read_delete_groups_request_v2(data: bytes) -> DeleteGroupsRequest:
     groups_names, pos = _read_compact_strings(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DeleteGroupsRequest(groups_names)
     unknown, pos = _read_delete_groups_request_tags_v2(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DeleteGroupsRequest(groups_names, unknown)
 
 
 def _write_delete_groups_request_v0(value: DeleteGroupsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_strings(value.groups_names)
 
 
 def _write_delete_groups_request_v2(value: DeleteGroupsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_compact_strings(value.groups_names) + b"\x00"
 

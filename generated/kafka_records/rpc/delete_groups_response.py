@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -189,7 +190,7 @@ def _read_delete_groups_response_v0(data: bytes) -> DeleteGroupsResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     results, pos = _read_deletable_group_result_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DeleteGroupsResponse(throttle_time_ms, results)
 
@@ -202,19 +203,21 @@ def _read_delete_groups_response_v2(data: bytes) -> DeleteGroupsResponse:
     results, pos = _read_deletable_group_result_array_v2(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DeleteGroupsResponse(throttle_time_ms, results)
     unknown, pos = _read_delete_groups_response_tags_v2(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DeleteGroupsResponse(throttle_time_ms, results, unknown)
 
 
 def _write_deletable_group_result_array_v0(items: tuple[DeletableGroupResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         parts += (_pack_h(len(group_id)), group_id, _pack_h(value.error_code))
@@ -222,9 +225,11 @@ def _write_deletable_group_result_array_v0(items: tuple[DeletableGroupResult, ..
 
 
 def _write_deletable_group_result_compact_array_v2(items: tuple[DeletableGroupResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -234,13 +239,13 @@ def _write_deletable_group_result_compact_array_v2(items: tuple[DeletableGroupRe
 
 
 def _write_delete_groups_response_v0(value: DeleteGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_deletable_group_result_array_v0(value.results)
 
 
 def _write_delete_groups_response_v2(value: DeleteGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)

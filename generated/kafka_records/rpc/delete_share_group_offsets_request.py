@@ -20,6 +20,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     uvarint as _uvarint,
 )
 from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -166,11 +167,11 @@ def _read_delete_share_group_offsets_request_v0(data: bytes) -> DeleteShareGroup
     topics, pos = _read_delete_share_group_offsets_request_topic_array_v0(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DeleteShareGroupOffsetsRequest(group_id.decode(), topics)
     unknown, pos = _read_delete_share_group_offsets_request_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DeleteShareGroupOffsetsRequest(group_id.decode(), topics, unknown)
 
@@ -178,9 +179,11 @@ def _read_delete_share_group_offsets_request_v0(data: bytes) -> DeleteShareGroup
 def _write_delete_share_group_offsets_request_topic_compact_array_v0(
     items: tuple[DeleteShareGroupOffsetsRequestTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
@@ -190,7 +193,7 @@ def _write_delete_share_group_offsets_request_topic_compact_array_v0(
 
 
 def _write_delete_share_group_offsets_request_v0(value: DeleteShareGroupOffsetsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -223,11 +224,11 @@ def _read_delete_share_group_offsets_response_v0(data: bytes) -> DeleteShareGrou
     responses, pos = _read_delete_share_group_offsets_response_topic_array_v0(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DeleteShareGroupOffsetsResponse(throttle_time_ms, error_code, error_message, responses)
     unknown, pos = _read_delete_share_group_offsets_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DeleteShareGroupOffsetsResponse(throttle_time_ms, error_code, error_message, responses, unknown)
 
@@ -235,14 +236,16 @@ def _read_delete_share_group_offsets_response_v0(data: bytes) -> DeleteShareGrou
 def _write_delete_share_group_offsets_response_topic_compact_array_v0(
     items: tuple[DeleteShareGroupOffsetsResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -262,7 +265,7 @@ def _write_delete_share_group_offsets_response_topic_compact_array_v0(
 
 
 def _write_delete_share_group_offsets_response_v0(value: DeleteShareGroupOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\x00"

@@ -127,7 +127,7 @@ def _read_describe_groups_request_v0(data: bytes) -> DescribeGroupsRequest:
     (n,) = _unpack_i(data)
     pos = 4
     groups, pos = _read_strings(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsRequest(groups)
 
@@ -137,7 +137,7 @@ def _read_describe_groups_request_v3(data: bytes) -> DescribeGroupsRequest:
     pos = 4
     groups, pos = _read_strings(data, pos, n)
     (include_authorized_operations,) = _unpack_t(data, pos)
-    if pos + 1 != len(data):
+    if len(data) != pos + 1:
         raise _GiveUp
     return DescribeGroupsRequest(groups, include_authorized_operations)
 
@@ -150,35 +150,35 @@ def _read_describe_groups_request_v5(data: bytes) -> DescribeGroupsRequest:
     groups, pos = _read_compact_strings(data, pos, n - 1)
     include_authorized_operations, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return DescribeGroupsRequest(groups, include_authorized_operations)
     unknown, pos = _read_describe_groups_request_tags_v5(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsRequest(groups, include_authorized_operations, unknown)
 
 
 def _write_describe_groups_request_v0(value: DescribeGroupsRequest) -> bytes:
-    if value.include_authorized_operations != False:
+    if value.include_authorized_operations is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_strings(value.groups)
 
 
 def _write_describe_groups_request_v3(value: DescribeGroupsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.include_authorized_operations is not True and value.include_authorized_operations is not False:
+    if type(value.include_authorized_operations) is not bool:
         raise _GiveUp
     return _write_strings(value.groups) + _pack_t(value.include_authorized_operations)
 
 
 def _write_describe_groups_request_v5(value: DescribeGroupsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.include_authorized_operations is not True and value.include_authorized_operations is not False:
+    if type(value.include_authorized_operations) is not bool:
         raise _GiveUp
     return _write_compact_strings(value.groups) + _pack_t(value.include_authorized_operations) + b"\x00"
 

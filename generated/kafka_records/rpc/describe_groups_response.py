@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -689,7 +690,7 @@ def _read_describe_groups_response_v0(data: bytes) -> DescribeGroupsResponse:
     (n,) = _unpack_i(data)
     pos = 4
     groups, pos = _read_described_group_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsResponse(0, groups)
 
@@ -698,7 +699,7 @@ def _read_describe_groups_response_v1(data: bytes) -> DescribeGroupsResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     groups, pos = _read_described_group_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsResponse(throttle_time_ms, groups)
 
@@ -707,7 +708,7 @@ def _read_describe_groups_response_v3(data: bytes) -> DescribeGroupsResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     groups, pos = _read_described_group_array_v3(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsResponse(throttle_time_ms, groups)
 
@@ -716,7 +717,7 @@ def _read_describe_groups_response_v4(data: bytes) -> DescribeGroupsResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     groups, pos = _read_described_group_array_v4(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsResponse(throttle_time_ms, groups)
 
@@ -729,11 +730,11 @@ def _read_describe_groups_response_v5(data: bytes) -> DescribeGroupsResponse:
     groups, pos = _read_described_group_array_v5(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DescribeGroupsResponse(throttle_time_ms, groups)
     unknown, pos = _read_describe_groups_response_tags_v5(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsResponse(throttle_time_ms, groups, unknown)
 
@@ -746,19 +747,21 @@ def _read_describe_groups_response_v6(data: bytes) -> DescribeGroupsResponse:
     groups, pos = _read_described_group_array_v6(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DescribeGroupsResponse(throttle_time_ms, groups)
     unknown, pos = _read_describe_groups_response_tags_v6(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeGroupsResponse(throttle_time_ms, groups, unknown)
 
 
 def _write_described_group_member_array_v0(items: tuple[DescribedGroupMember, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         client_id = value.client_id.encode()
@@ -785,13 +788,15 @@ def _write_described_group_member_array_v0(items: tuple[DescribedGroupMember, ..
 
 
 def _write_described_group_array_v0(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.error_message is not None:
             raise _GiveUp
         if value.authorized_operations != -2147483648:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         group_state = value.group_state.encode()
@@ -812,11 +817,13 @@ def _write_described_group_array_v0(items: tuple[DescribedGroup, ...]) -> bytes:
 
 
 def _write_described_group_array_v3(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.error_message is not None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         group_state = value.group_state.encode()
@@ -838,9 +845,11 @@ def _write_described_group_array_v3(items: tuple[DescribedGroup, ...]) -> bytes:
 
 
 def _write_described_group_member_array_v4(items: tuple[DescribedGroupMember, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if value.group_instance_id is None:
@@ -873,11 +882,13 @@ def _write_described_group_member_array_v4(items: tuple[DescribedGroupMember, ..
 
 
 def _write_described_group_array_v4(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.error_message is not None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         group_state = value.group_state.encode()
@@ -899,9 +910,11 @@ def _write_described_group_array_v4(items: tuple[DescribedGroup, ...]) -> bytes:
 
 
 def _write_described_group_member_compact_array_v5(items: tuple[DescribedGroupMember, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -943,11 +956,13 @@ def _write_described_group_member_compact_array_v5(items: tuple[DescribedGroupMe
 
 
 def _write_described_group_compact_array_v5(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
         if value.error_message is not None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -979,9 +994,11 @@ def _write_described_group_compact_array_v5(items: tuple[DescribedGroup, ...]) -
 
 
 def _write_described_group_compact_array_v6(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -1021,37 +1038,37 @@ def _write_described_group_compact_array_v6(items: tuple[DescribedGroup, ...]) -
 
 
 def _write_describe_groups_response_v0(value: DescribeGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_described_group_array_v0(value.groups)
 
 
 def _write_describe_groups_response_v1(value: DescribeGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_array_v0(value.groups)
 
 
 def _write_describe_groups_response_v3(value: DescribeGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_array_v3(value.groups)
 
 
 def _write_describe_groups_response_v4(value: DescribeGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_array_v4(value.groups)
 
 
 def _write_describe_groups_response_v5(value: DescribeGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_compact_array_v5(value.groups) + b"\x00"
 
 
 def _write_describe_groups_response_v6(value: DescribeGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_compact_array_v6(value.groups) + b"\x00"
 

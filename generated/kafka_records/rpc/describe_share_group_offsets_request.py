@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     unpacker as _unpacker,
     uvarint as _uvarint,
 )
@@ -229,11 +230,11 @@ def _read_describe_share_group_offsets_request_v0(data: bytes) -> DescribeShareG
     groups, pos = _read_describe_share_group_offsets_request_group_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DescribeShareGroupOffsetsRequest(groups)
     unknown, pos = _read_describe_share_group_offsets_request_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeShareGroupOffsetsRequest(groups, unknown)
 
@@ -241,13 +242,17 @@ def _read_describe_share_group_offsets_request_v0(data: bytes) -> DescribeShareG
 def _write_describe_share_group_offsets_request_topic_compact_array_v0(
     items: tuple[DescribeShareGroupOffsetsRequestTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -261,9 +266,11 @@ def _write_describe_share_group_offsets_request_topic_compact_array_v0(
 def _write_describe_share_group_offsets_request_group_compact_array_v0(
     items: tuple[DescribeShareGroupOffsetsRequestGroup, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -282,7 +289,7 @@ def _write_describe_share_group_offsets_request_group_compact_array_v0(
 
 
 def _write_describe_share_group_offsets_request_v0(value: DescribeShareGroupOffsetsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_describe_share_group_offsets_request_group_compact_array_v0(value.groups) + b"\x00"
 

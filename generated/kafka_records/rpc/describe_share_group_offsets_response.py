@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -469,11 +470,11 @@ def _read_describe_share_group_offsets_response_v0(data: bytes) -> DescribeShare
     groups, pos = _read_describe_share_group_offsets_response_group_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DescribeShareGroupOffsetsResponse(throttle_time_ms, groups)
     unknown, pos = _read_describe_share_group_offsets_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeShareGroupOffsetsResponse(throttle_time_ms, groups, unknown)
 
@@ -486,11 +487,11 @@ def _read_describe_share_group_offsets_response_v1(data: bytes) -> DescribeShare
     groups, pos = _read_describe_share_group_offsets_response_group_array_v1(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return DescribeShareGroupOffsetsResponse(throttle_time_ms, groups)
     unknown, pos = _read_describe_share_group_offsets_response_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return DescribeShareGroupOffsetsResponse(throttle_time_ms, groups, unknown)
 
@@ -498,9 +499,11 @@ def _read_describe_share_group_offsets_response_v1(data: bytes) -> DescribeShare
 def _write_describe_share_group_offsets_response_partition_compact_array_v0(
     items: tuple[DescribeShareGroupOffsetsResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -520,14 +523,16 @@ def _write_describe_share_group_offsets_response_partition_compact_array_v0(
 def _write_describe_share_group_offsets_response_topic_compact_array_v0(
     items: tuple[DescribeShareGroupOffsetsResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _uvarint(len(topic_name) + 1),
@@ -542,9 +547,11 @@ def _write_describe_share_group_offsets_response_topic_compact_array_v0(
 def _write_describe_share_group_offsets_response_group_compact_array_v0(
     items: tuple[DescribeShareGroupOffsetsResponseGroup, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -570,9 +577,11 @@ def _write_describe_share_group_offsets_response_group_compact_array_v0(
 def _write_describe_share_group_offsets_response_partition_compact_array_v1(
     items: tuple[DescribeShareGroupOffsetsResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -594,14 +603,16 @@ def _write_describe_share_group_offsets_response_partition_compact_array_v1(
 def _write_describe_share_group_offsets_response_topic_compact_array_v1(
     items: tuple[DescribeShareGroupOffsetsResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic_name = value.topic_name.encode()
         if len(topic_name) > 32767:
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _uvarint(len(topic_name) + 1),
@@ -616,9 +627,11 @@ def _write_describe_share_group_offsets_response_topic_compact_array_v1(
 def _write_describe_share_group_offsets_response_group_compact_array_v1(
     items: tuple[DescribeShareGroupOffsetsResponseGroup, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -642,7 +655,7 @@ def _write_describe_share_group_offsets_response_group_compact_array_v1(
 
 
 def _write_describe_share_group_offsets_response_v0(value: DescribeShareGroupOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)
@@ -652,7 +665,7 @@ def _write_describe_share_group_offsets_response_v0(value: DescribeShareGroupOff
 
 
 def _write_describe_share_group_offsets_response_v1(value: DescribeShareGroupOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)

@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_array_packer as _text_array_packer,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
@@ -981,7 +982,7 @@ def _read_fetch_request_v4(data: bytes) -> FetchRequest:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n = _unpack_iiiibi(data)
     pos = 21
     topics, pos = _read_fetch_topic_array_v4(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         None, replica_id, ReplicaState(), max_wait_ms, min_bytes, max_bytes, isolation_level, 0, -1, topics
@@ -992,7 +993,7 @@ def _read_fetch_request_v5(data: bytes) -> FetchRequest:
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n = _unpack_iiiibi(data)
     pos = 21
     topics, pos = _read_fetch_topic_array_v5(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         None, replica_id, ReplicaState(), max_wait_ms, min_bytes, max_bytes, isolation_level, 0, -1, topics
@@ -1008,7 +1009,7 @@ def _read_fetch_request_v7(data: bytes) -> FetchRequest:
     (n,) = _unpack_i(data, pos)
     pos += 4
     forgotten_topics_data, pos = _read_forgotten_topic_array_v7(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         None,
@@ -1034,7 +1035,7 @@ def _read_fetch_request_v9(data: bytes) -> FetchRequest:
     (n,) = _unpack_i(data, pos)
     pos += 4
     forgotten_topics_data, pos = _read_forgotten_topic_array_v7(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         None,
@@ -1068,7 +1069,7 @@ def _read_fetch_request_v11(data: bytes) -> FetchRequest:
     if n > 255:
         n, rack_id = _long_text_unpacker(_H_text, ">H{}s", n)(data, pos)
     pos += n + 2
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         None,
@@ -1106,7 +1107,7 @@ def _read_fetch_request_v12(data: bytes) -> FetchRequest:
         n, rack_id, tags = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
     pos += n + 1
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return FetchRequest(
             None,
@@ -1123,7 +1124,7 @@ def _read_fetch_request_v12(data: bytes) -> FetchRequest:
             rack_id.decode(),
         )
     cluster_id, unknown, pos = _read_fetch_request_tags_v12(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         cluster_id,
@@ -1162,7 +1163,7 @@ def _read_fetch_request_v13(data: bytes) -> FetchRequest:
         n, rack_id, tags = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
     pos += n + 1
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return FetchRequest(
             None,
@@ -1179,7 +1180,7 @@ def _read_fetch_request_v13(data: bytes) -> FetchRequest:
             rack_id.decode(),
         )
     cluster_id, unknown, pos = _read_fetch_request_tags_v13(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         cluster_id,
@@ -1226,7 +1227,7 @@ def _read_fetch_request_v15(data: bytes) -> FetchRequest:
         n, rack_id, tags = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
     pos += n + 1
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return FetchRequest(
             None,
@@ -1243,7 +1244,7 @@ def _read_fetch_request_v15(data: bytes) -> FetchRequest:
             rack_id.decode(),
         )
     cluster_id, replica_state, unknown, pos = _read_fetch_request_tags_v15(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         cluster_id,
@@ -1280,7 +1281,7 @@ def _read_fetch_request_v17(data: bytes) -> FetchRequest:
         n, rack_id, tags = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
     pos += n + 1
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return FetchRequest(
             None,
@@ -1297,7 +1298,7 @@ def _read_fetch_request_v17(data: bytes) -> FetchRequest:
             rack_id.decode(),
         )
     cluster_id, replica_state, unknown, pos = _read_fetch_request_tags_v17(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         cluster_id,
@@ -1334,7 +1335,7 @@ def _read_fetch_request_v18(data: bytes) -> FetchRequest:
         n, rack_id, tags = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
     pos += n + 1
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return FetchRequest(
             None,
@@ -1351,7 +1352,7 @@ def _read_fetch_request_v18(data: bytes) -> FetchRequest:
             rack_id.decode(),
         )
     cluster_id, replica_state, unknown, pos = _read_fetch_request_tags_v18(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchRequest(
         cluster_id,
@@ -1371,20 +1372,24 @@ def _read_fetch_request_v18(data: bytes) -> FetchRequest:
 
 
 def _write_fetch_partition_array_v4(items: tuple[FetchPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.last_fetched_epoch != -1:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_iqi(value.partition, value.fetch_offset, value.partition_max_bytes))
     return b"".join(parts)
 
 
 def _write_fetch_topic_array_v4(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         parts += (_pack_h(len(topic)), topic, _write_fetch_partition_array_v4(value.partitions))
@@ -1392,11 +1397,13 @@ def _write_fetch_topic_array_v4(items: tuple[FetchTopic, ...]) -> bytes:
 
 
 def _write_fetch_partition_array_v5(items: tuple[FetchPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.last_fetched_epoch != -1:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(
             _pack_iqqi(value.partition, value.fetch_offset, value.log_start_offset, value.partition_max_bytes)
@@ -1405,9 +1412,11 @@ def _write_fetch_partition_array_v5(items: tuple[FetchPartition, ...]) -> bytes:
 
 
 def _write_fetch_topic_array_v5(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         parts += (_pack_h(len(topic)), topic, _write_fetch_partition_array_v5(value.partitions))
@@ -1415,10 +1424,14 @@ def _write_fetch_topic_array_v5(items: tuple[FetchTopic, ...]) -> bytes:
 
 
 def _write_forgotten_topic_array_v7(items: tuple[ForgottenTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         topic = value.topic.encode()
         n = len(topic)
         count = len(value.partitions)
@@ -1432,11 +1445,13 @@ def _write_forgotten_topic_array_v7(items: tuple[ForgottenTopic, ...]) -> bytes:
 
 
 def _write_fetch_partition_array_v9(items: tuple[FetchPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.last_fetched_epoch != -1:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(
             _pack_iiqqi(
@@ -1451,9 +1466,11 @@ def _write_fetch_partition_array_v9(items: tuple[FetchPartition, ...]) -> bytes:
 
 
 def _write_fetch_topic_array_v9(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         parts += (_pack_h(len(topic)), topic, _write_fetch_partition_array_v9(value.partitions))
@@ -1461,9 +1478,11 @@ def _write_fetch_topic_array_v9(items: tuple[FetchTopic, ...]) -> bytes:
 
 
 def _write_fetch_partition_compact_array_v12(items: tuple[FetchPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_iiqiqi(
@@ -1480,9 +1499,11 @@ def _write_fetch_partition_compact_array_v12(items: tuple[FetchPartition, ...]) 
 
 
 def _write_fetch_topic_compact_array_v12(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         if len(topic) > 32767:
@@ -1497,13 +1518,17 @@ def _write_fetch_topic_compact_array_v12(items: tuple[FetchTopic, ...]) -> bytes
 
 
 def _write_forgotten_topic_compact_array_v12(items: tuple[ForgottenTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         if len(topic) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -1515,11 +1540,13 @@ def _write_forgotten_topic_compact_array_v12(items: tuple[ForgottenTopic, ...]) 
 
 
 def _write_fetch_topic_compact_array_v13(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -1530,12 +1557,16 @@ def _write_fetch_topic_compact_array_v13(items: tuple[FetchTopic, ...]) -> bytes
 
 
 def _write_forgotten_topic_compact_array_v13(items: tuple[ForgottenTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -1547,15 +1578,17 @@ def _write_forgotten_topic_compact_array_v13(items: tuple[ForgottenTopic, ...]) 
 
 
 def _write_fetch_partition_compact_array_v17(items: tuple[FetchPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         count = 0
         tags = b""
         if value.replica_directory_id != ZERO_UUID:
             count += 1
-            if len(value.replica_directory_id) != 16:
+            if type(value.replica_directory_id) is not Uuid:
                 raise _GiveUp
             tags += b"\x00\x10" + _pack_u(value.replica_directory_id)
         parts += (
@@ -1573,11 +1606,13 @@ def _write_fetch_partition_compact_array_v17(items: tuple[FetchPartition, ...]) 
 
 
 def _write_fetch_topic_compact_array_v17(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -1588,15 +1623,17 @@ def _write_fetch_topic_compact_array_v17(items: tuple[FetchTopic, ...]) -> bytes
 
 
 def _write_fetch_partition_compact_array_v18(items: tuple[FetchPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         count = 0
         tags = b""
         if value.replica_directory_id != ZERO_UUID:
             count += 1
-            if len(value.replica_directory_id) != 16:
+            if type(value.replica_directory_id) is not Uuid:
                 raise _GiveUp
             tags += b"\x00\x10" + _pack_u(value.replica_directory_id)
         if value.high_watermark != 9223372036854775807:
@@ -1617,11 +1654,13 @@ def _write_fetch_partition_compact_array_v18(items: tuple[FetchPartition, ...]) 
 
 
 def _write_fetch_topic_compact_array_v18(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -1634,9 +1673,9 @@ def _write_fetch_topic_compact_array_v18(items: tuple[FetchTopic, ...]) -> bytes
 def _write_fetch_request_v4(value: FetchRequest) -> bytes:
     if value.replica_state != ReplicaState():
         raise _GiveUp
-    if len(value.forgotten_topics_data):
+    if value.forgotten_topics_data != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_iiiib(
         value.replica_id, value.max_wait_ms, value.min_bytes, value.max_bytes, value.isolation_level
@@ -1646,9 +1685,9 @@ def _write_fetch_request_v4(value: FetchRequest) -> bytes:
 def _write_fetch_request_v5(value: FetchRequest) -> bytes:
     if value.replica_state != ReplicaState():
         raise _GiveUp
-    if len(value.forgotten_topics_data):
+    if value.forgotten_topics_data != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_iiiib(
         value.replica_id, value.max_wait_ms, value.min_bytes, value.max_bytes, value.isolation_level
@@ -1658,7 +1697,7 @@ def _write_fetch_request_v5(value: FetchRequest) -> bytes:
 def _write_fetch_request_v7(value: FetchRequest) -> bytes:
     if value.replica_state != ReplicaState():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_iiiibii(
@@ -1678,7 +1717,7 @@ def _write_fetch_request_v7(value: FetchRequest) -> bytes:
 def _write_fetch_request_v9(value: FetchRequest) -> bytes:
     if value.replica_state != ReplicaState():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_iiiibii(
@@ -1698,7 +1737,7 @@ def _write_fetch_request_v9(value: FetchRequest) -> bytes:
 def _write_fetch_request_v11(value: FetchRequest) -> bytes:
     if value.replica_state != ReplicaState():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     rack_id = value.rack_id.encode()
     return b"".join(
@@ -1723,7 +1762,7 @@ def _write_fetch_request_v11(value: FetchRequest) -> bytes:
 def _write_fetch_request_v12(value: FetchRequest) -> bytes:
     if value.replica_state != ReplicaState():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     rack_id = value.rack_id.encode()
     if len(rack_id) > 32767:
@@ -1732,7 +1771,7 @@ def _write_fetch_request_v12(value: FetchRequest) -> bytes:
     tags = b""
     if value.cluster_id is not None:
         count += 1
-        raw = b"\x00" if value.cluster_id is None else _write_compact_string(value.cluster_id)
+        raw = _write_compact_string(value.cluster_id)
         tags += b"\x00" + _uvarint(len(raw)) + raw
     return b"".join(
         (
@@ -1757,7 +1796,7 @@ def _write_fetch_request_v12(value: FetchRequest) -> bytes:
 def _write_fetch_request_v13(value: FetchRequest) -> bytes:
     if value.replica_state != ReplicaState():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     rack_id = value.rack_id.encode()
     if len(rack_id) > 32767:
@@ -1766,7 +1805,7 @@ def _write_fetch_request_v13(value: FetchRequest) -> bytes:
     tags = b""
     if value.cluster_id is not None:
         count += 1
-        raw = b"\x00" if value.cluster_id is None else _write_compact_string(value.cluster_id)
+        raw = _write_compact_string(value.cluster_id)
         tags += b"\x00" + _uvarint(len(raw)) + raw
     return b"".join(
         (
@@ -1789,7 +1828,7 @@ def _write_fetch_request_v13(value: FetchRequest) -> bytes:
 
 
 def _write_replica_state_v15(value: ReplicaState) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_iq(value.replica_id, value.replica_epoch) + b"\x00"
 
@@ -1797,7 +1836,7 @@ def _write_replica_state_v15(value: ReplicaState) -> bytes:
 def _write_fetch_request_v15(value: FetchRequest) -> bytes:
     if value.replica_id != -1:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     rack_id = value.rack_id.encode()
     if len(rack_id) > 32767:
@@ -1806,7 +1845,7 @@ def _write_fetch_request_v15(value: FetchRequest) -> bytes:
     tags = b""
     if value.cluster_id is not None:
         count += 1
-        raw = b"\x00" if value.cluster_id is None else _write_compact_string(value.cluster_id)
+        raw = _write_compact_string(value.cluster_id)
         tags += b"\x00" + _uvarint(len(raw)) + raw
     if value.replica_state != ReplicaState():
         count += 1
@@ -1834,7 +1873,7 @@ def _write_fetch_request_v15(value: FetchRequest) -> bytes:
 def _write_fetch_request_v17(value: FetchRequest) -> bytes:
     if value.replica_id != -1:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     rack_id = value.rack_id.encode()
     if len(rack_id) > 32767:
@@ -1843,7 +1882,7 @@ def _write_fetch_request_v17(value: FetchRequest) -> bytes:
     tags = b""
     if value.cluster_id is not None:
         count += 1
-        raw = b"\x00" if value.cluster_id is None else _write_compact_string(value.cluster_id)
+        raw = _write_compact_string(value.cluster_id)
         tags += b"\x00" + _uvarint(len(raw)) + raw
     if value.replica_state != ReplicaState():
         count += 1
@@ -1871,7 +1910,7 @@ def _write_fetch_request_v17(value: FetchRequest) -> bytes:
 def _write_fetch_request_v18(value: FetchRequest) -> bytes:
     if value.replica_id != -1:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     rack_id = value.rack_id.encode()
     if len(rack_id) > 32767:
@@ -1880,7 +1919,7 @@ def _write_fetch_request_v18(value: FetchRequest) -> bytes:
     tags = b""
     if value.cluster_id is not None:
         count += 1
-        raw = b"\x00" if value.cluster_id is None else _write_compact_string(value.cluster_id)
+        raw = _write_compact_string(value.cluster_id)
         tags += b"\x00" + _uvarint(len(raw)) + raw
     if value.replica_state != ReplicaState():
         count += 1

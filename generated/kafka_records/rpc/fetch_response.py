@@ -23,6 +23,8 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    refuse_list as _refuse_list,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -794,7 +796,7 @@ def _read_fetch_response_v4(data: bytes) -> FetchResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     responses, pos = _read_fetchable_topic_response_array_v4(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchResponse(throttle_time_ms, 0, 0, responses)
 
@@ -803,7 +805,7 @@ def _read_fetch_response_v5(data: bytes) -> FetchResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     responses, pos = _read_fetchable_topic_response_array_v5(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchResponse(throttle_time_ms, 0, 0, responses)
 
@@ -812,7 +814,7 @@ def _read_fetch_response_v7(data: bytes) -> FetchResponse:
     throttle_time_ms, error_code, session_id, n = _unpack_ihii(data)
     pos = 14
     responses, pos = _read_fetchable_topic_response_array_v5(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchResponse(throttle_time_ms, error_code, session_id, responses)
 
@@ -821,7 +823,7 @@ def _read_fetch_response_v11(data: bytes) -> FetchResponse:
     throttle_time_ms, error_code, session_id, n = _unpack_ihii(data)
     pos = 14
     responses, pos = _read_fetchable_topic_response_array_v11(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchResponse(throttle_time_ms, error_code, session_id, responses)
 
@@ -864,11 +866,11 @@ def _read_fetch_response_v12(data: bytes) -> FetchResponse:
     responses, pos = _read_fetchable_topic_response_array_v12(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return FetchResponse(throttle_time_ms, error_code, session_id, responses)
     unknown, pos = _read_fetch_response_tags_v12(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchResponse(throttle_time_ms, error_code, session_id, responses, (), unknown)
 
@@ -881,11 +883,11 @@ def _read_fetch_response_v13(data: bytes) -> FetchResponse:
     responses, pos = _read_fetchable_topic_response_array_v13(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return FetchResponse(throttle_time_ms, error_code, session_id, responses)
     unknown, pos = _read_fetch_response_tags_v13(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchResponse(throttle_time_ms, error_code, session_id, responses, (), unknown)
 
@@ -898,25 +900,29 @@ def _read_fetch_response_v16(data: bytes) -> FetchResponse:
     responses, pos = _read_fetchable_topic_response_array_v13(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return FetchResponse(throttle_time_ms, error_code, session_id, responses)
     node_endpoints, unknown, pos = _read_fetch_response_tags_v16(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FetchResponse(throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown)
 
 
 def _write_aborted_transaction_array_v4(items: tuple[AbortedTransaction, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_qq(value.producer_id, value.first_offset))
     return b"".join(parts)
 
 
 def _write_partition_data_array_v4(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.diverging_epoch != EpochEndOffset():
@@ -927,7 +933,7 @@ def _write_partition_data_array_v4(items: tuple[PartitionData, ...]) -> bytes:
             raise _GiveUp
         if value.preferred_read_replica != -1:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.records is None:
             records = b"\xff\xff\xff\xff"
@@ -951,9 +957,11 @@ def _write_partition_data_array_v4(items: tuple[PartitionData, ...]) -> bytes:
 
 
 def _write_fetchable_topic_response_array_v4(items: tuple[FetchableTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         parts += (_pack_h(len(topic)), topic, _write_partition_data_array_v4(value.partitions))
@@ -961,6 +969,8 @@ def _write_fetchable_topic_response_array_v4(items: tuple[FetchableTopicResponse
 
 
 def _write_partition_data_array_v5(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.diverging_epoch != EpochEndOffset():
@@ -971,7 +981,7 @@ def _write_partition_data_array_v5(items: tuple[PartitionData, ...]) -> bytes:
             raise _GiveUp
         if value.preferred_read_replica != -1:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.records is None:
             records = b"\xff\xff\xff\xff"
@@ -999,9 +1009,11 @@ def _write_partition_data_array_v5(items: tuple[PartitionData, ...]) -> bytes:
 
 
 def _write_fetchable_topic_response_array_v5(items: tuple[FetchableTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         parts += (_pack_h(len(topic)), topic, _write_partition_data_array_v5(value.partitions))
@@ -1009,6 +1021,8 @@ def _write_fetchable_topic_response_array_v5(items: tuple[FetchableTopicResponse
 
 
 def _write_partition_data_array_v11(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.diverging_epoch != EpochEndOffset():
@@ -1017,7 +1031,7 @@ def _write_partition_data_array_v11(items: tuple[PartitionData, ...]) -> bytes:
             raise _GiveUp
         if value.snapshot_id != SnapshotId():
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.records is None:
             records = b"\xff\xff\xff\xff"
@@ -1046,9 +1060,11 @@ def _write_partition_data_array_v11(items: tuple[PartitionData, ...]) -> bytes:
 
 
 def _write_fetchable_topic_response_array_v11(items: tuple[FetchableTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         parts += (_pack_h(len(topic)), topic, _write_partition_data_array_v11(value.partitions))
@@ -1056,18 +1072,22 @@ def _write_fetchable_topic_response_array_v11(items: tuple[FetchableTopicRespons
 
 
 def _write_aborted_transaction_compact_array_v12(items: tuple[AbortedTransaction, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_qq(value.producer_id, value.first_offset), b"\x00")
     return b"".join(parts)
 
 
 def _write_partition_data_compact_array_v12(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.records is None:
             records = b"\x00"
@@ -1111,9 +1131,11 @@ def _write_partition_data_compact_array_v12(items: tuple[PartitionData, ...]) ->
 
 
 def _write_fetchable_topic_response_compact_array_v12(items: tuple[FetchableTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         if len(topic) > 32767:
@@ -1128,20 +1150,24 @@ def _write_fetchable_topic_response_compact_array_v12(items: tuple[FetchableTopi
 
 
 def _write_fetchable_topic_response_compact_array_v13(items: tuple[FetchableTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (_pack_u(value.topic_id), _write_partition_data_compact_array_v12(value.partitions), b"\x00")
     return b"".join(parts)
 
 
 def _write_node_endpoint_compact_array_v16(items: tuple[NodeEndpoint, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         host = value.host.encode()
         if len(host) > 32767:
@@ -1160,9 +1186,9 @@ def _write_node_endpoint_compact_array_v16(items: tuple[NodeEndpoint, ...]) -> b
 def _write_fetch_response_v4(value: FetchResponse) -> bytes:
     if value.session_id != 0:
         raise _GiveUp
-    if len(value.node_endpoints):
+    if value.node_endpoints != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_fetchable_topic_response_array_v4(value.responses)
 
@@ -1170,17 +1196,17 @@ def _write_fetch_response_v4(value: FetchResponse) -> bytes:
 def _write_fetch_response_v5(value: FetchResponse) -> bytes:
     if value.session_id != 0:
         raise _GiveUp
-    if len(value.node_endpoints):
+    if value.node_endpoints != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_fetchable_topic_response_array_v5(value.responses)
 
 
 def _write_fetch_response_v7(value: FetchResponse) -> bytes:
-    if len(value.node_endpoints):
+    if value.node_endpoints != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ihi(
         value.throttle_time_ms, value.error_code, value.session_id
@@ -1188,9 +1214,9 @@ def _write_fetch_response_v7(value: FetchResponse) -> bytes:
 
 
 def _write_fetch_response_v11(value: FetchResponse) -> bytes:
-    if len(value.node_endpoints):
+    if value.node_endpoints != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ihi(
         value.throttle_time_ms, value.error_code, value.session_id
@@ -1198,27 +1224,27 @@ def _write_fetch_response_v11(value: FetchResponse) -> bytes:
 
 
 def _write_epoch_end_offset_v12(value: EpochEndOffset) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_iq(value.epoch, value.end_offset) + b"\x00"
 
 
 def _write_leader_id_and_epoch_v12(value: LeaderIdAndEpoch) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ii(value.leader_id, value.leader_epoch) + b"\x00"
 
 
 def _write_snapshot_id_v12(value: SnapshotId) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_qi(value.end_offset, value.epoch) + b"\x00"
 
 
 def _write_fetch_response_v12(value: FetchResponse) -> bytes:
-    if len(value.node_endpoints):
+    if value.node_endpoints != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_ihi(value.throttle_time_ms, value.error_code, value.session_id)
@@ -1228,9 +1254,9 @@ def _write_fetch_response_v12(value: FetchResponse) -> bytes:
 
 
 def _write_fetch_response_v13(value: FetchResponse) -> bytes:
-    if len(value.node_endpoints):
+    if value.node_endpoints != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_ihi(value.throttle_time_ms, value.error_code, value.session_id)
@@ -1240,12 +1266,13 @@ def _write_fetch_response_v13(value: FetchResponse) -> bytes:
 
 
 def _write_fetch_response_v16(value: FetchResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""
-    if len(value.node_endpoints):
+    if value.node_endpoints != ():
         count += 1
+        _refuse_list(value.node_endpoints)
         raw = _write_node_endpoint_compact_array_v16(value.node_endpoints)
         tags += b"\x00" + _uvarint(len(raw)) + raw
     return (

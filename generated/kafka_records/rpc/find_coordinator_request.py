@@ -169,11 +169,11 @@ def _read_find_coordinator_request_v3(data: bytes) -> FindCoordinatorRequest:
         n, key, key_type, tags = _compact_text_unpacker(_B_compact_text_bB, ">{}bB", n)(data)
     pos = n + 2
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return FindCoordinatorRequest(key.decode(), key_type)
     unknown, pos = _read_find_coordinator_request_tags_v3(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FindCoordinatorRequest(key.decode(), key_type, (), unknown)
 
@@ -186,11 +186,11 @@ def _read_find_coordinator_request_v4(data: bytes) -> FindCoordinatorRequest:
     coordinator_keys, pos = _read_compact_strings(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return FindCoordinatorRequest("", key_type, coordinator_keys)
     unknown, pos = _read_find_coordinator_request_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FindCoordinatorRequest("", key_type, coordinator_keys, unknown)
 
@@ -198,27 +198,27 @@ def _read_find_coordinator_request_v4(data: bytes) -> FindCoordinatorRequest:
 def _write_find_coordinator_request_v0(value: FindCoordinatorRequest) -> bytes:
     if value.key_type != 0:
         raise _GiveUp
-    if len(value.coordinator_keys):
+    if value.coordinator_keys != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     key = value.key.encode()
     return _pack_h(len(key)) + key
 
 
 def _write_find_coordinator_request_v1(value: FindCoordinatorRequest) -> bytes:
-    if len(value.coordinator_keys):
+    if value.coordinator_keys != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     key = value.key.encode()
     return _pack_h(len(key)) + key + _pack_b(value.key_type)
 
 
 def _write_find_coordinator_request_v3(value: FindCoordinatorRequest) -> bytes:
-    if len(value.coordinator_keys):
+    if value.coordinator_keys != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     key = value.key.encode()
     if len(key) > 32767:
@@ -229,7 +229,7 @@ def _write_find_coordinator_request_v3(value: FindCoordinatorRequest) -> bytes:
 def _write_find_coordinator_request_v4(value: FindCoordinatorRequest) -> bytes:
     if value.key != "":
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_b(value.key_type) + _write_compact_strings(value.coordinator_keys) + b"\x00"
 

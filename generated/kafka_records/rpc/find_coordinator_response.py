@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
@@ -257,7 +258,7 @@ def _read_find_coordinator_response_v1(data: bytes) -> FindCoordinatorResponse:
     except KeyError:
         host, port = _text_unpacker(_text_i, ">{}si", m, m)(data, pos)
     pos += m + 4
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FindCoordinatorResponse(throttle_time_ms, error_code, error_message, node_id, host.decode(), port)
 
@@ -287,13 +288,13 @@ def _read_find_coordinator_response_v3(data: bytes) -> FindCoordinatorResponse:
         host, port, tags = _text_unpacker(_compact_text_iB, ">{}siB", m, m - 1)(data, pos)
     pos += m + 4
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return FindCoordinatorResponse(
             throttle_time_ms, error_code, error_message, node_id, host.decode(), port
         )
     unknown, pos = _read_find_coordinator_response_tags_v3(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FindCoordinatorResponse(
         throttle_time_ms, error_code, error_message, node_id, host.decode(), port, (), unknown
@@ -308,19 +309,21 @@ def _read_find_coordinator_response_v4(data: bytes) -> FindCoordinatorResponse:
     coordinators, pos = _read_coordinator_array_v4(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return FindCoordinatorResponse(throttle_time_ms, 0, "", 0, "", 0, coordinators)
     unknown, pos = _read_find_coordinator_response_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return FindCoordinatorResponse(throttle_time_ms, 0, "", 0, "", 0, coordinators, unknown)
 
 
 def _write_coordinator_compact_array_v4(items: tuple[Coordinator, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         key = value.key.encode()
         if len(key) > 32767:
@@ -349,18 +352,18 @@ def _write_coordinator_compact_array_v4(items: tuple[Coordinator, ...]) -> bytes
 
 
 def _write_find_coordinator_response_v0(value: FindCoordinatorResponse) -> bytes:
-    if len(value.coordinators):
+    if value.coordinators != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     host = value.host.encode()
     return _pack_hih(value.error_code, value.node_id, len(host)) + host + _pack_i(value.port)
 
 
 def _write_find_coordinator_response_v1(value: FindCoordinatorResponse) -> bytes:
-    if len(value.coordinators):
+    if value.coordinators != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\xff\xff"
@@ -380,9 +383,9 @@ def _write_find_coordinator_response_v1(value: FindCoordinatorResponse) -> bytes
 
 
 def _write_find_coordinator_response_v3(value: FindCoordinatorResponse) -> bytes:
-    if len(value.coordinators):
+    if value.coordinators != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\x00"
@@ -416,7 +419,7 @@ def _write_find_coordinator_response_v4(value: FindCoordinatorResponse) -> bytes
         raise _GiveUp
     if value.port != 0:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_coordinator_compact_array_v4(value.coordinators) + b"\x00"
 

@@ -173,7 +173,7 @@ def _read_heartbeat_request_v3(data: bytes) -> HeartbeatRequest:
             (group_instance_id,) = _text_unpacker(_text, ">{}s", k, k)(data, pos)
         pos += k
         group_instance_id = group_instance_id.decode()
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return HeartbeatRequest(group_id.decode(), generation_id, member_id.decode(), group_instance_id)
 
@@ -207,11 +207,11 @@ def _read_heartbeat_request_v4(data: bytes) -> HeartbeatRequest:
         pos += k
         group_instance_id = group_instance_id.decode()
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return HeartbeatRequest(group_id.decode(), generation_id, member_id.decode(), group_instance_id)
     unknown, pos = _read_heartbeat_request_tags_v4(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return HeartbeatRequest(group_id.decode(), generation_id, member_id.decode(), group_instance_id, unknown)
 
@@ -219,7 +219,7 @@ def _read_heartbeat_request_v4(data: bytes) -> HeartbeatRequest:
 def _write_heartbeat_request_v0(value: HeartbeatRequest) -> bytes:
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -229,7 +229,7 @@ def _write_heartbeat_request_v0(value: HeartbeatRequest) -> bytes:
 
 
 def _write_heartbeat_request_v3(value: HeartbeatRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -250,7 +250,7 @@ def _write_heartbeat_request_v3(value: HeartbeatRequest) -> bytes:
 
 
 def _write_heartbeat_request_v4(value: HeartbeatRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

@@ -120,14 +120,14 @@ def _read_heartbeat_response_tags_v4(
 
 def _read_heartbeat_response_v0(data: bytes) -> HeartbeatResponse:
     (error_code,) = _unpack_h(data)
-    if 2 != len(data):
+    if len(data) != 2:
         raise _GiveUp
     return HeartbeatResponse(0, error_code)
 
 
 def _read_heartbeat_response_v1(data: bytes) -> HeartbeatResponse:
     throttle_time_ms, error_code = _unpack_ih(data)
-    if 6 != len(data):
+    if len(data) != 6:
         raise _GiveUp
     return HeartbeatResponse(throttle_time_ms, error_code)
 
@@ -135,29 +135,29 @@ def _read_heartbeat_response_v1(data: bytes) -> HeartbeatResponse:
 def _read_heartbeat_response_v4(data: bytes) -> HeartbeatResponse:
     throttle_time_ms, error_code, tags = _unpack_ihB(data)
     if not tags:
-        if 7 != len(data):
+        if len(data) != 7:
             raise _GiveUp
         return HeartbeatResponse(throttle_time_ms, error_code)
     unknown, pos = _read_heartbeat_response_tags_v4(data, 7, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return HeartbeatResponse(throttle_time_ms, error_code, unknown)
 
 
 def _write_heartbeat_response_v0(value: HeartbeatResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_h(value.error_code)
 
 
 def _write_heartbeat_response_v1(value: HeartbeatResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ih(value.throttle_time_ms, value.error_code)
 
 
 def _write_heartbeat_response_v4(value: HeartbeatResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ih(value.throttle_time_ms, value.error_code) + b"\x00"
 

@@ -21,6 +21,7 @@ from kafka_records_runtime.codec import (
     as_bytes as _as_bytes,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -226,19 +227,21 @@ def _read_initialize_share_group_state_response_v0(data: bytes) -> InitializeSha
     results, pos = _read_initialize_state_result_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return InitializeShareGroupStateResponse(results)
     unknown, pos = _read_initialize_share_group_state_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return InitializeShareGroupStateResponse(results, unknown)
 
 
 def _write_partition_result_compact_array_v0(items: tuple[PartitionResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -252,11 +255,13 @@ def _write_partition_result_compact_array_v0(items: tuple[PartitionResult, ...])
 
 
 def _write_initialize_state_result_compact_array_v0(items: tuple[InitializeStateResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -267,7 +272,7 @@ def _write_initialize_state_result_compact_array_v0(items: tuple[InitializeState
 
 
 def _write_initialize_share_group_state_response_v0(value: InitializeShareGroupStateResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_initialize_state_result_compact_array_v0(value.results) + b"\x00"
 

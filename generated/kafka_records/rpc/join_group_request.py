@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -263,7 +264,7 @@ def _read_join_group_request_v0(data: bytes) -> JoinGroupRequest:
         protocol_type, n = _text_unpacker(_text_i, ">{}si", k, k)(data, pos)
     pos += k + 4
     protocols, pos = _read_join_group_request_protocol_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupRequest(
         group_id.decode(), session_timeout_ms, -1, member_id.decode(), None, protocol_type.decode(), protocols
@@ -294,7 +295,7 @@ def _read_join_group_request_v1(data: bytes) -> JoinGroupRequest:
         protocol_type, n = _text_unpacker(_text_i, ">{}si", k, k)(data, pos)
     pos += k + 4
     protocols, pos = _read_join_group_request_protocol_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupRequest(
         group_id.decode(),
@@ -341,7 +342,7 @@ def _read_join_group_request_v5(data: bytes) -> JoinGroupRequest:
         protocol_type, m = _text_unpacker(_text_i, ">{}si", n, n)(data, pos)
     pos += n + 4
     protocols, pos = _read_join_group_request_protocol_array_v0(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupRequest(
         group_id.decode(),
@@ -396,7 +397,7 @@ def _read_join_group_request_v6(data: bytes) -> JoinGroupRequest:
     protocols, pos = _read_join_group_request_protocol_array_v6(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return JoinGroupRequest(
             group_id.decode(),
@@ -408,7 +409,7 @@ def _read_join_group_request_v6(data: bytes) -> JoinGroupRequest:
             protocols,
         )
     unknown, pos = _read_join_group_request_tags_v6(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupRequest(
         group_id.decode(),
@@ -480,7 +481,7 @@ def _read_join_group_request_v8(data: bytes) -> JoinGroupRequest:
         pos += m
         reason = reason.decode()
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return JoinGroupRequest(
             group_id.decode(),
@@ -493,7 +494,7 @@ def _read_join_group_request_v8(data: bytes) -> JoinGroupRequest:
             reason,
         )
     unknown, pos = _read_join_group_request_tags_v8(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupRequest(
         group_id.decode(),
@@ -509,9 +510,11 @@ def _read_join_group_request_v8(data: bytes) -> JoinGroupRequest:
 
 
 def _write_join_group_request_protocol_array_v0(items: tuple[JoinGroupRequestProtocol, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         metadata = value.metadata
@@ -522,9 +525,11 @@ def _write_join_group_request_protocol_array_v0(items: tuple[JoinGroupRequestPro
 
 
 def _write_join_group_request_protocol_compact_array_v6(items: tuple[JoinGroupRequestProtocol, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -539,7 +544,7 @@ def _write_join_group_request_protocol_compact_array_v6(items: tuple[JoinGroupRe
 def _write_join_group_request_v0(value: JoinGroupRequest) -> bytes:
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -560,7 +565,7 @@ def _write_join_group_request_v0(value: JoinGroupRequest) -> bytes:
 def _write_join_group_request_v1(value: JoinGroupRequest) -> bytes:
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -579,7 +584,7 @@ def _write_join_group_request_v1(value: JoinGroupRequest) -> bytes:
 
 
 def _write_join_group_request_v5(value: JoinGroupRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -604,7 +609,7 @@ def _write_join_group_request_v5(value: JoinGroupRequest) -> bytes:
 
 
 def _write_join_group_request_v6(value: JoinGroupRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -639,7 +644,7 @@ def _write_join_group_request_v6(value: JoinGroupRequest) -> bytes:
 
 
 def _write_join_group_request_v8(value: JoinGroupRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

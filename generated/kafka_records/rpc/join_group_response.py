@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -326,7 +327,7 @@ def _read_join_group_response_v0(data: bytes) -> JoinGroupResponse:
         member_id, n = _text_unpacker(_text_i, ">{}si", k, k)(data, pos)
     pos += k + 4
     members, pos = _read_join_group_response_member_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupResponse(
         0,
@@ -365,7 +366,7 @@ def _read_join_group_response_v2(data: bytes) -> JoinGroupResponse:
         member_id, n = _text_unpacker(_text_i, ">{}si", k, k)(data, pos)
     pos += k + 4
     members, pos = _read_join_group_response_member_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupResponse(
         throttle_time_ms,
@@ -404,7 +405,7 @@ def _read_join_group_response_v5(data: bytes) -> JoinGroupResponse:
         member_id, n = _text_unpacker(_text_i, ">{}si", k, k)(data, pos)
     pos += k + 4
     members, pos = _read_join_group_response_member_array_v5(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupResponse(
         throttle_time_ms,
@@ -447,7 +448,7 @@ def _read_join_group_response_v6(data: bytes) -> JoinGroupResponse:
     members, pos = _read_join_group_response_member_array_v6(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return JoinGroupResponse(
             throttle_time_ms,
@@ -461,7 +462,7 @@ def _read_join_group_response_v6(data: bytes) -> JoinGroupResponse:
             members,
         )
     unknown, pos = _read_join_group_response_tags_v6(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupResponse(
         throttle_time_ms,
@@ -526,7 +527,7 @@ def _read_join_group_response_v7(data: bytes) -> JoinGroupResponse:
     members, pos = _read_join_group_response_member_array_v6(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return JoinGroupResponse(
             throttle_time_ms,
@@ -540,7 +541,7 @@ def _read_join_group_response_v7(data: bytes) -> JoinGroupResponse:
             members,
         )
     unknown, pos = _read_join_group_response_tags_v7(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupResponse(
         throttle_time_ms,
@@ -605,7 +606,7 @@ def _read_join_group_response_v9(data: bytes) -> JoinGroupResponse:
     members, pos = _read_join_group_response_member_array_v6(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return JoinGroupResponse(
             throttle_time_ms,
@@ -619,7 +620,7 @@ def _read_join_group_response_v9(data: bytes) -> JoinGroupResponse:
             members,
         )
     unknown, pos = _read_join_group_response_tags_v9(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return JoinGroupResponse(
         throttle_time_ms,
@@ -636,9 +637,11 @@ def _read_join_group_response_v9(data: bytes) -> JoinGroupResponse:
 
 
 def _write_join_group_response_member_array_v0(items: tuple[JoinGroupResponseMember, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         metadata = value.metadata
@@ -649,9 +652,11 @@ def _write_join_group_response_member_array_v0(items: tuple[JoinGroupResponseMem
 
 
 def _write_join_group_response_member_array_v5(items: tuple[JoinGroupResponseMember, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if value.group_instance_id is None:
@@ -667,9 +672,11 @@ def _write_join_group_response_member_array_v5(items: tuple[JoinGroupResponseMem
 
 
 def _write_join_group_response_member_compact_array_v6(items: tuple[JoinGroupResponseMember, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -698,9 +705,9 @@ def _write_join_group_response_member_compact_array_v6(items: tuple[JoinGroupRes
 def _write_join_group_response_v0(value: JoinGroupResponse) -> bytes:
     if value.protocol_name is None:
         raise _GiveUp
-    if value.skip_assignment != False:
+    if value.skip_assignment is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_name = value.protocol_name.encode()
     leader = value.leader.encode()
@@ -721,9 +728,9 @@ def _write_join_group_response_v0(value: JoinGroupResponse) -> bytes:
 def _write_join_group_response_v2(value: JoinGroupResponse) -> bytes:
     if value.protocol_name is None:
         raise _GiveUp
-    if value.skip_assignment != False:
+    if value.skip_assignment is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_name = value.protocol_name.encode()
     leader = value.leader.encode()
@@ -744,9 +751,9 @@ def _write_join_group_response_v2(value: JoinGroupResponse) -> bytes:
 def _write_join_group_response_v5(value: JoinGroupResponse) -> bytes:
     if value.protocol_name is None:
         raise _GiveUp
-    if value.skip_assignment != False:
+    if value.skip_assignment is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_name = value.protocol_name.encode()
     leader = value.leader.encode()
@@ -767,9 +774,9 @@ def _write_join_group_response_v5(value: JoinGroupResponse) -> bytes:
 def _write_join_group_response_v6(value: JoinGroupResponse) -> bytes:
     if value.protocol_name is None:
         raise _GiveUp
-    if value.skip_assignment != False:
+    if value.skip_assignment is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     protocol_name = value.protocol_name.encode()
     if len(protocol_name) > 32767:
@@ -796,9 +803,9 @@ def _write_join_group_response_v6(value: JoinGroupResponse) -> bytes:
 
 
 def _write_join_group_response_v7(value: JoinGroupResponse) -> bytes:
-    if value.skip_assignment != False:
+    if value.skip_assignment is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.protocol_type is None:
         protocol_type = b"\x00"
@@ -836,7 +843,7 @@ def _write_join_group_response_v7(value: JoinGroupResponse) -> bytes:
 
 
 def _write_join_group_response_v9(value: JoinGroupResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.protocol_type is None:
         protocol_type = b"\x00"
@@ -855,7 +862,7 @@ def _write_join_group_response_v9(value: JoinGroupResponse) -> bytes:
     leader = value.leader.encode()
     if len(leader) > 32767:
         raise _GiveUp
-    if value.skip_assignment is not True and value.skip_assignment is not False:
+    if type(value.skip_assignment) is not bool:
         raise _GiveUp
     member_id = value.member_id.encode()
     if len(member_id) > 32767:

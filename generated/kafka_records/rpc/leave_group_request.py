@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
@@ -306,7 +307,7 @@ def _read_leave_group_request_v3(data: bytes) -> LeaveGroupRequest:
         n, group_id, m = _long_text_unpacker(_H_text_i, ">H{}si", n)(data)
     pos = n + 6
     members, pos = _read_member_identity_array_v3(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return LeaveGroupRequest(group_id.decode(), "", members)
 
@@ -323,11 +324,11 @@ def _read_leave_group_request_v4(data: bytes) -> LeaveGroupRequest:
     members, pos = _read_member_identity_array_v4(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return LeaveGroupRequest(group_id.decode(), "", members)
     unknown, pos = _read_leave_group_request_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return LeaveGroupRequest(group_id.decode(), "", members, unknown)
 
@@ -344,19 +345,21 @@ def _read_leave_group_request_v5(data: bytes) -> LeaveGroupRequest:
     members, pos = _read_member_identity_array_v5(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return LeaveGroupRequest(group_id.decode(), "", members)
     unknown, pos = _read_leave_group_request_tags_v5(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return LeaveGroupRequest(group_id.decode(), "", members, unknown)
 
 
 def _write_member_identity_array_v3(items: tuple[MemberIdentity, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if value.group_instance_id is None:
@@ -369,9 +372,11 @@ def _write_member_identity_array_v3(items: tuple[MemberIdentity, ...]) -> bytes:
 
 
 def _write_member_identity_compact_array_v4(items: tuple[MemberIdentity, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -388,9 +393,11 @@ def _write_member_identity_compact_array_v4(items: tuple[MemberIdentity, ...]) -
 
 
 def _write_member_identity_compact_array_v5(items: tuple[MemberIdentity, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -414,9 +421,9 @@ def _write_member_identity_compact_array_v5(items: tuple[MemberIdentity, ...]) -
 
 
 def _write_leave_group_request_v0(value: LeaveGroupRequest) -> bytes:
-    if len(value.members):
+    if value.members != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -426,7 +433,7 @@ def _write_leave_group_request_v0(value: LeaveGroupRequest) -> bytes:
 def _write_leave_group_request_v3(value: LeaveGroupRequest) -> bytes:
     if value.member_id != "":
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     return _pack_h(len(group_id)) + group_id + _write_member_identity_array_v3(value.members)
@@ -435,7 +442,7 @@ def _write_leave_group_request_v3(value: LeaveGroupRequest) -> bytes:
 def _write_leave_group_request_v4(value: LeaveGroupRequest) -> bytes:
     if value.member_id != "":
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -453,7 +460,7 @@ def _write_leave_group_request_v4(value: LeaveGroupRequest) -> bytes:
 def _write_leave_group_request_v5(value: LeaveGroupRequest) -> bytes:
     if value.member_id != "":
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -228,14 +229,14 @@ def _read_member_response_array_v4(
 
 def _read_leave_group_response_v0(data: bytes) -> LeaveGroupResponse:
     (error_code,) = _unpack_h(data)
-    if 2 != len(data):
+    if len(data) != 2:
         raise _GiveUp
     return LeaveGroupResponse(0, error_code)
 
 
 def _read_leave_group_response_v1(data: bytes) -> LeaveGroupResponse:
     throttle_time_ms, error_code = _unpack_ih(data)
-    if 6 != len(data):
+    if len(data) != 6:
         raise _GiveUp
     return LeaveGroupResponse(throttle_time_ms, error_code)
 
@@ -244,7 +245,7 @@ def _read_leave_group_response_v3(data: bytes) -> LeaveGroupResponse:
     throttle_time_ms, error_code, n = _unpack_ihi(data)
     pos = 10
     members, pos = _read_member_response_array_v3(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return LeaveGroupResponse(throttle_time_ms, error_code, members)
 
@@ -257,19 +258,21 @@ def _read_leave_group_response_v4(data: bytes) -> LeaveGroupResponse:
     members, pos = _read_member_response_array_v4(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return LeaveGroupResponse(throttle_time_ms, error_code, members)
     unknown, pos = _read_leave_group_response_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return LeaveGroupResponse(throttle_time_ms, error_code, members, unknown)
 
 
 def _write_member_response_array_v3(items: tuple[MemberResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if value.group_instance_id is None:
@@ -282,9 +285,11 @@ def _write_member_response_array_v3(items: tuple[MemberResponse, ...]) -> bytes:
 
 
 def _write_member_response_compact_array_v4(items: tuple[MemberResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -307,29 +312,29 @@ def _write_member_response_compact_array_v4(items: tuple[MemberResponse, ...]) -
 
 
 def _write_leave_group_response_v0(value: LeaveGroupResponse) -> bytes:
-    if len(value.members):
+    if value.members != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_h(value.error_code)
 
 
 def _write_leave_group_response_v1(value: LeaveGroupResponse) -> bytes:
-    if len(value.members):
+    if value.members != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ih(value.throttle_time_ms, value.error_code)
 
 
 def _write_leave_group_response_v3(value: LeaveGroupResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ih(value.throttle_time_ms, value.error_code) + _write_member_response_array_v3(value.members)
 
 
 def _write_leave_group_response_v4(value: LeaveGroupResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_ih(value.throttle_time_ms, value.error_code)

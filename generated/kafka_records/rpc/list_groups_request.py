@@ -126,7 +126,7 @@ def _read_list_groups_request_tags_v5(
 
 
 def _read_list_groups_request_v0(data: bytes) -> ListGroupsRequest:
-    if 0 != len(data):
+    if len(data) != 0:
         raise _GiveUp
     return ListGroupsRequest()
 
@@ -134,11 +134,11 @@ def _read_list_groups_request_v0(data: bytes) -> ListGroupsRequest:
 def _read_list_groups_request_v3(data: bytes) -> ListGroupsRequest:
     tags = data[0]
     if not tags:
-        if 1 != len(data):
+        if len(data) != 1:
             raise _GiveUp
         return ListGroupsRequest()
     unknown, pos = _read_list_groups_request_tags_v3(data, 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsRequest((), (), unknown)
 
@@ -151,11 +151,11 @@ def _read_list_groups_request_v4(data: bytes) -> ListGroupsRequest:
     states_filter, pos = _read_compact_strings(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ListGroupsRequest(states_filter)
     unknown, pos = _read_list_groups_request_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsRequest(states_filter, (), unknown)
 
@@ -173,45 +173,45 @@ def _read_list_groups_request_v5(data: bytes) -> ListGroupsRequest:
     types_filter, pos = _read_compact_strings(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ListGroupsRequest(states_filter, types_filter)
     unknown, pos = _read_list_groups_request_tags_v5(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsRequest(states_filter, types_filter, unknown)
 
 
 def _write_list_groups_request_v0(value: ListGroupsRequest) -> bytes:
-    if len(value.states_filter):
+    if value.states_filter != ():
         raise _GiveUp
-    if len(value.types_filter):
+    if value.types_filter != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b""
 
 
 def _write_list_groups_request_v3(value: ListGroupsRequest) -> bytes:
-    if len(value.states_filter):
+    if value.states_filter != ():
         raise _GiveUp
-    if len(value.types_filter):
+    if value.types_filter != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"\x00"
 
 
 def _write_list_groups_request_v4(value: ListGroupsRequest) -> bytes:
-    if len(value.types_filter):
+    if value.types_filter != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_compact_strings(value.states_filter) + b"\x00"
 
 
 def _write_list_groups_request_v5(value: ListGroupsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_compact_strings(value.states_filter) + _write_compact_strings(value.types_filter) + b"\x00"
 

@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -315,7 +316,7 @@ def _read_list_groups_response_v0(data: bytes) -> ListGroupsResponse:
     error_code, n = _unpack_hi(data)
     pos = 6
     groups, pos = _read_listed_group_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsResponse(0, error_code, groups)
 
@@ -324,7 +325,7 @@ def _read_list_groups_response_v1(data: bytes) -> ListGroupsResponse:
     throttle_time_ms, error_code, n = _unpack_ihi(data)
     pos = 10
     groups, pos = _read_listed_group_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsResponse(throttle_time_ms, error_code, groups)
 
@@ -337,11 +338,11 @@ def _read_list_groups_response_v3(data: bytes) -> ListGroupsResponse:
     groups, pos = _read_listed_group_array_v3(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ListGroupsResponse(throttle_time_ms, error_code, groups)
     unknown, pos = _read_list_groups_response_tags_v3(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsResponse(throttle_time_ms, error_code, groups, unknown)
 
@@ -354,11 +355,11 @@ def _read_list_groups_response_v4(data: bytes) -> ListGroupsResponse:
     groups, pos = _read_listed_group_array_v4(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ListGroupsResponse(throttle_time_ms, error_code, groups)
     unknown, pos = _read_list_groups_response_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsResponse(throttle_time_ms, error_code, groups, unknown)
 
@@ -371,19 +372,21 @@ def _read_list_groups_response_v5(data: bytes) -> ListGroupsResponse:
     groups, pos = _read_listed_group_array_v5(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ListGroupsResponse(throttle_time_ms, error_code, groups)
     unknown, pos = _read_list_groups_response_tags_v5(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListGroupsResponse(throttle_time_ms, error_code, groups, unknown)
 
 
 def _write_listed_group_array_v0(items: tuple[ListedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         protocol_type = value.protocol_type.encode()
@@ -392,9 +395,11 @@ def _write_listed_group_array_v0(items: tuple[ListedGroup, ...]) -> bytes:
 
 
 def _write_listed_group_compact_array_v3(items: tuple[ListedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -413,9 +418,11 @@ def _write_listed_group_compact_array_v3(items: tuple[ListedGroup, ...]) -> byte
 
 
 def _write_listed_group_compact_array_v4(items: tuple[ListedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -439,9 +446,11 @@ def _write_listed_group_compact_array_v4(items: tuple[ListedGroup, ...]) -> byte
 
 
 def _write_listed_group_compact_array_v5(items: tuple[ListedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -470,19 +479,19 @@ def _write_listed_group_compact_array_v5(items: tuple[ListedGroup, ...]) -> byte
 
 
 def _write_list_groups_response_v0(value: ListGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_h(value.error_code) + _write_listed_group_array_v0(value.groups)
 
 
 def _write_list_groups_response_v1(value: ListGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ih(value.throttle_time_ms, value.error_code) + _write_listed_group_array_v0(value.groups)
 
 
 def _write_list_groups_response_v3(value: ListGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_ih(value.throttle_time_ms, value.error_code)
@@ -492,7 +501,7 @@ def _write_list_groups_response_v3(value: ListGroupsResponse) -> bytes:
 
 
 def _write_list_groups_response_v4(value: ListGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_ih(value.throttle_time_ms, value.error_code)
@@ -502,7 +511,7 @@ def _write_list_groups_response_v4(value: ListGroupsResponse) -> bytes:
 
 
 def _write_list_groups_response_v5(value: ListGroupsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_ih(value.throttle_time_ms, value.error_code)

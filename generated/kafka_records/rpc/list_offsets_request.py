@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -315,7 +316,7 @@ def _read_list_offsets_request_v1(data: bytes) -> ListOffsetsRequest:
     replica_id, n = _unpack_ii(data)
     pos = 8
     topics, pos = _read_list_offsets_topic_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsRequest(replica_id, 0, topics)
 
@@ -324,7 +325,7 @@ def _read_list_offsets_request_v2(data: bytes) -> ListOffsetsRequest:
     replica_id, isolation_level, n = _unpack_ibi(data)
     pos = 9
     topics, pos = _read_list_offsets_topic_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsRequest(replica_id, isolation_level, topics)
 
@@ -333,7 +334,7 @@ def _read_list_offsets_request_v4(data: bytes) -> ListOffsetsRequest:
     replica_id, isolation_level, n = _unpack_ibi(data)
     pos = 9
     topics, pos = _read_list_offsets_topic_array_v4(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsRequest(replica_id, isolation_level, topics)
 
@@ -346,11 +347,11 @@ def _read_list_offsets_request_v6(data: bytes) -> ListOffsetsRequest:
     topics, pos = _read_list_offsets_topic_array_v6(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ListOffsetsRequest(replica_id, isolation_level, topics)
     unknown, pos = _read_list_offsets_request_tags_v6(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsRequest(replica_id, isolation_level, topics, 0, unknown)
 
@@ -363,28 +364,32 @@ def _read_list_offsets_request_v10(data: bytes) -> ListOffsetsRequest:
     topics, pos = _read_list_offsets_topic_array_v6(data, pos, n - 1)
     timeout_ms, tags = _unpack_iB(data, pos)
     if not tags:
-        if pos + 5 != len(data):
+        if len(data) != pos + 5:
             raise _GiveUp
         return ListOffsetsRequest(replica_id, isolation_level, topics, timeout_ms)
     unknown, pos = _read_list_offsets_request_tags_v10(data, pos + 5, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsRequest(replica_id, isolation_level, topics, timeout_ms, unknown)
 
 
 def _write_list_offsets_partition_array_v1(items: tuple[ListOffsetsPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_iq(value.partition_index, value.timestamp))
     return b"".join(parts)
 
 
 def _write_list_offsets_topic_array_v1(items: tuple[ListOffsetsTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_list_offsets_partition_array_v1(value.partitions))
@@ -392,18 +397,22 @@ def _write_list_offsets_topic_array_v1(items: tuple[ListOffsetsTopic, ...]) -> b
 
 
 def _write_list_offsets_partition_array_v4(items: tuple[ListOffsetsPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_iiq(value.partition_index, value.current_leader_epoch, value.timestamp))
     return b"".join(parts)
 
 
 def _write_list_offsets_topic_array_v4(items: tuple[ListOffsetsTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_list_offsets_partition_array_v4(value.partitions))
@@ -411,18 +420,22 @@ def _write_list_offsets_topic_array_v4(items: tuple[ListOffsetsTopic, ...]) -> b
 
 
 def _write_list_offsets_partition_compact_array_v6(items: tuple[ListOffsetsPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_iiq(value.partition_index, value.current_leader_epoch, value.timestamp), b"\x00")
     return b"".join(parts)
 
 
 def _write_list_offsets_topic_compact_array_v6(items: tuple[ListOffsetsTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -439,13 +452,13 @@ def _write_list_offsets_topic_compact_array_v6(items: tuple[ListOffsetsTopic, ..
 def _write_list_offsets_request_v1(value: ListOffsetsRequest) -> bytes:
     if value.isolation_level != 0:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.replica_id) + _write_list_offsets_topic_array_v1(value.topics)
 
 
 def _write_list_offsets_request_v2(value: ListOffsetsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ib(value.replica_id, value.isolation_level) + _write_list_offsets_topic_array_v1(
         value.topics
@@ -453,7 +466,7 @@ def _write_list_offsets_request_v2(value: ListOffsetsRequest) -> bytes:
 
 
 def _write_list_offsets_request_v4(value: ListOffsetsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ib(value.replica_id, value.isolation_level) + _write_list_offsets_topic_array_v4(
         value.topics
@@ -461,7 +474,7 @@ def _write_list_offsets_request_v4(value: ListOffsetsRequest) -> bytes:
 
 
 def _write_list_offsets_request_v6(value: ListOffsetsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_ib(value.replica_id, value.isolation_level)
@@ -471,7 +484,7 @@ def _write_list_offsets_request_v6(value: ListOffsetsRequest) -> bytes:
 
 
 def _write_list_offsets_request_v10(value: ListOffsetsRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"".join(
         (

@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -309,7 +310,7 @@ def _read_list_offsets_response_v1(data: bytes) -> ListOffsetsResponse:
     (n,) = _unpack_i(data)
     pos = 4
     topics, pos = _read_list_offsets_topic_response_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsResponse(0, topics)
 
@@ -318,7 +319,7 @@ def _read_list_offsets_response_v2(data: bytes) -> ListOffsetsResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     topics, pos = _read_list_offsets_topic_response_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsResponse(throttle_time_ms, topics)
 
@@ -327,7 +328,7 @@ def _read_list_offsets_response_v4(data: bytes) -> ListOffsetsResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     topics, pos = _read_list_offsets_topic_response_array_v4(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsResponse(throttle_time_ms, topics)
 
@@ -340,30 +341,34 @@ def _read_list_offsets_response_v6(data: bytes) -> ListOffsetsResponse:
     topics, pos = _read_list_offsets_topic_response_array_v6(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ListOffsetsResponse(throttle_time_ms, topics)
     unknown, pos = _read_list_offsets_response_tags_v6(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ListOffsetsResponse(throttle_time_ms, topics, unknown)
 
 
 def _write_list_offsets_partition_response_array_v1(items: tuple[ListOffsetsPartitionResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.leader_epoch != -1:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_ihqq(value.partition_index, value.error_code, value.timestamp, value.offset))
     return b"".join(parts)
 
 
 def _write_list_offsets_topic_response_array_v1(items: tuple[ListOffsetsTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_list_offsets_partition_response_array_v1(value.partitions))
@@ -371,9 +376,11 @@ def _write_list_offsets_topic_response_array_v1(items: tuple[ListOffsetsTopicRes
 
 
 def _write_list_offsets_partition_response_array_v4(items: tuple[ListOffsetsPartitionResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(
             _pack_ihqqi(
@@ -384,9 +391,11 @@ def _write_list_offsets_partition_response_array_v4(items: tuple[ListOffsetsPart
 
 
 def _write_list_offsets_topic_response_array_v4(items: tuple[ListOffsetsTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_list_offsets_partition_response_array_v4(value.partitions))
@@ -396,9 +405,11 @@ def _write_list_offsets_topic_response_array_v4(items: tuple[ListOffsetsTopicRes
 def _write_list_offsets_partition_response_compact_array_v6(
     items: tuple[ListOffsetsPartitionResponse, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_ihqqi(
@@ -410,9 +421,11 @@ def _write_list_offsets_partition_response_compact_array_v6(
 
 
 def _write_list_offsets_topic_response_compact_array_v6(items: tuple[ListOffsetsTopicResponse, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -427,25 +440,25 @@ def _write_list_offsets_topic_response_compact_array_v6(items: tuple[ListOffsets
 
 
 def _write_list_offsets_response_v1(value: ListOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_list_offsets_topic_response_array_v1(value.topics)
 
 
 def _write_list_offsets_response_v2(value: ListOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_list_offsets_topic_response_array_v1(value.topics)
 
 
 def _write_list_offsets_response_v4(value: ListOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_list_offsets_topic_response_array_v4(value.topics)
 
 
 def _write_list_offsets_response_v6(value: ListOffsetsResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)

@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -270,7 +271,7 @@ def _read_metadata_request_v0(data: bytes) -> MetadataRequest:
     (n,) = _unpack_i(data)
     pos = 4
     topics, pos = _read_metadata_request_topic_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataRequest(topics)
 
@@ -282,7 +283,7 @@ def _read_metadata_request_v1(data: bytes) -> MetadataRequest:
         topics = None
     else:
         topics, pos = _read_metadata_request_topic_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataRequest(topics)
 
@@ -295,7 +296,7 @@ def _read_metadata_request_v4(data: bytes) -> MetadataRequest:
     else:
         topics, pos = _read_metadata_request_topic_array_v0(data, pos, n)
     (allow_auto_topic_creation,) = _unpack_t(data, pos)
-    if pos + 1 != len(data):
+    if len(data) != pos + 1:
         raise _GiveUp
     return MetadataRequest(topics, allow_auto_topic_creation)
 
@@ -310,7 +311,7 @@ def _read_metadata_request_v8(data: bytes) -> MetadataRequest:
     allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations = (
         _unpack_ttt(data, pos)
     )
-    if pos + 3 != len(data):
+    if len(data) != pos + 3:
         raise _GiveUp
     return MetadataRequest(
         topics,
@@ -336,7 +337,7 @@ def _read_metadata_request_v9(data: bytes) -> MetadataRequest:
         tags,
     ) = _unpack_tttB(data, pos)
     if not tags:
-        if pos + 4 != len(data):
+        if len(data) != pos + 4:
             raise _GiveUp
         return MetadataRequest(
             topics,
@@ -345,7 +346,7 @@ def _read_metadata_request_v9(data: bytes) -> MetadataRequest:
             include_topic_authorized_operations,
         )
     unknown, pos = _read_metadata_request_tags_v9(data, pos + 4, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataRequest(
         topics,
@@ -372,7 +373,7 @@ def _read_metadata_request_v10(data: bytes) -> MetadataRequest:
         tags,
     ) = _unpack_tttB(data, pos)
     if not tags:
-        if pos + 4 != len(data):
+        if len(data) != pos + 4:
             raise _GiveUp
         return MetadataRequest(
             topics,
@@ -381,7 +382,7 @@ def _read_metadata_request_v10(data: bytes) -> MetadataRequest:
             include_topic_authorized_operations,
         )
     unknown, pos = _read_metadata_request_tags_v10(data, pos + 4, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataRequest(
         topics,
@@ -403,11 +404,11 @@ def _read_metadata_request_v11(data: bytes) -> MetadataRequest:
         topics, pos = _read_metadata_request_topic_array_v10(data, pos, n - 1)
     allow_auto_topic_creation, include_topic_authorized_operations, tags = _unpack_ttB(data, pos)
     if not tags:
-        if pos + 3 != len(data):
+        if len(data) != pos + 3:
             raise _GiveUp
         return MetadataRequest(topics, allow_auto_topic_creation, False, include_topic_authorized_operations)
     unknown, pos = _read_metadata_request_tags_v11(data, pos + 3, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataRequest(
         topics, allow_auto_topic_creation, False, include_topic_authorized_operations, unknown
@@ -415,11 +416,13 @@ def _read_metadata_request_v11(data: bytes) -> MetadataRequest:
 
 
 def _write_metadata_request_topic_array_v0(items: tuple[MetadataRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.name is None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name)
@@ -427,11 +430,13 @@ def _write_metadata_request_topic_array_v0(items: tuple[MetadataRequestTopic, ..
 
 
 def _write_metadata_request_topic_compact_array_v9(items: tuple[MetadataRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
         if value.name is None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -441,11 +446,13 @@ def _write_metadata_request_topic_compact_array_v9(items: tuple[MetadataRequestT
 
 
 def _write_metadata_request_topic_compact_array_v10(items: tuple[MetadataRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         if value.name is None:
             name = b"\x00"
@@ -461,25 +468,25 @@ def _write_metadata_request_topic_compact_array_v10(items: tuple[MetadataRequest
 def _write_metadata_request_v0(value: MetadataRequest) -> bytes:
     if value.topics is None:
         raise _GiveUp
-    if value.allow_auto_topic_creation != True:
+    if value.allow_auto_topic_creation is not True:
         raise _GiveUp
-    if value.include_cluster_authorized_operations != False:
+    if value.include_cluster_authorized_operations is not False:
         raise _GiveUp
-    if value.include_topic_authorized_operations != False:
+    if value.include_topic_authorized_operations is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_metadata_request_topic_array_v0(value.topics)
 
 
 def _write_metadata_request_v1(value: MetadataRequest) -> bytes:
-    if value.allow_auto_topic_creation != True:
+    if value.allow_auto_topic_creation is not True:
         raise _GiveUp
-    if value.include_cluster_authorized_operations != False:
+    if value.include_cluster_authorized_operations is not False:
         raise _GiveUp
-    if value.include_topic_authorized_operations != False:
+    if value.include_topic_authorized_operations is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         b"\xff\xff\xff\xff" if value.topics is None else _write_metadata_request_topic_array_v0(value.topics)
@@ -487,13 +494,13 @@ def _write_metadata_request_v1(value: MetadataRequest) -> bytes:
 
 
 def _write_metadata_request_v4(value: MetadataRequest) -> bytes:
-    if value.include_cluster_authorized_operations != False:
+    if value.include_cluster_authorized_operations is not False:
         raise _GiveUp
-    if value.include_topic_authorized_operations != False:
+    if value.include_topic_authorized_operations is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.allow_auto_topic_creation is not True and value.allow_auto_topic_creation is not False:
+    if type(value.allow_auto_topic_creation) is not bool:
         raise _GiveUp
     return (
         b"\xff\xff\xff\xff" if value.topics is None else _write_metadata_request_topic_array_v0(value.topics)
@@ -501,19 +508,13 @@ def _write_metadata_request_v4(value: MetadataRequest) -> bytes:
 
 
 def _write_metadata_request_v8(value: MetadataRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.allow_auto_topic_creation is not True and value.allow_auto_topic_creation is not False:
+    if type(value.allow_auto_topic_creation) is not bool:
         raise _GiveUp
-    if (
-        value.include_cluster_authorized_operations is not True
-        and value.include_cluster_authorized_operations is not False
-    ):
+    if type(value.include_cluster_authorized_operations) is not bool:
         raise _GiveUp
-    if (
-        value.include_topic_authorized_operations is not True
-        and value.include_topic_authorized_operations is not False
-    ):
+    if type(value.include_topic_authorized_operations) is not bool:
         raise _GiveUp
     return (
         b"\xff\xff\xff\xff" if value.topics is None else _write_metadata_request_topic_array_v0(value.topics)
@@ -525,19 +526,13 @@ def _write_metadata_request_v8(value: MetadataRequest) -> bytes:
 
 
 def _write_metadata_request_v9(value: MetadataRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.allow_auto_topic_creation is not True and value.allow_auto_topic_creation is not False:
+    if type(value.allow_auto_topic_creation) is not bool:
         raise _GiveUp
-    if (
-        value.include_cluster_authorized_operations is not True
-        and value.include_cluster_authorized_operations is not False
-    ):
+    if type(value.include_cluster_authorized_operations) is not bool:
         raise _GiveUp
-    if (
-        value.include_topic_authorized_operations is not True
-        and value.include_topic_authorized_operations is not False
-    ):
+    if type(value.include_topic_authorized_operations) is not bool:
         raise _GiveUp
     return (
         (b"\x00" if value.topics is None else _write_metadata_request_topic_compact_array_v9(value.topics))
@@ -551,19 +546,13 @@ def _write_metadata_request_v9(value: MetadataRequest) -> bytes:
 
 
 def _write_metadata_request_v10(value: MetadataRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.allow_auto_topic_creation is not True and value.allow_auto_topic_creation is not False:
+    if type(value.allow_auto_topic_creation) is not bool:
         raise _GiveUp
-    if (
-        value.include_cluster_authorized_operations is not True
-        and value.include_cluster_authorized_operations is not False
-    ):
+    if type(value.include_cluster_authorized_operations) is not bool:
         raise _GiveUp
-    if (
-        value.include_topic_authorized_operations is not True
-        and value.include_topic_authorized_operations is not False
-    ):
+    if type(value.include_topic_authorized_operations) is not bool:
         raise _GiveUp
     return (
         (b"\x00" if value.topics is None else _write_metadata_request_topic_compact_array_v10(value.topics))
@@ -577,16 +566,13 @@ def _write_metadata_request_v10(value: MetadataRequest) -> bytes:
 
 
 def _write_metadata_request_v11(value: MetadataRequest) -> bytes:
-    if value.include_cluster_authorized_operations != False:
+    if value.include_cluster_authorized_operations is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.allow_auto_topic_creation is not True and value.allow_auto_topic_creation is not False:
+    if type(value.allow_auto_topic_creation) is not bool:
         raise _GiveUp
-    if (
-        value.include_topic_authorized_operations is not True
-        and value.include_topic_authorized_operations is not False
-    ):
+    if type(value.include_topic_authorized_operations) is not bool:
         raise _GiveUp
     return (
         (b"\x00" if value.topics is None else _write_metadata_request_topic_compact_array_v10(value.topics))

@@ -26,6 +26,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -805,7 +806,7 @@ def _read_metadata_response_v0(data: bytes) -> MetadataResponse:
     (n,) = _unpack_i(data, pos)
     pos += 4
     topics, pos = _read_metadata_response_topic_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(0, brokers, None, -1, topics)
 
@@ -817,7 +818,7 @@ def _read_metadata_response_v1(data: bytes) -> MetadataResponse:
     controller_id, n = _unpack_ii(data, pos)
     pos += 8
     topics, pos = _read_metadata_response_topic_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(0, brokers, None, controller_id, topics)
 
@@ -838,7 +839,7 @@ def _read_metadata_response_v2(data: bytes) -> MetadataResponse:
         pos += n + 10
         cluster_id = cluster_id.decode()
     topics, pos = _read_metadata_response_topic_array_v1(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(0, brokers, cluster_id, controller_id, topics)
 
@@ -859,7 +860,7 @@ def _read_metadata_response_v3(data: bytes) -> MetadataResponse:
         pos += n + 10
         cluster_id = cluster_id.decode()
     topics, pos = _read_metadata_response_topic_array_v1(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics)
 
@@ -880,7 +881,7 @@ def _read_metadata_response_v5(data: bytes) -> MetadataResponse:
         pos += n + 10
         cluster_id = cluster_id.decode()
     topics, pos = _read_metadata_response_topic_array_v5(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics)
 
@@ -901,7 +902,7 @@ def _read_metadata_response_v7(data: bytes) -> MetadataResponse:
         pos += n + 10
         cluster_id = cluster_id.decode()
     topics, pos = _read_metadata_response_topic_array_v7(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics)
 
@@ -923,7 +924,7 @@ def _read_metadata_response_v8(data: bytes) -> MetadataResponse:
         cluster_id = cluster_id.decode()
     topics, pos = _read_metadata_response_topic_array_v8(data, pos, m)
     (cluster_authorized_operations,) = _unpack_i(data, pos)
-    if pos + 4 != len(data):
+    if len(data) != pos + 4:
         raise _GiveUp
     return MetadataResponse(
         throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations
@@ -957,13 +958,13 @@ def _read_metadata_response_v9(data: bytes) -> MetadataResponse:
     topics, pos = _read_metadata_response_topic_array_v9(data, pos, m - 1)
     cluster_authorized_operations, tags = _unpack_iB(data, pos)
     if not tags:
-        if pos + 5 != len(data):
+        if len(data) != pos + 5:
             raise _GiveUp
         return MetadataResponse(
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations
         )
     unknown, pos = _read_metadata_response_tags_v9(data, pos + 5, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(
         throttle_time_ms,
@@ -1004,13 +1005,13 @@ def _read_metadata_response_v10(data: bytes) -> MetadataResponse:
     topics, pos = _read_metadata_response_topic_array_v10(data, pos, m - 1)
     cluster_authorized_operations, tags = _unpack_iB(data, pos)
     if not tags:
-        if pos + 5 != len(data):
+        if len(data) != pos + 5:
             raise _GiveUp
         return MetadataResponse(
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations
         )
     unknown, pos = _read_metadata_response_tags_v10(data, pos + 5, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(
         throttle_time_ms,
@@ -1051,11 +1052,11 @@ def _read_metadata_response_v11(data: bytes) -> MetadataResponse:
     topics, pos = _read_metadata_response_topic_array_v10(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics)
     unknown, pos = _read_metadata_response_tags_v11(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(
         throttle_time_ms, brokers, cluster_id, controller_id, topics, -2147483648, 0, unknown
@@ -1089,11 +1090,11 @@ def _read_metadata_response_v12(data: bytes) -> MetadataResponse:
     topics, pos = _read_metadata_response_topic_array_v12(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return MetadataResponse(throttle_time_ms, brokers, cluster_id, controller_id, topics)
     unknown, pos = _read_metadata_response_tags_v12(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(
         throttle_time_ms, brokers, cluster_id, controller_id, topics, -2147483648, 0, unknown
@@ -1127,13 +1128,13 @@ def _read_metadata_response_v13(data: bytes) -> MetadataResponse:
     topics, pos = _read_metadata_response_topic_array_v12(data, pos, m - 1)
     error_code, tags = _unpack_hB(data, pos)
     if not tags:
-        if pos + 3 != len(data):
+        if len(data) != pos + 3:
             raise _GiveUp
         return MetadataResponse(
             throttle_time_ms, brokers, cluster_id, controller_id, topics, -2147483648, error_code
         )
     unknown, pos = _read_metadata_response_tags_v13(data, pos + 3, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return MetadataResponse(
         throttle_time_ms, brokers, cluster_id, controller_id, topics, -2147483648, error_code, unknown
@@ -1141,9 +1142,11 @@ def _read_metadata_response_v13(data: bytes) -> MetadataResponse:
 
 
 def _write_metadata_response_broker_array_v0(items: tuple[MetadataResponseBroker, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         host = value.host.encode()
         parts += (_pack_ih(value.node_id, len(host)), host, _pack_i(value.port))
@@ -1151,16 +1154,22 @@ def _write_metadata_response_broker_array_v0(items: tuple[MetadataResponseBroker
 
 
 def _write_metadata_response_partition_array_v0(items: tuple[MetadataResponsePartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.replica_nodes) is not tuple:
+            _require_list(value.replica_nodes)
         count = len(value.replica_nodes)
         try:
             pack = _pack_array_i[count]
         except KeyError:
             pack = _array_packer(_pack_array_i, "i", count)
         replica_nodes = pack(count, *value.replica_nodes)
+        if type(value.isr_nodes) is not tuple:
+            _require_list(value.isr_nodes)
         count = len(value.isr_nodes)
         try:
             pack = _pack_array_i[count]
@@ -1176,13 +1185,15 @@ def _write_metadata_response_partition_array_v0(items: tuple[MetadataResponsePar
 
 
 def _write_metadata_response_topic_array_v0(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.name is None:
             raise _GiveUp
         if value.topic_authorized_operations != -2147483648:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (
@@ -1194,9 +1205,11 @@ def _write_metadata_response_topic_array_v0(items: tuple[MetadataResponseTopic, 
 
 
 def _write_metadata_response_broker_array_v1(items: tuple[MetadataResponseBroker, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         host = value.host.encode()
         if value.rack is None:
@@ -1209,16 +1222,18 @@ def _write_metadata_response_broker_array_v1(items: tuple[MetadataResponseBroker
 
 
 def _write_metadata_response_topic_array_v1(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.name is None:
             raise _GiveUp
         if value.topic_authorized_operations != -2147483648:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
-        if value.is_internal is not True and value.is_internal is not False:
+        if type(value.is_internal) is not bool:
             raise _GiveUp
         parts += (
             _pack_hh(value.error_code, len(name)),
@@ -1230,22 +1245,30 @@ def _write_metadata_response_topic_array_v1(items: tuple[MetadataResponseTopic, 
 
 
 def _write_metadata_response_partition_array_v5(items: tuple[MetadataResponsePartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.replica_nodes) is not tuple:
+            _require_list(value.replica_nodes)
         count = len(value.replica_nodes)
         try:
             pack = _pack_array_i[count]
         except KeyError:
             pack = _array_packer(_pack_array_i, "i", count)
         replica_nodes = pack(count, *value.replica_nodes)
+        if type(value.isr_nodes) is not tuple:
+            _require_list(value.isr_nodes)
         count = len(value.isr_nodes)
         try:
             pack = _pack_array_i[count]
         except KeyError:
             pack = _array_packer(_pack_array_i, "i", count)
         isr_nodes = pack(count, *value.isr_nodes)
+        if type(value.offline_replicas) is not tuple:
+            _require_list(value.offline_replicas)
         count = len(value.offline_replicas)
         try:
             pack = _pack_array_i[count]
@@ -1262,16 +1285,18 @@ def _write_metadata_response_partition_array_v5(items: tuple[MetadataResponsePar
 
 
 def _write_metadata_response_topic_array_v5(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.name is None:
             raise _GiveUp
         if value.topic_authorized_operations != -2147483648:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
-        if value.is_internal is not True and value.is_internal is not False:
+        if type(value.is_internal) is not bool:
             raise _GiveUp
         parts += (
             _pack_hh(value.error_code, len(name)),
@@ -1283,22 +1308,30 @@ def _write_metadata_response_topic_array_v5(items: tuple[MetadataResponseTopic, 
 
 
 def _write_metadata_response_partition_array_v7(items: tuple[MetadataResponsePartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.replica_nodes) is not tuple:
+            _require_list(value.replica_nodes)
         count = len(value.replica_nodes)
         try:
             pack = _pack_array_i[count]
         except KeyError:
             pack = _array_packer(_pack_array_i, "i", count)
         replica_nodes = pack(count, *value.replica_nodes)
+        if type(value.isr_nodes) is not tuple:
+            _require_list(value.isr_nodes)
         count = len(value.isr_nodes)
         try:
             pack = _pack_array_i[count]
         except KeyError:
             pack = _array_packer(_pack_array_i, "i", count)
         isr_nodes = pack(count, *value.isr_nodes)
+        if type(value.offline_replicas) is not tuple:
+            _require_list(value.offline_replicas)
         count = len(value.offline_replicas)
         try:
             pack = _pack_array_i[count]
@@ -1315,16 +1348,18 @@ def _write_metadata_response_partition_array_v7(items: tuple[MetadataResponsePar
 
 
 def _write_metadata_response_topic_array_v7(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.name is None:
             raise _GiveUp
         if value.topic_authorized_operations != -2147483648:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
-        if value.is_internal is not True and value.is_internal is not False:
+        if type(value.is_internal) is not bool:
             raise _GiveUp
         parts += (
             _pack_hh(value.error_code, len(name)),
@@ -1336,14 +1371,16 @@ def _write_metadata_response_topic_array_v7(items: tuple[MetadataResponseTopic, 
 
 
 def _write_metadata_response_topic_array_v8(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         if value.name is None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
-        if value.is_internal is not True and value.is_internal is not False:
+        if type(value.is_internal) is not bool:
             raise _GiveUp
         parts += (
             _pack_hh(value.error_code, len(name)),
@@ -1356,9 +1393,11 @@ def _write_metadata_response_topic_array_v8(items: tuple[MetadataResponseTopic, 
 
 
 def _write_metadata_response_broker_compact_array_v9(items: tuple[MetadataResponseBroker, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         host = value.host.encode()
         if len(host) > 32767:
@@ -1377,22 +1416,30 @@ def _write_metadata_response_broker_compact_array_v9(items: tuple[MetadataRespon
 def _write_metadata_response_partition_compact_array_v9(
     items: tuple[MetadataResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.replica_nodes) is not tuple:
+            _require_list(value.replica_nodes)
         count = len(value.replica_nodes)
         try:
             pack = _pack_compact_array_i[count]
         except KeyError:
             pack = _compact_array_packer(_pack_compact_array_i, "i", count)
         replica_nodes = pack(count + 1, *value.replica_nodes)
+        if type(value.isr_nodes) is not tuple:
+            _require_list(value.isr_nodes)
         count = len(value.isr_nodes)
         try:
             pack = _pack_compact_array_i[count]
         except KeyError:
             pack = _compact_array_packer(_pack_compact_array_i, "i", count)
         isr_nodes = pack(count + 1, *value.isr_nodes)
+        if type(value.offline_replicas) is not tuple:
+            _require_list(value.offline_replicas)
         count = len(value.offline_replicas)
         try:
             pack = _pack_compact_array_i[count]
@@ -1410,16 +1457,18 @@ def _write_metadata_response_partition_compact_array_v9(
 
 
 def _write_metadata_response_topic_compact_array_v9(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
         if value.name is None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
             raise _GiveUp
-        if value.is_internal is not True and value.is_internal is not False:
+        if type(value.is_internal) is not bool:
             raise _GiveUp
         parts += (
             _pack_h(value.error_code),
@@ -1434,18 +1483,20 @@ def _write_metadata_response_topic_compact_array_v9(items: tuple[MetadataRespons
 
 
 def _write_metadata_response_topic_compact_array_v10(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
         if value.name is None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
-        if value.is_internal is not True and value.is_internal is not False:
+        if type(value.is_internal) is not bool:
             raise _GiveUp
         parts += (
             _pack_h(value.error_code),
@@ -1460,9 +1511,11 @@ def _write_metadata_response_topic_compact_array_v10(items: tuple[MetadataRespon
 
 
 def _write_metadata_response_topic_compact_array_v12(items: tuple[MetadataResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.name is None:
             name = b"\x00"
@@ -1471,9 +1524,9 @@ def _write_metadata_response_topic_compact_array_v12(items: tuple[MetadataRespon
             if len(name) > 32767:
                 raise _GiveUp
             name = _uvarint(len(name) + 1) + name
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
-        if value.is_internal is not True and value.is_internal is not False:
+        if type(value.is_internal) is not bool:
             raise _GiveUp
         parts += (
             _pack_h(value.error_code),
@@ -1489,7 +1542,7 @@ def _write_metadata_response_topic_compact_array_v12(items: tuple[MetadataRespon
 def _write_metadata_response_v0(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_metadata_response_broker_array_v0(value.brokers) + _write_metadata_response_topic_array_v0(
         value.topics
@@ -1499,7 +1552,7 @@ def _write_metadata_response_v0(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v1(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _write_metadata_response_broker_array_v1(value.brokers)
@@ -1511,7 +1564,7 @@ def _write_metadata_response_v1(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v2(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\xff\xff"
@@ -1531,7 +1584,7 @@ def _write_metadata_response_v2(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v3(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\xff\xff"
@@ -1552,7 +1605,7 @@ def _write_metadata_response_v3(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v5(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\xff\xff"
@@ -1573,7 +1626,7 @@ def _write_metadata_response_v5(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v7(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\xff\xff"
@@ -1592,7 +1645,7 @@ def _write_metadata_response_v7(value: MetadataResponse) -> bytes:
 
 
 def _write_metadata_response_v8(value: MetadataResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\xff\xff"
@@ -1612,7 +1665,7 @@ def _write_metadata_response_v8(value: MetadataResponse) -> bytes:
 
 
 def _write_metadata_response_v9(value: MetadataResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\x00"
@@ -1635,7 +1688,7 @@ def _write_metadata_response_v9(value: MetadataResponse) -> bytes:
 
 
 def _write_metadata_response_v10(value: MetadataResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\x00"
@@ -1660,7 +1713,7 @@ def _write_metadata_response_v10(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v11(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\x00"
@@ -1684,7 +1737,7 @@ def _write_metadata_response_v11(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v12(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\x00"
@@ -1708,7 +1761,7 @@ def _write_metadata_response_v12(value: MetadataResponse) -> bytes:
 def _write_metadata_response_v13(value: MetadataResponse) -> bytes:
     if value.cluster_authorized_operations != -2147483648:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.cluster_id is None:
         cluster_id = b"\x00"

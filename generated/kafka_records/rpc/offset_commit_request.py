@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -419,7 +420,7 @@ def _read_offset_commit_request_v2(data: bytes) -> OffsetCommitRequest:
         member_id, retention_time_ms, k = _text_unpacker(_text_qi, ">{}sqi", m, m)(data, pos)
     pos += m + 12
     topics, pos = _read_offset_commit_request_topic_array_v2(data, pos, k)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitRequest(
         group_id.decode(), generation_id_or_member_epoch, member_id.decode(), None, retention_time_ms, topics
@@ -441,7 +442,7 @@ def _read_offset_commit_request_v5(data: bytes) -> OffsetCommitRequest:
         member_id, k = _text_unpacker(_text_i, ">{}si", m, m)(data, pos)
     pos += m + 4
     topics, pos = _read_offset_commit_request_topic_array_v2(data, pos, k)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitRequest(
         group_id.decode(), generation_id_or_member_epoch, member_id.decode(), None, -1, topics
@@ -463,7 +464,7 @@ def _read_offset_commit_request_v6(data: bytes) -> OffsetCommitRequest:
         member_id, k = _text_unpacker(_text_i, ">{}si", m, m)(data, pos)
     pos += m + 4
     topics, pos = _read_offset_commit_request_topic_array_v6(data, pos, k)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitRequest(
         group_id.decode(), generation_id_or_member_epoch, member_id.decode(), None, -1, topics
@@ -495,7 +496,7 @@ def _read_offset_commit_request_v7(data: bytes) -> OffsetCommitRequest:
         pos += k + 4
         group_instance_id = group_instance_id.decode()
     topics, pos = _read_offset_commit_request_topic_array_v6(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitRequest(
         group_id.decode(), generation_id_or_member_epoch, member_id.decode(), group_instance_id, -1, topics
@@ -537,7 +538,7 @@ def _read_offset_commit_request_v8(data: bytes) -> OffsetCommitRequest:
     topics, pos = _read_offset_commit_request_topic_array_v8(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return OffsetCommitRequest(
             group_id.decode(),
@@ -548,7 +549,7 @@ def _read_offset_commit_request_v8(data: bytes) -> OffsetCommitRequest:
             topics,
         )
     unknown, pos = _read_offset_commit_request_tags_v8(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitRequest(
         group_id.decode(),
@@ -596,7 +597,7 @@ def _read_offset_commit_request_v10(data: bytes) -> OffsetCommitRequest:
     topics, pos = _read_offset_commit_request_topic_array_v10(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return OffsetCommitRequest(
             group_id.decode(),
@@ -607,7 +608,7 @@ def _read_offset_commit_request_v10(data: bytes) -> OffsetCommitRequest:
             topics,
         )
     unknown, pos = _read_offset_commit_request_tags_v10(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitRequest(
         group_id.decode(),
@@ -621,9 +622,11 @@ def _read_offset_commit_request_v10(data: bytes) -> OffsetCommitRequest:
 
 
 def _write_offset_commit_request_partition_array_v2(items: tuple[OffsetCommitRequestPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.committed_metadata is None:
             committed_metadata = b"\xff\xff"
@@ -635,9 +638,11 @@ def _write_offset_commit_request_partition_array_v2(items: tuple[OffsetCommitReq
 
 
 def _write_offset_commit_request_topic_array_v2(items: tuple[OffsetCommitRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_offset_commit_request_partition_array_v2(value.partitions))
@@ -645,9 +650,11 @@ def _write_offset_commit_request_topic_array_v2(items: tuple[OffsetCommitRequest
 
 
 def _write_offset_commit_request_partition_array_v6(items: tuple[OffsetCommitRequestPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.committed_metadata is None:
             committed_metadata = b"\xff\xff"
@@ -662,9 +669,11 @@ def _write_offset_commit_request_partition_array_v6(items: tuple[OffsetCommitReq
 
 
 def _write_offset_commit_request_topic_array_v6(items: tuple[OffsetCommitRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_offset_commit_request_partition_array_v6(value.partitions))
@@ -674,9 +683,11 @@ def _write_offset_commit_request_topic_array_v6(items: tuple[OffsetCommitRequest
 def _write_offset_commit_request_partition_compact_array_v8(
     items: tuple[OffsetCommitRequestPartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.committed_metadata is None:
             committed_metadata = b"\x00"
@@ -694,9 +705,11 @@ def _write_offset_commit_request_partition_compact_array_v8(
 
 
 def _write_offset_commit_request_topic_compact_array_v8(items: tuple[OffsetCommitRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -713,11 +726,13 @@ def _write_offset_commit_request_topic_compact_array_v8(items: tuple[OffsetCommi
 def _write_offset_commit_request_topic_compact_array_v10(
     items: tuple[OffsetCommitRequestTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -730,7 +745,7 @@ def _write_offset_commit_request_topic_compact_array_v10(
 def _write_offset_commit_request_v2(value: OffsetCommitRequest) -> bytes:
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -749,7 +764,7 @@ def _write_offset_commit_request_v2(value: OffsetCommitRequest) -> bytes:
 def _write_offset_commit_request_v5(value: OffsetCommitRequest) -> bytes:
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -767,7 +782,7 @@ def _write_offset_commit_request_v5(value: OffsetCommitRequest) -> bytes:
 def _write_offset_commit_request_v6(value: OffsetCommitRequest) -> bytes:
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -783,7 +798,7 @@ def _write_offset_commit_request_v6(value: OffsetCommitRequest) -> bytes:
 
 
 def _write_offset_commit_request_v7(value: OffsetCommitRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -805,7 +820,7 @@ def _write_offset_commit_request_v7(value: OffsetCommitRequest) -> bytes:
 
 
 def _write_offset_commit_request_v8(value: OffsetCommitRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -835,7 +850,7 @@ def _write_offset_commit_request_v8(value: OffsetCommitRequest) -> bytes:
 
 
 def _write_offset_commit_request_v10(value: OffsetCommitRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -306,7 +307,7 @@ def _read_offset_commit_response_v2(data: bytes) -> OffsetCommitResponse:
     (n,) = _unpack_i(data)
     pos = 4
     topics, pos = _read_offset_commit_response_topic_array_v2(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitResponse(0, topics)
 
@@ -315,7 +316,7 @@ def _read_offset_commit_response_v3(data: bytes) -> OffsetCommitResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     topics, pos = _read_offset_commit_response_topic_array_v2(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitResponse(throttle_time_ms, topics)
 
@@ -328,11 +329,11 @@ def _read_offset_commit_response_v8(data: bytes) -> OffsetCommitResponse:
     topics, pos = _read_offset_commit_response_topic_array_v8(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return OffsetCommitResponse(throttle_time_ms, topics)
     unknown, pos = _read_offset_commit_response_tags_v8(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitResponse(throttle_time_ms, topics, unknown)
 
@@ -345,11 +346,11 @@ def _read_offset_commit_response_v10(data: bytes) -> OffsetCommitResponse:
     topics, pos = _read_offset_commit_response_topic_array_v10(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return OffsetCommitResponse(throttle_time_ms, topics)
     unknown, pos = _read_offset_commit_response_tags_v10(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetCommitResponse(throttle_time_ms, topics, unknown)
 
@@ -357,18 +358,22 @@ def _read_offset_commit_response_v10(data: bytes) -> OffsetCommitResponse:
 def _write_offset_commit_response_partition_array_v2(
     items: tuple[OffsetCommitResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_ih(value.partition_index, value.error_code))
     return b"".join(parts)
 
 
 def _write_offset_commit_response_topic_array_v2(items: tuple[OffsetCommitResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (
@@ -382,9 +387,11 @@ def _write_offset_commit_response_topic_array_v2(items: tuple[OffsetCommitRespon
 def _write_offset_commit_response_partition_compact_array_v8(
     items: tuple[OffsetCommitResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_ih(value.partition_index, value.error_code), b"\x00")
     return b"".join(parts)
@@ -393,9 +400,11 @@ def _write_offset_commit_response_partition_compact_array_v8(
 def _write_offset_commit_response_topic_compact_array_v8(
     items: tuple[OffsetCommitResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -412,11 +421,13 @@ def _write_offset_commit_response_topic_compact_array_v8(
 def _write_offset_commit_response_topic_compact_array_v10(
     items: tuple[OffsetCommitResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -427,19 +438,19 @@ def _write_offset_commit_response_topic_compact_array_v10(
 
 
 def _write_offset_commit_response_v2(value: OffsetCommitResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_offset_commit_response_topic_array_v2(value.topics)
 
 
 def _write_offset_commit_response_v3(value: OffsetCommitResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_offset_commit_response_topic_array_v2(value.topics)
 
 
 def _write_offset_commit_response_v8(value: OffsetCommitResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)
@@ -449,7 +460,7 @@ def _write_offset_commit_response_v8(value: OffsetCommitResponse) -> bytes:
 
 
 def _write_offset_commit_response_v10(value: OffsetCommitResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)

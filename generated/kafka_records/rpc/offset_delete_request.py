@@ -19,6 +19,7 @@ from kafka_records_runtime.codec import (
     Unpack as _Unpack,
     as_bytes as _as_bytes,
     long_text_unpacker as _long_text_unpacker,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
 )
 from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -172,12 +173,14 @@ def _read_offset_delete_request_v0(data: bytes) -> OffsetDeleteRequest:
         n, group_id, m = _long_text_unpacker(_H_text_i, ">H{}si", n)(data)
     pos = n + 6
     topics, pos = _read_offset_delete_request_topic_array_v0(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetDeleteRequest(group_id.decode(), topics)
 
 
 def _write_offset_delete_request_partition_array_v0(items: tuple[OffsetDeleteRequestPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         parts.append(_pack_i(value.partition_index))
@@ -185,6 +188,8 @@ def _write_offset_delete_request_partition_array_v0(items: tuple[OffsetDeleteReq
 
 
 def _write_offset_delete_request_topic_array_v0(items: tuple[OffsetDeleteRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         name = value.name.encode()

@@ -19,6 +19,7 @@ from kafka_records_runtime.codec import (
     Unpack as _Unpack,
     as_bytes as _as_bytes,
     long_text_unpacker as _long_text_unpacker,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
 )
 from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -182,7 +183,7 @@ def _read_offset_delete_response_v0(data: bytes) -> OffsetDeleteResponse:
     error_code, throttle_time_ms, n = _unpack_hii(data)
     pos = 10
     topics, pos = _read_offset_delete_response_topic_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetDeleteResponse(error_code, throttle_time_ms, topics)
 
@@ -190,6 +191,8 @@ def _read_offset_delete_response_v0(data: bytes) -> OffsetDeleteResponse:
 def _write_offset_delete_response_partition_array_v0(
     items: tuple[OffsetDeleteResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         parts.append(_pack_ih(value.partition_index, value.error_code))
@@ -197,6 +200,8 @@ def _write_offset_delete_response_partition_array_v0(
 
 
 def _write_offset_delete_response_topic_array_v0(items: tuple[OffsetDeleteResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
         name = value.name.encode()

@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_array_packer as _text_array_packer,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
@@ -511,7 +512,7 @@ def _read_offset_fetch_request_v1(data: bytes) -> OffsetFetchRequest:
         n, group_id, m = _long_text_unpacker(_H_text_i, ">H{}si", n)(data)
     pos = n + 6
     topics, pos = _read_offset_fetch_request_topic_array_v1(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchRequest(group_id.decode(), topics)
 
@@ -529,7 +530,7 @@ def _read_offset_fetch_request_v2(data: bytes) -> OffsetFetchRequest:
         topics = None
     else:
         topics, pos = _read_offset_fetch_request_topic_array_v1(data, pos, m)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchRequest(group_id.decode(), topics)
 
@@ -549,11 +550,11 @@ def _read_offset_fetch_request_v6(data: bytes) -> OffsetFetchRequest:
         topics, pos = _read_offset_fetch_request_topic_array_v6(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return OffsetFetchRequest(group_id.decode(), topics)
     unknown, pos = _read_offset_fetch_request_tags_v6(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchRequest(group_id.decode(), topics, (), False, unknown)
 
@@ -573,11 +574,11 @@ def _read_offset_fetch_request_v7(data: bytes) -> OffsetFetchRequest:
         topics, pos = _read_offset_fetch_request_topic_array_v6(data, pos, m - 1)
     require_stable, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return OffsetFetchRequest(group_id.decode(), topics, (), require_stable)
     unknown, pos = _read_offset_fetch_request_tags_v7(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchRequest(group_id.decode(), topics, (), require_stable, unknown)
 
@@ -590,11 +591,11 @@ def _read_offset_fetch_request_v8(data: bytes) -> OffsetFetchRequest:
     groups, pos = _read_offset_fetch_request_group_array_v8(data, pos, n - 1)
     require_stable, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return OffsetFetchRequest("", (), groups, require_stable)
     unknown, pos = _read_offset_fetch_request_tags_v8(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchRequest("", (), groups, require_stable, unknown)
 
@@ -607,11 +608,11 @@ def _read_offset_fetch_request_v9(data: bytes) -> OffsetFetchRequest:
     groups, pos = _read_offset_fetch_request_group_array_v9(data, pos, n - 1)
     require_stable, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return OffsetFetchRequest("", (), groups, require_stable)
     unknown, pos = _read_offset_fetch_request_tags_v9(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchRequest("", (), groups, require_stable, unknown)
 
@@ -624,20 +625,24 @@ def _read_offset_fetch_request_v10(data: bytes) -> OffsetFetchRequest:
     groups, pos = _read_offset_fetch_request_group_array_v10(data, pos, n - 1)
     require_stable, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return OffsetFetchRequest("", (), groups, require_stable)
     unknown, pos = _read_offset_fetch_request_tags_v10(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchRequest("", (), groups, require_stable, unknown)
 
 
 def _write_offset_fetch_request_topic_array_v1(items: tuple[OffsetFetchRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.partition_indexes) is not tuple:
+            _require_list(value.partition_indexes)
         name = value.name.encode()
         n = len(name)
         count = len(value.partition_indexes)
@@ -651,13 +656,17 @@ def _write_offset_fetch_request_topic_array_v1(items: tuple[OffsetFetchRequestTo
 
 
 def _write_offset_fetch_request_topic_compact_array_v6(items: tuple[OffsetFetchRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
             raise _GiveUp
+        if type(value.partition_indexes) is not tuple:
+            _require_list(value.partition_indexes)
         count = len(value.partition_indexes)
         try:
             pack = _pack_compact_array_i[count]
@@ -669,13 +678,17 @@ def _write_offset_fetch_request_topic_compact_array_v6(items: tuple[OffsetFetchR
 
 
 def _write_offset_fetch_request_topics_compact_array_v8(items: tuple[OffsetFetchRequestTopics, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
             raise _GiveUp
+        if type(value.partition_indexes) is not tuple:
+            _require_list(value.partition_indexes)
         count = len(value.partition_indexes)
         try:
             pack = _pack_compact_array_i[count]
@@ -687,9 +700,11 @@ def _write_offset_fetch_request_topics_compact_array_v8(items: tuple[OffsetFetch
 
 
 def _write_offset_fetch_request_group_compact_array_v8(items: tuple[OffsetFetchRequestGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -708,9 +723,11 @@ def _write_offset_fetch_request_group_compact_array_v8(items: tuple[OffsetFetchR
 
 
 def _write_offset_fetch_request_group_compact_array_v9(items: tuple[OffsetFetchRequestGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -740,12 +757,16 @@ def _write_offset_fetch_request_group_compact_array_v9(items: tuple[OffsetFetchR
 def _write_offset_fetch_request_topics_compact_array_v10(
     items: tuple[OffsetFetchRequestTopics, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partition_indexes) is not tuple:
+            _require_list(value.partition_indexes)
         count = len(value.partition_indexes)
         try:
             pack = _pack_compact_array_i[count]
@@ -757,9 +778,11 @@ def _write_offset_fetch_request_topics_compact_array_v10(
 
 
 def _write_offset_fetch_request_group_compact_array_v10(items: tuple[OffsetFetchRequestGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -789,22 +812,22 @@ def _write_offset_fetch_request_group_compact_array_v10(items: tuple[OffsetFetch
 def _write_offset_fetch_request_v1(value: OffsetFetchRequest) -> bytes:
     if value.topics is None:
         raise _GiveUp
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.require_stable != False:
+    if value.require_stable is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     return _pack_h(len(group_id)) + group_id + _write_offset_fetch_request_topic_array_v1(value.topics)
 
 
 def _write_offset_fetch_request_v2(value: OffsetFetchRequest) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.require_stable != False:
+    if value.require_stable is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     return (
@@ -819,11 +842,11 @@ def _write_offset_fetch_request_v2(value: OffsetFetchRequest) -> bytes:
 
 
 def _write_offset_fetch_request_v6(value: OffsetFetchRequest) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.require_stable != False:
+    if value.require_stable is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -843,14 +866,14 @@ def _write_offset_fetch_request_v6(value: OffsetFetchRequest) -> bytes:
 
 
 def _write_offset_fetch_request_v7(value: OffsetFetchRequest) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
         raise _GiveUp
-    if value.require_stable is not True and value.require_stable is not False:
+    if type(value.require_stable) is not bool:
         raise _GiveUp
     return b"".join(
         (
@@ -870,11 +893,11 @@ def _write_offset_fetch_request_v7(value: OffsetFetchRequest) -> bytes:
 def _write_offset_fetch_request_v8(value: OffsetFetchRequest) -> bytes:
     if value.group_id != "":
         raise _GiveUp
-    if value.topics is None or len(value.topics):
+    if value.topics != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.require_stable is not True and value.require_stable is not False:
+    if type(value.require_stable) is not bool:
         raise _GiveUp
     return (
         _write_offset_fetch_request_group_compact_array_v8(value.groups)
@@ -886,11 +909,11 @@ def _write_offset_fetch_request_v8(value: OffsetFetchRequest) -> bytes:
 def _write_offset_fetch_request_v9(value: OffsetFetchRequest) -> bytes:
     if value.group_id != "":
         raise _GiveUp
-    if value.topics is None or len(value.topics):
+    if value.topics != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.require_stable is not True and value.require_stable is not False:
+    if type(value.require_stable) is not bool:
         raise _GiveUp
     return (
         _write_offset_fetch_request_group_compact_array_v9(value.groups)
@@ -902,11 +925,11 @@ def _write_offset_fetch_request_v9(value: OffsetFetchRequest) -> bytes:
 def _write_offset_fetch_request_v10(value: OffsetFetchRequest) -> bytes:
     if value.group_id != "":
         raise _GiveUp
-    if value.topics is None or len(value.topics):
+    if value.topics != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.require_stable is not True and value.require_stable is not False:
+    if type(value.require_stable) is not bool:
         raise _GiveUp
     return (
         _write_offset_fetch_request_group_compact_array_v10(value.groups)

@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -611,7 +612,7 @@ def _read_offset_fetch_response_v1(data: bytes) -> OffsetFetchResponse:
     (n,) = _unpack_i(data)
     pos = 4
     topics, pos = _read_offset_fetch_response_topic_array_v1(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchResponse(0, topics)
 
@@ -621,7 +622,7 @@ def _read_offset_fetch_response_v2(data: bytes) -> OffsetFetchResponse:
     pos = 4
     topics, pos = _read_offset_fetch_response_topic_array_v1(data, pos, n)
     (error_code,) = _unpack_h(data, pos)
-    if pos + 2 != len(data):
+    if len(data) != pos + 2:
         raise _GiveUp
     return OffsetFetchResponse(0, topics, error_code)
 
@@ -631,7 +632,7 @@ def _read_offset_fetch_response_v3(data: bytes) -> OffsetFetchResponse:
     pos = 8
     topics, pos = _read_offset_fetch_response_topic_array_v1(data, pos, n)
     (error_code,) = _unpack_h(data, pos)
-    if pos + 2 != len(data):
+    if len(data) != pos + 2:
         raise _GiveUp
     return OffsetFetchResponse(throttle_time_ms, topics, error_code)
 
@@ -641,7 +642,7 @@ def _read_offset_fetch_response_v5(data: bytes) -> OffsetFetchResponse:
     pos = 8
     topics, pos = _read_offset_fetch_response_topic_array_v5(data, pos, n)
     (error_code,) = _unpack_h(data, pos)
-    if pos + 2 != len(data):
+    if len(data) != pos + 2:
         raise _GiveUp
     return OffsetFetchResponse(throttle_time_ms, topics, error_code)
 
@@ -654,11 +655,11 @@ def _read_offset_fetch_response_v6(data: bytes) -> OffsetFetchResponse:
     topics, pos = _read_offset_fetch_response_topic_array_v6(data, pos, n - 1)
     error_code, tags = _unpack_hB(data, pos)
     if not tags:
-        if pos + 3 != len(data):
+        if len(data) != pos + 3:
             raise _GiveUp
         return OffsetFetchResponse(throttle_time_ms, topics, error_code)
     unknown, pos = _read_offset_fetch_response_tags_v6(data, pos + 3, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchResponse(throttle_time_ms, topics, error_code, (), unknown)
 
@@ -671,11 +672,11 @@ def _read_offset_fetch_response_v8(data: bytes) -> OffsetFetchResponse:
     groups, pos = _read_offset_fetch_response_group_array_v8(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return OffsetFetchResponse(throttle_time_ms, (), 0, groups)
     unknown, pos = _read_offset_fetch_response_tags_v8(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchResponse(throttle_time_ms, (), 0, groups, unknown)
 
@@ -688,19 +689,21 @@ def _read_offset_fetch_response_v10(data: bytes) -> OffsetFetchResponse:
     groups, pos = _read_offset_fetch_response_group_array_v10(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return OffsetFetchResponse(throttle_time_ms, (), 0, groups)
     unknown, pos = _read_offset_fetch_response_tags_v10(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return OffsetFetchResponse(throttle_time_ms, (), 0, groups, unknown)
 
 
 def _write_offset_fetch_response_partition_array_v1(items: tuple[OffsetFetchResponsePartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.metadata is None:
             metadata = b"\xff\xff"
@@ -716,9 +719,11 @@ def _write_offset_fetch_response_partition_array_v1(items: tuple[OffsetFetchResp
 
 
 def _write_offset_fetch_response_topic_array_v1(items: tuple[OffsetFetchResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_offset_fetch_response_partition_array_v1(value.partitions))
@@ -726,9 +731,11 @@ def _write_offset_fetch_response_topic_array_v1(items: tuple[OffsetFetchResponse
 
 
 def _write_offset_fetch_response_partition_array_v5(items: tuple[OffsetFetchResponsePartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.metadata is None:
             metadata = b"\xff\xff"
@@ -744,9 +751,11 @@ def _write_offset_fetch_response_partition_array_v5(items: tuple[OffsetFetchResp
 
 
 def _write_offset_fetch_response_topic_array_v5(items: tuple[OffsetFetchResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (_pack_h(len(name)), name, _write_offset_fetch_response_partition_array_v5(value.partitions))
@@ -756,9 +765,11 @@ def _write_offset_fetch_response_topic_array_v5(items: tuple[OffsetFetchResponse
 def _write_offset_fetch_response_partition_compact_array_v6(
     items: tuple[OffsetFetchResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.metadata is None:
             metadata = b"\x00"
@@ -777,9 +788,11 @@ def _write_offset_fetch_response_partition_compact_array_v6(
 
 
 def _write_offset_fetch_response_topic_compact_array_v6(items: tuple[OffsetFetchResponseTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -796,9 +809,11 @@ def _write_offset_fetch_response_topic_compact_array_v6(items: tuple[OffsetFetch
 def _write_offset_fetch_response_partitions_compact_array_v8(
     items: tuple[OffsetFetchResponsePartitions, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.metadata is None:
             metadata = b"\x00"
@@ -819,9 +834,11 @@ def _write_offset_fetch_response_partitions_compact_array_v8(
 def _write_offset_fetch_response_topics_compact_array_v8(
     items: tuple[OffsetFetchResponseTopics, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -836,9 +853,11 @@ def _write_offset_fetch_response_topics_compact_array_v8(
 
 
 def _write_offset_fetch_response_group_compact_array_v8(items: tuple[OffsetFetchResponseGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -856,11 +875,13 @@ def _write_offset_fetch_response_group_compact_array_v8(items: tuple[OffsetFetch
 def _write_offset_fetch_response_topics_compact_array_v10(
     items: tuple[OffsetFetchResponseTopics, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -873,9 +894,11 @@ def _write_offset_fetch_response_topics_compact_array_v10(
 def _write_offset_fetch_response_group_compact_array_v10(
     items: tuple[OffsetFetchResponseGroup, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         group_id = value.group_id.encode()
         if len(group_id) > 32767:
@@ -891,25 +914,25 @@ def _write_offset_fetch_response_group_compact_array_v10(
 
 
 def _write_offset_fetch_response_v1(value: OffsetFetchResponse) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_offset_fetch_response_topic_array_v1(value.topics)
 
 
 def _write_offset_fetch_response_v2(value: OffsetFetchResponse) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_offset_fetch_response_topic_array_v1(value.topics) + _pack_h(value.error_code)
 
 
 def _write_offset_fetch_response_v3(value: OffsetFetchResponse) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)
@@ -919,9 +942,9 @@ def _write_offset_fetch_response_v3(value: OffsetFetchResponse) -> bytes:
 
 
 def _write_offset_fetch_response_v5(value: OffsetFetchResponse) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)
@@ -931,9 +954,9 @@ def _write_offset_fetch_response_v5(value: OffsetFetchResponse) -> bytes:
 
 
 def _write_offset_fetch_response_v6(value: OffsetFetchResponse) -> bytes:
-    if len(value.groups):
+    if value.groups != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"".join(
         (
@@ -946,9 +969,9 @@ def _write_offset_fetch_response_v6(value: OffsetFetchResponse) -> bytes:
 
 
 def _write_offset_fetch_response_v8(value: OffsetFetchResponse) -> bytes:
-    if len(value.topics):
+    if value.topics != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)
@@ -958,9 +981,9 @@ def _write_offset_fetch_response_v8(value: OffsetFetchResponse) -> bytes:
 
 
 def _write_offset_fetch_response_v10(value: OffsetFetchResponse) -> bytes:
-    if len(value.topics):
+    if value.topics != ():
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)

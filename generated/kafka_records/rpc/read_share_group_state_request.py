@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     uvarint as _uvarint,
 )
 from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -212,37 +213,41 @@ def _read_read_share_group_state_request_v0(data: bytes) -> ReadShareGroupStateR
     topics, pos = _read_read_state_data_array_v0(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ReadShareGroupStateRequest(group_id.decode(), topics)
     unknown, pos = _read_read_share_group_state_request_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ReadShareGroupStateRequest(group_id.decode(), topics, unknown)
 
 
 def _write_partition_data_compact_array_v0(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_ii(value.partition, value.leader_epoch), b"\x00")
     return b"".join(parts)
 
 
 def _write_read_state_data_compact_array_v0(items: tuple[ReadStateData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (_pack_u(value.topic_id), _write_partition_data_compact_array_v0(value.partitions), b"\x00")
     return b"".join(parts)
 
 
 def _write_read_share_group_state_request_v0(value: ReadShareGroupStateRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

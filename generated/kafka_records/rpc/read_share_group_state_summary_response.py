@@ -21,6 +21,7 @@ from kafka_records_runtime.codec import (
     as_bytes as _as_bytes,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -344,11 +345,11 @@ def _read_read_share_group_state_summary_response_v0(data: bytes) -> ReadShareGr
     results, pos = _read_read_state_summary_result_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ReadShareGroupStateSummaryResponse(results)
     unknown, pos = _read_read_share_group_state_summary_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ReadShareGroupStateSummaryResponse(results, unknown)
 
@@ -361,19 +362,21 @@ def _read_read_share_group_state_summary_response_v1(data: bytes) -> ReadShareGr
     results, pos = _read_read_state_summary_result_array_v1(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ReadShareGroupStateSummaryResponse(results)
     unknown, pos = _read_read_share_group_state_summary_response_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ReadShareGroupStateSummaryResponse(results, unknown)
 
 
 def _write_partition_result_compact_array_v0(items: tuple[PartitionResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -392,11 +395,13 @@ def _write_partition_result_compact_array_v0(items: tuple[PartitionResult, ...])
 
 
 def _write_read_state_summary_result_compact_array_v0(items: tuple[ReadStateSummaryResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -407,9 +412,11 @@ def _write_read_state_summary_result_compact_array_v0(items: tuple[ReadStateSumm
 
 
 def _write_partition_result_compact_array_v1(items: tuple[PartitionResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -430,11 +437,13 @@ def _write_partition_result_compact_array_v1(items: tuple[PartitionResult, ...])
 
 
 def _write_read_state_summary_result_compact_array_v1(items: tuple[ReadStateSummaryResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -445,13 +454,13 @@ def _write_read_state_summary_result_compact_array_v1(items: tuple[ReadStateSumm
 
 
 def _write_read_share_group_state_summary_response_v0(value: ReadShareGroupStateSummaryResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_read_state_summary_result_compact_array_v0(value.results) + b"\x00"
 
 
 def _write_read_share_group_state_summary_response_v1(value: ReadShareGroupStateSummaryResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_read_state_summary_result_compact_array_v1(value.results) + b"\x00"
 

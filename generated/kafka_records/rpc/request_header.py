@@ -161,7 +161,7 @@ def _read_request_header_v2(data: bytes, pos: int) -> tuple[RequestHeader, int]:
 
 
 def _write_request_header_v1(value: RequestHeader) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.client_id is None:
         client_id = b"\xff\xff"
@@ -172,7 +172,7 @@ def _write_request_header_v1(value: RequestHeader) -> bytes:
 
 
 def _write_request_header_v2(value: RequestHeader) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.client_id is None:
         client_id = b"\xff\xff"

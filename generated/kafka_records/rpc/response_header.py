@@ -128,13 +128,13 @@ def _read_response_header_v1(data: bytes, pos: int) -> tuple[ResponseHeader, int
 
 
 def _write_response_header_v0(value: ResponseHeader) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.correlation_id)
 
 
 def _write_response_header_v1(value: ResponseHeader) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.correlation_id) + b"\x00"
 

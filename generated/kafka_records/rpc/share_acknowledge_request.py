@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     compact_array_packer as _compact_array_packer,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -325,11 +326,11 @@ def _read_share_acknowledge_request_v1(data: bytes) -> ShareAcknowledgeRequest:
     topics, pos = _read_acknowledge_topic_array_v1(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareAcknowledgeRequest(group_id, member_id, share_session_epoch, False, topics)
     unknown, pos = _read_share_acknowledge_request_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareAcknowledgeRequest(group_id, member_id, share_session_epoch, False, topics, unknown)
 
@@ -371,20 +372,24 @@ def _read_share_acknowledge_request_v2(data: bytes) -> ShareAcknowledgeRequest:
     topics, pos = _read_acknowledge_topic_array_v1(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareAcknowledgeRequest(group_id, member_id, share_session_epoch, is_renew_ack, topics)
     unknown, pos = _read_share_acknowledge_request_tags_v2(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareAcknowledgeRequest(group_id, member_id, share_session_epoch, is_renew_ack, topics, unknown)
 
 
 def _write_acknowledgement_batch_compact_array_v1(items: tuple[AcknowledgementBatch, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.acknowledge_types) is not tuple:
+            _require_list(value.acknowledge_types)
         count = len(value.acknowledge_types)
         try:
             pack = _pack_compact_array_b[count]
@@ -396,9 +401,11 @@ def _write_acknowledgement_batch_compact_array_v1(items: tuple[AcknowledgementBa
 
 
 def _write_acknowledge_partition_compact_array_v1(items: tuple[AcknowledgePartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_i(value.partition_index),
@@ -409,11 +416,13 @@ def _write_acknowledge_partition_compact_array_v1(items: tuple[AcknowledgePartit
 
 
 def _write_acknowledge_topic_compact_array_v1(items: tuple[AcknowledgeTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -424,9 +433,9 @@ def _write_acknowledge_topic_compact_array_v1(items: tuple[AcknowledgeTopic, ...
 
 
 def _write_share_acknowledge_request_v1(value: ShareAcknowledgeRequest) -> bytes:
-    if value.is_renew_ack != False:
+    if value.is_renew_ack is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.group_id is None:
         group_id = b"\x00"
@@ -454,7 +463,7 @@ def _write_share_acknowledge_request_v1(value: ShareAcknowledgeRequest) -> bytes
 
 
 def _write_share_acknowledge_request_v2(value: ShareAcknowledgeRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.group_id is None:
         group_id = b"\x00"
@@ -470,7 +479,7 @@ def _write_share_acknowledge_request_v2(value: ShareAcknowledgeRequest) -> bytes
         if len(member_id) > 32767:
             raise _GiveUp
         member_id = _uvarint(len(member_id) + 1) + member_id
-    if value.is_renew_ack is not True and value.is_renew_ack is not False:
+    if type(value.is_renew_ack) is not bool:
         raise _GiveUp
     return b"".join(
         (

@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     compact_array_packer as _compact_array_packer,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -412,7 +413,7 @@ def _read_share_fetch_request_v1(data: bytes) -> ShareFetchRequest:
     forgotten_topics_data, pos = _read_forgotten_topic_array_v1(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareFetchRequest(
             group_id,
@@ -429,7 +430,7 @@ def _read_share_fetch_request_v1(data: bytes) -> ShareFetchRequest:
             forgotten_topics_data,
         )
     unknown, pos = _read_share_fetch_request_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareFetchRequest(
         group_id,
@@ -520,7 +521,7 @@ def _read_share_fetch_request_v2(data: bytes) -> ShareFetchRequest:
     forgotten_topics_data, pos = _read_forgotten_topic_array_v1(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareFetchRequest(
             group_id,
@@ -537,7 +538,7 @@ def _read_share_fetch_request_v2(data: bytes) -> ShareFetchRequest:
             forgotten_topics_data,
         )
     unknown, pos = _read_share_fetch_request_tags_v2(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareFetchRequest(
         group_id,
@@ -557,10 +558,14 @@ def _read_share_fetch_request_v2(data: bytes) -> ShareFetchRequest:
 
 
 def _write_acknowledgement_batch_compact_array_v1(items: tuple[AcknowledgementBatch, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.acknowledge_types) is not tuple:
+            _require_list(value.acknowledge_types)
         count = len(value.acknowledge_types)
         try:
             pack = _pack_compact_array_b[count]
@@ -572,11 +577,13 @@ def _write_acknowledgement_batch_compact_array_v1(items: tuple[AcknowledgementBa
 
 
 def _write_fetch_partition_compact_array_v1(items: tuple[FetchPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
         if value.partition_max_bytes != 0:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_i(value.partition_index),
@@ -587,23 +594,29 @@ def _write_fetch_partition_compact_array_v1(items: tuple[FetchPartition, ...]) -
 
 
 def _write_fetch_topic_compact_array_v1(items: tuple[FetchTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (_pack_u(value.topic_id), _write_fetch_partition_compact_array_v1(value.partitions), b"\x00")
     return b"".join(parts)
 
 
 def _write_forgotten_topic_compact_array_v1(items: tuple[ForgottenTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -615,9 +628,9 @@ def _write_forgotten_topic_compact_array_v1(items: tuple[ForgottenTopic, ...]) -
 
 
 def _write_share_fetch_request_v1(value: ShareFetchRequest) -> bytes:
-    if value.is_renew_ack != False:
+    if value.is_renew_ack is not False:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.group_id is None:
         group_id = b"\x00"
@@ -653,7 +666,7 @@ def _write_share_fetch_request_v1(value: ShareFetchRequest) -> bytes:
 
 
 def _write_share_fetch_request_v2(value: ShareFetchRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.group_id is None:
         group_id = b"\x00"
@@ -669,7 +682,7 @@ def _write_share_fetch_request_v2(value: ShareFetchRequest) -> bytes:
         if len(member_id) > 32767:
             raise _GiveUp
         member_id = _uvarint(len(member_id) + 1) + member_id
-    if value.is_renew_ack is not True and value.is_renew_ack is not False:
+    if type(value.is_renew_ack) is not bool:
         raise _GiveUp
     return b"".join(
         (

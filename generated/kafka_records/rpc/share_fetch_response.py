@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -469,7 +470,7 @@ def _read_share_fetch_response_v1(data: bytes) -> ShareFetchResponse:
     node_endpoints, pos = _read_node_endpoint_array_v1(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareFetchResponse(
             throttle_time_ms,
@@ -480,7 +481,7 @@ def _read_share_fetch_response_v1(data: bytes) -> ShareFetchResponse:
             node_endpoints,
         )
     unknown, pos = _read_share_fetch_response_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareFetchResponse(
         throttle_time_ms,
@@ -494,20 +495,24 @@ def _read_share_fetch_response_v1(data: bytes) -> ShareFetchResponse:
 
 
 def _write_acquired_records_compact_array_v1(items: tuple[AcquiredRecords, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_qqh(value.first_offset, value.last_offset, value.delivery_count), b"\x00")
     return b"".join(parts)
 
 
 def _write_partition_data_compact_array_v1(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
         if value.records is None:
             raise _GiveUp
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -545,20 +550,24 @@ def _write_partition_data_compact_array_v1(items: tuple[PartitionData, ...]) -> 
 def _write_share_fetchable_topic_response_compact_array_v1(
     items: tuple[ShareFetchableTopicResponse, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (_pack_u(value.topic_id), _write_partition_data_compact_array_v1(value.partitions), b"\x00")
     return b"".join(parts)
 
 
 def _write_node_endpoint_compact_array_v1(items: tuple[NodeEndpoint, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         host = value.host.encode()
         if len(host) > 32767:
@@ -575,13 +584,13 @@ def _write_node_endpoint_compact_array_v1(items: tuple[NodeEndpoint, ...]) -> by
 
 
 def _write_leader_id_and_epoch_v1(value: LeaderIdAndEpoch) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_ii(value.leader_id, value.leader_epoch) + b"\x00"
 
 
 def _write_share_fetch_response_v1(value: ShareFetchResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\x00"

@@ -122,19 +122,19 @@ def _read_share_group_describe_request_v1(data: bytes) -> ShareGroupDescribeRequ
     group_ids, pos = _read_compact_strings(data, pos, n - 1)
     include_authorized_operations, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return ShareGroupDescribeRequest(group_ids, include_authorized_operations)
     unknown, pos = _read_share_group_describe_request_tags_v1(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareGroupDescribeRequest(group_ids, include_authorized_operations, unknown)
 
 
 def _write_share_group_describe_request_v1(value: ShareGroupDescribeRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.include_authorized_operations is not True and value.include_authorized_operations is not False:
+    if type(value.include_authorized_operations) is not bool:
         raise _GiveUp
     return _write_compact_strings(value.group_ids) + _pack_t(value.include_authorized_operations) + b"\x00"
 

@@ -166,13 +166,13 @@ def _read_share_group_heartbeat_request_v1(data: bytes) -> ShareGroupHeartbeatRe
         subscribed_topic_names, pos = _read_compact_strings(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareGroupHeartbeatRequest(
             group_id.decode(), member_id.decode(), member_epoch, rack_id, subscribed_topic_names
         )
     unknown, pos = _read_share_group_heartbeat_request_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareGroupHeartbeatRequest(
         group_id.decode(), member_id.decode(), member_epoch, rack_id, subscribed_topic_names, unknown
@@ -180,7 +180,7 @@ def _read_share_group_heartbeat_request_v1(data: bytes) -> ShareGroupHeartbeatRe
 
 
 def _write_share_group_heartbeat_request_v1(value: ShareGroupHeartbeatRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

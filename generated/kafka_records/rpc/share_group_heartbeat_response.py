@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     compact_array_packer as _compact_array_packer,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -265,7 +266,7 @@ def _read_share_group_heartbeat_response_v1(data: bytes) -> ShareGroupHeartbeatR
         raise _GiveUp
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareGroupHeartbeatResponse(
             throttle_time_ms,
@@ -277,7 +278,7 @@ def _read_share_group_heartbeat_response_v1(data: bytes) -> ShareGroupHeartbeatR
             assignment,
         )
     unknown, pos = _read_share_group_heartbeat_response_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareGroupHeartbeatResponse(
         throttle_time_ms,
@@ -292,12 +293,16 @@ def _read_share_group_heartbeat_response_v1(data: bytes) -> ShareGroupHeartbeatR
 
 
 def _write_topic_partitions_compact_array_v1(items: tuple[TopicPartitions, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -309,13 +314,13 @@ def _write_topic_partitions_compact_array_v1(items: tuple[TopicPartitions, ...])
 
 
 def _write_assignment_v1(value: Assignment) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_topic_partitions_compact_array_v1(value.topic_partitions) + b"\x00"
 
 
 def _write_share_group_heartbeat_response_v1(value: ShareGroupHeartbeatResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\x00"

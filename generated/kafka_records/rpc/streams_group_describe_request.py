@@ -121,19 +121,19 @@ def _read_streams_group_describe_request_v0(data: bytes) -> StreamsGroupDescribe
     group_ids, pos = _read_compact_strings(data, pos, n - 1)
     include_authorized_operations, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return StreamsGroupDescribeRequest(group_ids, include_authorized_operations)
     unknown, pos = _read_streams_group_describe_request_tags_v0(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupDescribeRequest(group_ids, include_authorized_operations, unknown)
 
 
 def _write_streams_group_describe_request_v0(value: StreamsGroupDescribeRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
-    if value.include_authorized_operations is not True and value.include_authorized_operations is not False:
+    if type(value.include_authorized_operations) is not bool:
         raise _GiveUp
     return _write_compact_strings(value.group_ids) + _pack_t(value.include_authorized_operations) + b"\x00"
 

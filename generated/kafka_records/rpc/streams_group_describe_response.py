@@ -24,6 +24,7 @@ from kafka_records_runtime.codec import (
     read_compact_strings as _read_compact_strings,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -814,19 +815,21 @@ def _read_streams_group_describe_response_v0(data: bytes) -> StreamsGroupDescrib
     groups, pos = _read_described_group_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return StreamsGroupDescribeResponse(throttle_time_ms, groups)
     unknown, pos = _read_streams_group_describe_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupDescribeResponse(throttle_time_ms, groups, unknown)
 
 
 def _write_key_value_compact_array_v0(items: tuple[KeyValue, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         key = value.key.encode()
         if len(key) > 32767:
@@ -839,9 +842,11 @@ def _write_key_value_compact_array_v0(items: tuple[KeyValue, ...]) -> bytes:
 
 
 def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -857,9 +862,11 @@ def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
 
 
 def _write_subtopology_compact_array_v0(items: tuple[Subtopology, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
@@ -877,9 +884,11 @@ def _write_subtopology_compact_array_v0(items: tuple[Subtopology, ...]) -> bytes
 
 
 def _write_task_offset_compact_array_v0(items: tuple[TaskOffset, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
@@ -894,13 +903,17 @@ def _write_task_offset_compact_array_v0(items: tuple[TaskOffset, ...]) -> bytes:
 
 
 def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -912,9 +925,11 @@ def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
 
 
 def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -942,7 +957,7 @@ def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
         process_id = value.process_id.encode()
         if len(process_id) > 32767:
             raise _GiveUp
-        if value.is_classic is not True and value.is_classic is not False:
+        if type(value.is_classic) is not bool:
             raise _GiveUp
         parts += (
             _uvarint(len(member_id) + 1),
@@ -970,9 +985,11 @@ def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
 
 
 def _write_described_group_compact_array_v0(items: tuple[DescribedGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -1004,7 +1021,7 @@ def _write_described_group_compact_array_v0(items: tuple[DescribedGroup, ...]) -
 
 
 def _write_topology_v0(value: Topology) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.epoch)
@@ -1018,7 +1035,7 @@ def _write_topology_v0(value: Topology) -> bytes:
 
 
 def _write_endpoint_v0(value: Endpoint) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     host = value.host.encode()
     if len(host) > 32767:
@@ -1027,7 +1044,7 @@ def _write_endpoint_v0(value: Endpoint) -> bytes:
 
 
 def _write_assignment_v0(value: Assignment) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return b"".join(
         (
@@ -1040,7 +1057,7 @@ def _write_assignment_v0(value: Assignment) -> bytes:
 
 
 def _write_streams_group_describe_response_v0(value: StreamsGroupDescribeResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_described_group_compact_array_v0(value.groups) + b"\x00"
 

@@ -24,6 +24,7 @@ from kafka_records_runtime.codec import (
     read_compact_strings as _read_compact_strings,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -722,7 +723,7 @@ def _read_streams_group_heartbeat_request_v0(data: bytes) -> StreamsGroupHeartbe
         task_end_offsets, pos = _read_task_offset_array_v0(data, pos, k - 1)
     shutdown_application, tags = _unpack_tB(data, pos)
     if not tags:
-        if pos + 2 != len(data):
+        if len(data) != pos + 2:
             raise _GiveUp
         return StreamsGroupHeartbeatRequest(
             group_id.decode(),
@@ -744,7 +745,7 @@ def _read_streams_group_heartbeat_request_v0(data: bytes) -> StreamsGroupHeartbe
             shutdown_application,
         )
     unknown, pos = _read_streams_group_heartbeat_request_tags_v0(data, pos + 2, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupHeartbeatRequest(
         group_id.decode(),
@@ -769,9 +770,11 @@ def _read_streams_group_heartbeat_request_v0(data: bytes) -> StreamsGroupHeartbe
 
 
 def _write_key_value_compact_array_v0(items: tuple[KeyValue, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         key = value.key.encode()
         if len(key) > 32767:
@@ -784,9 +787,11 @@ def _write_key_value_compact_array_v0(items: tuple[KeyValue, ...]) -> bytes:
 
 
 def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -802,22 +807,30 @@ def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
 
 
 def _write_copartition_group_compact_array_v0(items: tuple[CopartitionGroup, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.source_topics) is not tuple:
+            _require_list(value.source_topics)
         count = len(value.source_topics)
         try:
             pack = _pack_compact_array_h[count]
         except KeyError:
             pack = _compact_array_packer(_pack_compact_array_h, "h", count)
         source_topics = pack(count + 1, *value.source_topics)
+        if type(value.source_topic_regex) is not tuple:
+            _require_list(value.source_topic_regex)
         count = len(value.source_topic_regex)
         try:
             pack = _pack_compact_array_h[count]
         except KeyError:
             pack = _compact_array_packer(_pack_compact_array_h, "h", count)
         source_topic_regex = pack(count + 1, *value.source_topic_regex)
+        if type(value.repartition_source_topics) is not tuple:
+            _require_list(value.repartition_source_topics)
         count = len(value.repartition_source_topics)
         try:
             pack = _pack_compact_array_h[count]
@@ -829,9 +842,11 @@ def _write_copartition_group_compact_array_v0(items: tuple[CopartitionGroup, ...
 
 
 def _write_subtopology_compact_array_v0(items: tuple[Subtopology, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
@@ -851,13 +866,17 @@ def _write_subtopology_compact_array_v0(items: tuple[Subtopology, ...]) -> bytes
 
 
 def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -869,9 +888,11 @@ def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
 
 
 def _write_task_offset_compact_array_v0(items: tuple[TaskOffset, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
@@ -886,13 +907,13 @@ def _write_task_offset_compact_array_v0(items: tuple[TaskOffset, ...]) -> bytes:
 
 
 def _write_topology_v0(value: Topology) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.epoch) + _write_subtopology_compact_array_v0(value.subtopologies) + b"\x00"
 
 
 def _write_endpoint_v0(value: Endpoint) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     host = value.host.encode()
     if len(host) > 32767:
@@ -901,7 +922,7 @@ def _write_endpoint_v0(value: Endpoint) -> bytes:
 
 
 def _write_streams_group_heartbeat_request_v0(value: StreamsGroupHeartbeatRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -930,7 +951,7 @@ def _write_streams_group_heartbeat_request_v0(value: StreamsGroupHeartbeatReques
         if len(process_id) > 32767:
             raise _GiveUp
         process_id = _uvarint(len(process_id) + 1) + process_id
-    if value.shutdown_application is not True and value.shutdown_application is not False:
+    if type(value.shutdown_application) is not bool:
         raise _GiveUp
     return b"".join(
         (

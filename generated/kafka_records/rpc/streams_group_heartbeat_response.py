@@ -23,6 +23,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -484,7 +485,7 @@ def _read_streams_group_heartbeat_response_v0(data: bytes) -> StreamsGroupHeartb
         partitions_by_user_endpoint, pos = _read_endpoint_to_partitions_array_v0(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return StreamsGroupHeartbeatResponse(
             throttle_time_ms,
@@ -503,7 +504,7 @@ def _read_streams_group_heartbeat_response_v0(data: bytes) -> StreamsGroupHeartb
             partitions_by_user_endpoint,
         )
     unknown, pos = _read_streams_group_heartbeat_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return StreamsGroupHeartbeatResponse(
         throttle_time_ms,
@@ -525,9 +526,11 @@ def _read_streams_group_heartbeat_response_v0(data: bytes) -> StreamsGroupHeartb
 
 
 def _write_status_compact_array_v0(items: tuple[Status, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         status_detail = value.status_detail.encode()
         if len(status_detail) > 32767:
@@ -537,13 +540,17 @@ def _write_status_compact_array_v0(items: tuple[Status, ...]) -> bytes:
 
 
 def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         subtopology_id = value.subtopology_id.encode()
         if len(subtopology_id) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -555,13 +562,17 @@ def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
 
 
 def _write_topic_partition_compact_array_v0(items: tuple[TopicPartition, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         if len(topic) > 32767:
             raise _GiveUp
+        if type(value.partitions) is not tuple:
+            _require_list(value.partitions)
         count = len(value.partitions)
         try:
             pack = _pack_compact_array_i[count]
@@ -573,9 +584,11 @@ def _write_topic_partition_compact_array_v0(items: tuple[TopicPartition, ...]) -
 
 
 def _write_endpoint_to_partitions_compact_array_v0(items: tuple[EndpointToPartitions, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _write_endpoint_v0(value.user_endpoint),
@@ -587,7 +600,7 @@ def _write_endpoint_to_partitions_compact_array_v0(items: tuple[EndpointToPartit
 
 
 def _write_endpoint_v0(value: Endpoint) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     host = value.host.encode()
     if len(host) > 32767:
@@ -596,7 +609,7 @@ def _write_endpoint_v0(value: Endpoint) -> bytes:
 
 
 def _write_streams_group_heartbeat_response_v0(value: StreamsGroupHeartbeatResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
         error_message = b"\x00"

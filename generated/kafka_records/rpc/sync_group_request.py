@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
     uvarint as _uvarint,
@@ -246,7 +247,7 @@ def _read_sync_group_request_v0(data: bytes) -> SyncGroupRequest:
         member_id, k = _text_unpacker(_text_i, ">{}si", m, m)(data, pos)
     pos += m + 4
     assignments, pos = _read_sync_group_request_assignment_array_v0(data, pos, k)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupRequest(
         group_id.decode(), generation_id, member_id.decode(), None, None, None, assignments
@@ -278,7 +279,7 @@ def _read_sync_group_request_v3(data: bytes) -> SyncGroupRequest:
         pos += k + 4
         group_instance_id = group_instance_id.decode()
     assignments, pos = _read_sync_group_request_assignment_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupRequest(
         group_id.decode(), generation_id, member_id.decode(), group_instance_id, None, None, assignments
@@ -318,13 +319,13 @@ def _read_sync_group_request_v4(data: bytes) -> SyncGroupRequest:
     assignments, pos = _read_sync_group_request_assignment_array_v4(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return SyncGroupRequest(
             group_id.decode(), generation_id, member_id.decode(), group_instance_id, None, None, assignments
         )
     unknown, pos = _read_sync_group_request_tags_v4(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupRequest(
         group_id.decode(),
@@ -398,7 +399,7 @@ def _read_sync_group_request_v5(data: bytes) -> SyncGroupRequest:
     assignments, pos = _read_sync_group_request_assignment_array_v4(data, pos, k - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return SyncGroupRequest(
             group_id.decode(),
@@ -410,7 +411,7 @@ def _read_sync_group_request_v5(data: bytes) -> SyncGroupRequest:
             assignments,
         )
     unknown, pos = _read_sync_group_request_tags_v5(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupRequest(
         group_id.decode(),
@@ -425,9 +426,11 @@ def _read_sync_group_request_v5(data: bytes) -> SyncGroupRequest:
 
 
 def _write_sync_group_request_assignment_array_v0(items: tuple[SyncGroupRequestAssignment, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         assignment = value.assignment
@@ -440,9 +443,11 @@ def _write_sync_group_request_assignment_array_v0(items: tuple[SyncGroupRequestA
 def _write_sync_group_request_assignment_compact_array_v4(
     items: tuple[SyncGroupRequestAssignment, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         member_id = value.member_id.encode()
         if len(member_id) > 32767:
@@ -457,7 +462,7 @@ def _write_sync_group_request_assignment_compact_array_v4(
 def _write_sync_group_request_v0(value: SyncGroupRequest) -> bytes:
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -473,7 +478,7 @@ def _write_sync_group_request_v0(value: SyncGroupRequest) -> bytes:
 
 
 def _write_sync_group_request_v3(value: SyncGroupRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     member_id = value.member_id.encode()
@@ -495,7 +500,7 @@ def _write_sync_group_request_v3(value: SyncGroupRequest) -> bytes:
 
 
 def _write_sync_group_request_v4(value: SyncGroupRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -525,7 +530,7 @@ def _write_sync_group_request_v4(value: SyncGroupRequest) -> bytes:
 
 
 def _write_sync_group_request_v5(value: SyncGroupRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

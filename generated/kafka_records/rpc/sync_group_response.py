@@ -150,7 +150,7 @@ def _read_sync_group_response_v0(data: bytes) -> SyncGroupResponse:
     except KeyError:
         (assignment,) = _unpacker(_bytes, ">{}s", n, n)(data, 6)
     pos = n + 6
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupResponse(0, error_code, None, None, assignment)
 
@@ -162,7 +162,7 @@ def _read_sync_group_response_v1(data: bytes) -> SyncGroupResponse:
     except KeyError:
         (assignment,) = _unpacker(_bytes, ">{}s", n, n)(data, 10)
     pos = n + 10
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupResponse(throttle_time_ms, error_code, None, None, assignment)
 
@@ -178,11 +178,11 @@ def _read_sync_group_response_v4(data: bytes) -> SyncGroupResponse:
         assignment, tags = _unpacker(_compact_bytes_B, ">{}sB", n, n - 1)(data, pos)
     pos += n
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return SyncGroupResponse(throttle_time_ms, error_code, None, None, assignment)
     unknown, pos = _read_sync_group_response_tags_v4(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupResponse(throttle_time_ms, error_code, None, None, assignment, unknown)
 
@@ -225,17 +225,17 @@ def _read_sync_group_response_v5(data: bytes) -> SyncGroupResponse:
         assignment, tags = _unpacker(_compact_bytes_B, ">{}sB", k, k - 1)(data, pos)
     pos += k
     if not tags:
-        if pos != len(data):
+        if len(data) != pos:
             raise _GiveUp
         return SyncGroupResponse(throttle_time_ms, error_code, protocol_type, protocol_name, assignment)
     unknown, pos = _read_sync_group_response_tags_v5(data, pos, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return SyncGroupResponse(throttle_time_ms, error_code, protocol_type, protocol_name, assignment, unknown)
 
 
 def _write_sync_group_response_v0(value: SyncGroupResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     assignment = value.assignment
     if type(assignment) is not bytes:
@@ -244,7 +244,7 @@ def _write_sync_group_response_v0(value: SyncGroupResponse) -> bytes:
 
 
 def _write_sync_group_response_v1(value: SyncGroupResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     assignment = value.assignment
     if type(assignment) is not bytes:
@@ -253,7 +253,7 @@ def _write_sync_group_response_v1(value: SyncGroupResponse) -> bytes:
 
 
 def _write_sync_group_response_v4(value: SyncGroupResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     assignment = value.assignment
     if type(assignment) is not bytes:
@@ -269,7 +269,7 @@ def _write_sync_group_response_v4(value: SyncGroupResponse) -> bytes:
 
 
 def _write_sync_group_response_v5(value: SyncGroupResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.protocol_type is None:
         protocol_type = b"\x00"

@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -376,7 +377,7 @@ def _read_txn_offset_commit_request_v0(data: bytes) -> TxnOffsetCommitRequest:
         group_id, producer_id, producer_epoch, k = _text_unpacker(_text_qhi, ">{}sqhi", m, m)(data, pos)
     pos += m + 14
     topics, pos = _read_txn_offset_commit_request_topic_array_v0(data, pos, k)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return TxnOffsetCommitRequest(
         transactional_id.decode(), group_id.decode(), producer_id, producer_epoch, -1, "", None, topics
@@ -398,7 +399,7 @@ def _read_txn_offset_commit_request_v2(data: bytes) -> TxnOffsetCommitRequest:
         group_id, producer_id, producer_epoch, k = _text_unpacker(_text_qhi, ">{}sqhi", m, m)(data, pos)
     pos += m + 14
     topics, pos = _read_txn_offset_commit_request_topic_array_v2(data, pos, k)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return TxnOffsetCommitRequest(
         transactional_id.decode(), group_id.decode(), producer_id, producer_epoch, -1, "", None, topics
@@ -447,7 +448,7 @@ def _read_txn_offset_commit_request_v3(data: bytes) -> TxnOffsetCommitRequest:
     topics, pos = _read_txn_offset_commit_request_topic_array_v3(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return TxnOffsetCommitRequest(
             transactional_id.decode(),
@@ -460,7 +461,7 @@ def _read_txn_offset_commit_request_v3(data: bytes) -> TxnOffsetCommitRequest:
             topics,
         )
     unknown, pos = _read_txn_offset_commit_request_tags_v3(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return TxnOffsetCommitRequest(
         transactional_id.decode(),
@@ -478,9 +479,11 @@ def _read_txn_offset_commit_request_v3(data: bytes) -> TxnOffsetCommitRequest:
 def _write_txn_offset_commit_request_partition_array_v0(
     items: tuple[TxnOffsetCommitRequestPartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.committed_metadata is None:
             committed_metadata = b"\xff\xff"
@@ -492,9 +495,11 @@ def _write_txn_offset_commit_request_partition_array_v0(
 
 
 def _write_txn_offset_commit_request_topic_array_v0(items: tuple[TxnOffsetCommitRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (
@@ -508,9 +513,11 @@ def _write_txn_offset_commit_request_topic_array_v0(items: tuple[TxnOffsetCommit
 def _write_txn_offset_commit_request_partition_array_v2(
     items: tuple[TxnOffsetCommitRequestPartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.committed_metadata is None:
             committed_metadata = b"\xff\xff"
@@ -525,9 +532,11 @@ def _write_txn_offset_commit_request_partition_array_v2(
 
 
 def _write_txn_offset_commit_request_topic_array_v2(items: tuple[TxnOffsetCommitRequestTopic, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (
@@ -541,9 +550,11 @@ def _write_txn_offset_commit_request_topic_array_v2(items: tuple[TxnOffsetCommit
 def _write_txn_offset_commit_request_partition_compact_array_v3(
     items: tuple[TxnOffsetCommitRequestPartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.committed_metadata is None:
             committed_metadata = b"\x00"
@@ -563,9 +574,11 @@ def _write_txn_offset_commit_request_partition_compact_array_v3(
 def _write_txn_offset_commit_request_topic_compact_array_v3(
     items: tuple[TxnOffsetCommitRequestTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -586,7 +599,7 @@ def _write_txn_offset_commit_request_v0(value: TxnOffsetCommitRequest) -> bytes:
         raise _GiveUp
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     transactional_id = value.transactional_id.encode()
     group_id = value.group_id.encode()
@@ -609,7 +622,7 @@ def _write_txn_offset_commit_request_v2(value: TxnOffsetCommitRequest) -> bytes:
         raise _GiveUp
     if value.group_instance_id is not None:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     transactional_id = value.transactional_id.encode()
     group_id = value.group_id.encode()
@@ -626,7 +639,7 @@ def _write_txn_offset_commit_request_v2(value: TxnOffsetCommitRequest) -> bytes:
 
 
 def _write_txn_offset_commit_request_v3(value: TxnOffsetCommitRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     transactional_id = value.transactional_id.encode()
     if len(transactional_id) > 32767:

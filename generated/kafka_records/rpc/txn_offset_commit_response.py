@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -257,7 +258,7 @@ def _read_txn_offset_commit_response_v0(data: bytes) -> TxnOffsetCommitResponse:
     throttle_time_ms, n = _unpack_ii(data)
     pos = 8
     topics, pos = _read_txn_offset_commit_response_topic_array_v0(data, pos, n)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return TxnOffsetCommitResponse(throttle_time_ms, topics)
 
@@ -270,11 +271,11 @@ def _read_txn_offset_commit_response_v3(data: bytes) -> TxnOffsetCommitResponse:
     topics, pos = _read_txn_offset_commit_response_topic_array_v3(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return TxnOffsetCommitResponse(throttle_time_ms, topics)
     unknown, pos = _read_txn_offset_commit_response_tags_v3(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return TxnOffsetCommitResponse(throttle_time_ms, topics, unknown)
 
@@ -282,9 +283,11 @@ def _read_txn_offset_commit_response_v3(data: bytes) -> TxnOffsetCommitResponse:
 def _write_txn_offset_commit_response_partition_array_v0(
     items: tuple[TxnOffsetCommitResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts.append(_pack_ih(value.partition_index, value.error_code))
     return b"".join(parts)
@@ -293,9 +296,11 @@ def _write_txn_offset_commit_response_partition_array_v0(
 def _write_txn_offset_commit_response_topic_array_v0(
     items: tuple[TxnOffsetCommitResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         parts += (
@@ -309,9 +314,11 @@ def _write_txn_offset_commit_response_topic_array_v0(
 def _write_txn_offset_commit_response_partition_compact_array_v3(
     items: tuple[TxnOffsetCommitResponsePartition, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (_pack_ih(value.partition_index, value.error_code), b"\x00")
     return b"".join(parts)
@@ -320,9 +327,11 @@ def _write_txn_offset_commit_response_partition_compact_array_v3(
 def _write_txn_offset_commit_response_topic_compact_array_v3(
     items: tuple[TxnOffsetCommitResponseTopic, ...],
 ) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         name = value.name.encode()
         if len(name) > 32767:
@@ -337,13 +346,13 @@ def _write_txn_offset_commit_response_topic_compact_array_v3(
 
 
 def _write_txn_offset_commit_response_v0(value: TxnOffsetCommitResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _pack_i(value.throttle_time_ms) + _write_txn_offset_commit_response_topic_array_v0(value.topics)
 
 
 def _write_txn_offset_commit_response_v3(value: TxnOffsetCommitResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_i(value.throttle_time_ms)

@@ -22,6 +22,7 @@ from kafka_records_runtime.codec import (
     compact_text_unpacker as _compact_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     uvarint as _uvarint,
 )
 from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -349,11 +350,11 @@ def _read_write_share_group_state_request_v0(data: bytes) -> WriteShareGroupStat
     topics, pos = _read_write_state_data_array_v0(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return WriteShareGroupStateRequest(group_id.decode(), topics)
     unknown, pos = _read_write_share_group_state_request_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return WriteShareGroupStateRequest(group_id.decode(), topics, unknown)
 
@@ -370,19 +371,21 @@ def _read_write_share_group_state_request_v1(data: bytes) -> WriteShareGroupStat
     topics, pos = _read_write_state_data_array_v1(data, pos, m - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return WriteShareGroupStateRequest(group_id.decode(), topics)
     unknown, pos = _read_write_share_group_state_request_tags_v1(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return WriteShareGroupStateRequest(group_id.decode(), topics, unknown)
 
 
 def _write_state_batch_compact_array_v0(items: tuple[StateBatch, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_qqbh(value.first_offset, value.last_offset, value.delivery_state, value.delivery_count),
@@ -392,9 +395,11 @@ def _write_state_batch_compact_array_v0(items: tuple[StateBatch, ...]) -> bytes:
 
 
 def _write_partition_data_compact_array_v0(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_iiiq(value.partition, value.state_epoch, value.leader_epoch, value.start_offset),
@@ -405,20 +410,24 @@ def _write_partition_data_compact_array_v0(items: tuple[PartitionData, ...]) -> 
 
 
 def _write_write_state_data_compact_array_v0(items: tuple[WriteStateData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (_pack_u(value.topic_id), _write_partition_data_compact_array_v0(value.partitions), b"\x00")
     return b"".join(parts)
 
 
 def _write_partition_data_compact_array_v1(items: tuple[PartitionData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_iiiqi(
@@ -435,18 +444,20 @@ def _write_partition_data_compact_array_v1(items: tuple[PartitionData, ...]) -> 
 
 
 def _write_write_state_data_compact_array_v1(items: tuple[WriteStateData, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (_pack_u(value.topic_id), _write_partition_data_compact_array_v1(value.partitions), b"\x00")
     return b"".join(parts)
 
 
 def _write_write_share_group_state_request_v0(value: WriteShareGroupStateRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:
@@ -462,7 +473,7 @@ def _write_write_share_group_state_request_v0(value: WriteShareGroupStateRequest
 
 
 def _write_write_share_group_state_request_v1(value: WriteShareGroupStateRequest) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     group_id = value.group_id.encode()
     if len(group_id) > 32767:

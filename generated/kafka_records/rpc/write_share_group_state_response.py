@@ -21,6 +21,7 @@ from kafka_records_runtime.codec import (
     as_bytes as _as_bytes,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
@@ -228,19 +229,21 @@ def _read_write_share_group_state_response_v0(data: bytes) -> WriteShareGroupSta
     results, pos = _read_write_state_result_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return WriteShareGroupStateResponse(results)
     unknown, pos = _read_write_share_group_state_response_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return WriteShareGroupStateResponse(results, unknown)
 
 
 def _write_partition_result_compact_array_v0(items: tuple[PartitionResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         if value.error_message is None:
             error_message = b"\x00"
@@ -254,11 +257,13 @@ def _write_partition_result_compact_array_v0(items: tuple[PartitionResult, ...])
 
 
 def _write_write_state_result_compact_array_v0(items: tuple[WriteStateResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
-        if len(value.topic_id) != 16:
+        if type(value.topic_id) is not Uuid:
             raise _GiveUp
         parts += (
             _pack_u(value.topic_id),
@@ -269,7 +274,7 @@ def _write_write_state_result_compact_array_v0(items: tuple[WriteStateResult, ..
 
 
 def _write_write_share_group_state_response_v0(value: WriteShareGroupStateResponse) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return _write_write_state_result_compact_array_v0(value.results) + b"\x00"
 

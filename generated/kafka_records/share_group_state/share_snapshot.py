@@ -21,6 +21,7 @@ from kafka_records_runtime.codec import (
     as_bytes as _as_bytes,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
@@ -248,7 +249,7 @@ def _read_share_snapshot_key_v0(data: bytes) -> ShareSnapshotKey:
 
 def _write_share_snapshot_key_v0(value: ShareSnapshotKey) -> bytes:
     group_id = value.group_id.encode()
-    if len(value.topic_id) != 16:
+    if type(value.topic_id) is not Uuid:
         raise _GiveUp
     return _pack_h(len(group_id)) + group_id + _pack_ui(value.topic_id, value.partition)
 
@@ -313,7 +314,7 @@ def _read_share_snapshot_value_v0(data: bytes) -> ShareSnapshotValue:
     state_batches, pos = _read_state_batch_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareSnapshotValue(
             snapshot_epoch,
@@ -326,7 +327,7 @@ def _read_share_snapshot_value_v0(data: bytes) -> ShareSnapshotValue:
             state_batches,
         )
     delivery_complete_count, unknown, pos = _read_share_snapshot_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareSnapshotValue(
         snapshot_epoch,
@@ -342,9 +343,11 @@ def _read_share_snapshot_value_v0(data: bytes) -> ShareSnapshotValue:
 
 
 def _write_state_batch_compact_array_v0(items: tuple[StateBatch, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_qqbh(value.first_offset, value.last_offset, value.delivery_state, value.delivery_count),
@@ -354,7 +357,7 @@ def _write_state_batch_compact_array_v0(items: tuple[StateBatch, ...]) -> bytes:
 
 
 def _write_share_snapshot_value_v0(value: ShareSnapshotValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""

@@ -21,6 +21,7 @@ from kafka_records_runtime.codec import (
     as_bytes as _as_bytes,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
@@ -239,7 +240,7 @@ def _read_share_update_key_v0(data: bytes) -> ShareUpdateKey:
 
 def _write_share_update_key_v0(value: ShareUpdateKey) -> bytes:
     group_id = value.group_id.encode()
-    if len(value.topic_id) != 16:
+    if type(value.topic_id) is not Uuid:
         raise _GiveUp
     return _pack_h(len(group_id)) + group_id + _pack_ui(value.topic_id, value.partition)
 
@@ -302,11 +303,11 @@ def _read_share_update_value_v0(data: bytes) -> ShareUpdateValue:
     state_batches, pos = _read_state_batch_array_v0(data, pos, n - 1)
     tags = data[pos]
     if not tags:
-        if pos + 1 != len(data):
+        if len(data) != pos + 1:
             raise _GiveUp
         return ShareUpdateValue(snapshot_epoch, leader_epoch, start_offset, -1, state_batches)
     delivery_complete_count, unknown, pos = _read_share_update_value_tags_v0(data, pos + 1, tags)
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return ShareUpdateValue(
         snapshot_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, unknown
@@ -314,9 +315,11 @@ def _read_share_update_value_v0(data: bytes) -> ShareUpdateValue:
 
 
 def _write_state_batch_compact_array_v0(items: tuple[StateBatch, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         parts += (
             _pack_qqbh(value.first_offset, value.last_offset, value.delivery_state, value.delivery_count),
@@ -326,7 +329,7 @@ def _write_state_batch_compact_array_v0(items: tuple[StateBatch, ...]) -> bytes:
 
 
 def _write_share_update_value_v0(value: ShareUpdateValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""

@@ -24,7 +24,9 @@ RECORD_TYPES: Final = RecordSet(
 """The record types of this topic by number; their modules are imported when the first such record comes along."""
 
 
-def decode_record(key: bytes | None, value: bytes | None) -> Record:
+def decode_record(
+    key: bytes | bytearray | memoryview | None, value: bytes | bytearray | memoryview | None
+) -> Record:
     """Decode a record of this topic: typed key, typed value or None for a tombstone, type and value version.
 
     A record type or value version this build does not know is no error: the `Record` holds its bytes. Bytes behind

@@ -25,6 +25,7 @@ from kafka_records_runtime.codec import (
     long_text_unpacker as _long_text_unpacker,
     read_unknown_tags as _read_unknown_tags,
     read_uvarint as _read_uvarint,
+    require_list as _require_list,
     text_array_packer as _text_array_packer,
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
@@ -393,7 +394,7 @@ def _read_transaction_log_value_v0(data: bytes) -> TransactionLogValue:
     else:
         transaction_partitions, pos = _read_partitions_schema_array_v0(data, pos, n)
     transaction_last_update_timestamp_ms, transaction_start_timestamp_ms = _unpack_qq(data, pos)
-    if pos + 16 != len(data):
+    if len(data) != pos + 16:
         raise _GiveUp
     return TransactionLogValue(
         producer_id,
@@ -420,7 +421,7 @@ def _read_transaction_log_value_v1(data: bytes) -> TransactionLogValue:
         transaction_partitions, pos = _read_partitions_schema_array_v1(data, pos, n - 1)
     transaction_last_update_timestamp_ms, transaction_start_timestamp_ms, tags = _unpack_qqB(data, pos)
     if not tags:
-        if pos + 17 != len(data):
+        if len(data) != pos + 17:
             raise _GiveUp
         return TransactionLogValue(
             producer_id,
@@ -437,7 +438,7 @@ def _read_transaction_log_value_v1(data: bytes) -> TransactionLogValue:
     previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, unknown, pos = (
         _read_transaction_log_value_tags_v1(data, pos + 17, tags)
     )
-    if pos != len(data):
+    if len(data) != pos:
         raise _GiveUp
     return TransactionLogValue(
         producer_id,
@@ -456,10 +457,14 @@ def _read_transaction_log_value_v1(data: bytes) -> TransactionLogValue:
 
 
 def _write_partitions_schema_array_v0(items: tuple[PartitionsSchema, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_pack_i(len(items))]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
+        if type(value.partition_ids) is not tuple:
+            _require_list(value.partition_ids)
         topic = value.topic.encode()
         n = len(topic)
         count = len(value.partition_ids)
@@ -473,13 +478,17 @@ def _write_partitions_schema_array_v0(items: tuple[PartitionsSchema, ...]) -> by
 
 
 def _write_partitions_schema_compact_array_v1(items: tuple[PartitionsSchema, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
     parts = [_uvarint(len(items) + 1)]
     for value in items:
-        if value.unknown_tagged_fields:
+        if value.unknown_tagged_fields != ():
             raise _GiveUp
         topic = value.topic.encode()
         if len(topic) > 32767:
             raise _GiveUp
+        if type(value.partition_ids) is not tuple:
+            _require_list(value.partition_ids)
         count = len(value.partition_ids)
         try:
             pack = _pack_compact_array_i[count]
@@ -499,7 +508,7 @@ def _write_transaction_log_value_v0(value: TransactionLogValue) -> bytes:
         raise _GiveUp
     if value.client_transaction_version != 0:
         raise _GiveUp
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     return (
         _pack_qhib(
@@ -515,7 +524,7 @@ def _write_transaction_log_value_v0(value: TransactionLogValue) -> bytes:
 
 
 def _write_transaction_log_value_v1(value: TransactionLogValue) -> bytes:
-    if value.unknown_tagged_fields:
+    if value.unknown_tagged_fields != ():
         raise _GiveUp
     count = 0
     tags = b""

@@ -32,6 +32,8 @@ _ALIASES = {
     "read_uuids": "_read_uuids",
     "read_uvarint": "_read_uvarint",
     "text_array_packer": "_text_array_packer",
+    "refuse_list": "_refuse_list",
+    "require_list": "_require_list",
     "text_unpacker": "_text_unpacker",
     "unpacker": "_unpacker",
     "uvarint": "_uvarint",

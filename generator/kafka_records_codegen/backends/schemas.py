@@ -8,7 +8,7 @@ from kafka_records_codegen.backends.page import Package, docstring, folder_path,
 from kafka_records_codegen.emit import names
 from kafka_records_codegen.model import Field, Folder, Message, Model
 from kafka_records_codegen.naming import upper_snake_case
-from kafka_records_runtime.schema import EMPTY_STRUCT, FORMAT, FieldSchema
+from kafka_records_runtime.schema import EMPTY_STRUCT, FORMAT, natural_default
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -90,7 +90,7 @@ def _field(message: Message, field: Field) -> list[str]:
             arguments.append(f"{name}={value!r}")
     if field.tagged:
         arguments += [f"tag={field.tag}", f"tagged={field.tagged.pair!r}"]
-    natural = FieldSchema("", "", field.type, None).default
+    natural = natural_default(field.type)
     if field.default != natural or type(field.default) is not type(natural):
         text = "EMPTY_STRUCT" if field.default is EMPTY_STRUCT else names.literal(message, field)
         arguments.append(f"default={text}")

@@ -8,22 +8,7 @@ from kafka_records_codegen.backends.page import Package, docstring, folder_path,
 from kafka_records_codegen.backends.schemas import has_inner, with_root
 from kafka_records_codegen.model import Field, Folder, Message, Model, Struct
 from kafka_records_codegen.naming import snake_case, upper_snake_case
-
-TYPES: Final = {
-    "bool": "BooleanType",
-    "int8": "ByteType",
-    "int16": "ShortType",
-    "uint16": "IntegerType",
-    "int32": "IntegerType",
-    "uint32": "LongType",
-    "int64": "LongType",
-    "float64": "DoubleType",
-    "uuid": "StringType",
-    "string": "StringType",
-    "bytes": "BinaryType",
-    "records": "BinaryType",
-}
-"""Spec type → Spark type. A uuid is Kafka's 22-character text, so that it joins with what Kafka's tools print."""
+from kafka_records_runtime.spark_names import SPARK_TYPES
 
 _SHORT: Final = {
     "BooleanType": "boolean",
@@ -35,6 +20,7 @@ _SHORT: Final = {
     "StringType": "string",
     "BinaryType": "binary",
 }
+"""Spark type → its name in SQL."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -47,7 +33,7 @@ def generate(model: Model, package: Package) -> dict[str, str]:
 def _module(folder: Folder, package: Package) -> str:
     types = [_type(message) for message in folder.messages]
     text = "".join(each["struct"] for each in types)
-    names = {*TYPES.values(), "ArrayType", "StructField", "StructType"}
+    names = {*SPARK_TYPES.values(), "ArrayType", "StructField", "StructType"}
     functions = [_function(folder, message) for message in folder.messages]
     exported = [each["constant"] for each in types] + [f"from_{each['name']}" for each in functions]
     if folder.records:
@@ -89,12 +75,12 @@ def is_nullable(field: Field) -> bool:
 
 
 def _spark(message: Message, field: Field) -> str:
-    element = _struct(message, message.struct(field.base)) if field.is_struct else f"{TYPES[field.base]}()"
+    element = _struct(message, message.struct(field.base)) if field.is_struct else f"{SPARK_TYPES[field.base]}()"
     return f"ArrayType({element}, False)" if field.is_array else element
 
 
 def _short(field: Field) -> str:
-    element = "struct" if field.is_struct else _SHORT[TYPES[field.base]]
+    element = "struct" if field.is_struct else _SHORT[SPARK_TYPES[field.base]]
     return f"{field.python_name} {f'array<{element}>' if field.is_array else element}"
 
 

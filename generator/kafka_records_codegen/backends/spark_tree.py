@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafka_records_codegen.backends.spark import TYPES, is_nullable
+from kafka_records_codegen.backends.spark import is_nullable
 from kafka_records_codegen.model import Field, Message, Struct
+from kafka_records_runtime.spark_names import SPARK_TYPES
 
 _NAMES: Final = {
     "BooleanType": "boolean",
@@ -40,4 +41,4 @@ def _struct(message: Message, struct: Struct, stem: str) -> Iterator[str]:
 
 
 def _name(field: Field) -> str:
-    return "struct" if field.is_struct else _NAMES[TYPES[field.base]]
+    return "struct" if field.is_struct else _NAMES[SPARK_TYPES[field.base]]

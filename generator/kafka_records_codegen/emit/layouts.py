@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from struct import calcsize
 from typing import Final
 
 from kafka_records_codegen.model import Field, Message, Struct
@@ -21,27 +22,16 @@ FORMATS: Final = {
 }
 """The `struct` format of every type whose encoding has a fixed width."""
 
-WIDTHS: Final = {
-    "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "int64": 8,
-    "float64": 8,
-    "uuid": 16,
-}
+WIDTHS: Final = {name: calcsize(f">{form}") for name, form in FORMATS.items()}
+"""How many bytes each of these types takes."""
 
 PLURALS: Final = {"string": "strings", "bytes": "byte_strings", "uuid": "uuids", "bool": "bools"}
 """How the runtime's array functions name the elements that have no `struct` format to repeat."""
 
-FORMAT_WIDTHS: Final = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
-
 
 def width(formats: tuple[str, ...]) -> int:
     """Bytes that a run of fixed-width formats takes."""
-    return sum(FORMAT_WIDTHS[item] for item in formats)
+    return calcsize(f">{''.join(formats)}")
 
 
 def spell(formats: tuple[str, ...]) -> str:

@@ -40,7 +40,7 @@ def _read_by_pieces(layout: Layout, lines: Lines, tables: Tables) -> None:
 
 
 def _check_end(reader: StructReader, lines: Lines) -> None:
-    with lines.block(f"if {reader.end} != len(data):"):
+    with lines.block(f"if len(data) != {reader.end}:"):
         lines.add("raise _GiveUp")
 
 

@@ -69,7 +69,7 @@ class StructWriter:
                 with self._lines.block(f"if {self._differs(field)}:"):
                     self._lines.add("raise _GiveUp")
         if self._layout.message.flexible:
-            with self._lines.block("if value.unknown_tagged_fields:"):
+            with self._lines.block("if value.unknown_tagged_fields != ():"):
                 self._lines.add("raise _GiveUp")
 
     def _differs(self, field: Field) -> str:
@@ -79,8 +79,8 @@ class StructWriter:
             return f"{name} is not None"
         if field.default is EMPTY_STRUCT:
             return f"{name} != {literal(self._layout.message, field)}"
-        if field.is_array or field.base == "bytes":
-            return f"{name} is None or len({name})" if field.nullable else f"len({name})"
+        if field.base == "bool" and not field.is_array:
+            return f"{name} is not {literal(self._layout.message, field)}"
         return f"{name} != {literal(self._layout.message, field)}"
 
     def _flush(self) -> None:
@@ -109,11 +109,11 @@ class StructWriter:
             self._text(field, name)
 
     def _check_fixed(self, field: Field, name: str) -> None:
-        """`struct` would cut or pad a uuid and take anything for a bool."""
+        """`struct` would cut or pad what is no uuid and take anything for a bool."""
         if field.base == "uuid":
-            condition = f"len({name}) != 16"
+            condition = f"type({name}) is not Uuid"
         elif field.base == "bool":
-            condition = f"{name} is not True and {name} is not False"
+            condition = f"type({name}) is not bool"
         else:
             return
         with self._lines.block(f"if {condition}:"):
@@ -192,6 +192,7 @@ class StructWriter:
         form = FORMATS[second.base]
         numbers = f"value.{second.python_name}"
         table = self._packs.table("pack_text_array", form, entries="dict[int, _Pack]")
+        check_array(numbers, self._lines)
         self._lines.add(f"{local(first)} = value.{first.python_name}.encode()")
         self._lines.add(f"n = len({local(first)})")
         self._lines.add(f"count = len({numbers})")
@@ -207,6 +208,7 @@ class StructWriter:
         kind = _array_kind(compact)
         form = FORMATS[field.base]
         table = self._packs.table(f"pack_{kind}", form)
+        check_array(name, self._lines)
         self._lines.add(f"count = len({name})")
         with self._lines.block("try:"):
             self._lines.add(f"pack = {table}[count]")
@@ -244,6 +246,9 @@ class StructWriter:
             pack = self._packs.fixed((FORMATS[field.base],))
             self._lines.add(f"tags += {head!r} + {pack}({name})")
             return
+        if field.is_array:
+            # A list may be empty and yet not equal to the default: the walker tells.
+            self._lines.add(f"_refuse_list({name})")
         self._lines.add(f"raw = {self._payload(field, name)}")
         self._lines.add(f"tags += {tag!r} + _uvarint(len(raw)) + raw")
 
@@ -256,7 +261,8 @@ class StructWriter:
             text = f'b"\\x01" + {call}' if nullable else call
         else:
             text = f"_write_compact_{'string' if field.base == 'string' else 'bytes'}({name})"
-        return f'b"\\x00" if {name} is None else {text}' if nullable else text
+        is_null_written = nullable and field.default is not None
+        return f'b"\\x00" if {name} is None else {text}' if is_null_written else text
 
 
 def _is_number(field: Field) -> bool:
@@ -292,12 +298,19 @@ def write_function(layout: Layout, packs: Packs) -> str:
     return lines.text()
 
 
+def check_array(name: str, lines: Lines) -> None:
+    """A text or a dict could be taken for a sequence of items."""
+    with lines.block(f"if type({name}) is not tuple:"):
+        lines.add(f"_require_list({name})")
+
+
 def write_array_function(layout: Layout, packs: Packs, *, compact: bool) -> str:
     """`items -> bytes`, the count included."""
     lines = Lines()
     name = layout.struct.python_name
     head = f"def {function('write', layout, _array_kind(compact))}(items: tuple[{name}, ...]) -> bytes:"
     with lines.block(head):
+        check_array("items", lines)
         count = "_uvarint(len(items) + 1)" if compact else f"{packs.fixed(('i',))}(len(items))"
         lines.add(f"parts = [{count}]")
         with lines.block("for value in items:"):

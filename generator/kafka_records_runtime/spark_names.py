@@ -1,0 +1,23 @@
+"""Which of Spark's types a column takes, by name: the code generator writes them, the Spark layer makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SPARK_TYPES: Final[Mapping[str, str]] = {
+    "bool": "BooleanType",
+    "int8": "ByteType",
+    "int16": "ShortType",
+    "uint16": "IntegerType",
+    "int32": "IntegerType",
+    "uint32": "LongType",
+    "int64": "LongType",
+    "float64": "DoubleType",
+    "uuid": "StringType",
+    "string": "StringType",
+    "bytes": "BinaryType",
+    "records": "BinaryType",
+}
+"""Spec type → class of `pyspark.sql.types`. Unsigned numbers take the next wider signed type: Spark has no other. A
+uuid is Kafka's 22-character text, so that it joins with what Kafka's tools print."""

@@ -1,0 +1,190 @@
+"""The command: its usage, what stands in its way, and places that cannot be read or written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_records_codegen.cli import main
+
+SPEC = {"type": "data", "name": "Ping", "validVersions": "0", "flexibleVersions": "none"}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> Path:
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    (folder / "Ping.json").write_text(json.dumps(SPEC), encoding="utf-8")
+    return folder
+
+
+def run(specs: Path, out: Path, *options: str, package: str = "acme") -> int:
+    return main(["generate", "--specs", str(specs), "--out", str(out), "--package", package, *options])
+
+
+# ---- what is in the way
+
+
+@pytest.mark.parametrize("is_fresh", [True, False])
+def test_what_is_in_the_way_stops_the_run(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], is_fresh: bool
+) -> None:
+    out = tmp_path / "acme"
+    if not is_fresh:
+        run(specs, out)
+        (out / "registry.py").unlink()
+        (out / "py.typed").unlink()
+    (out / "registry.py").mkdir(parents=True)
+    (out / "py.typed").symlink_to("gone")
+    (out / "linked").symlink_to(specs, target_is_directory=True)
+    os.mkfifo(out / "pipe")
+    before = sorted(out.rglob("*"))
+    capsys.readouterr()
+    for options in ((), ("--check",)):
+        assert run(specs, out, *options) == 1
+        captured = capsys.readouterr()
+        for name in ("linked", "pipe", "py.typed", "registry.py"):
+            assert f"{out / name}\n" in captured.out + captured.err
+        assert sorted(out.rglob("*")) == before
+    assert run(specs, out) == 1
+    assert capsys.readouterr().err == (
+        f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
+        + "".join(f"  {out / name}\n" for name in ("linked", "pipe", "py.typed", "registry.py"))
+        + "Move them elsewhere or choose another --out folder.\n"
+    )
+
+
+def test_a_file_at_the_place_of_a_folder(specs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "acme"
+    out.mkdir()
+    (out / "schemas").write_text("mine", encoding="utf-8")
+    assert run(specs, out) == 1
+    assert os.listdir(out) == ["schemas"]
+
+
+# ---- places that cannot be read or written
+
+
+def test_places_that_cannot_be_written(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "nowhere").symlink_to("gone")
+    for out, problem in (
+        (tmp_path / "file" / "inner", "Not a directory"),
+        (tmp_path / ("x" * 300), "File name too long"),
+        (tmp_path / "nowhere", "is no folder; --out names the folder of the package"),
+        (Path("/proc/none/acme"), "No such file or directory"),
+    ):
+        assert run(specs, out) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("kafka-records-codegen: ")
+        assert error.endswith(f": {problem}\n")
+        assert error.count("\n") == 1
+
+
+def test_specs_that_cannot_be_read(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (specs / "Pong.json").symlink_to("gone.json")
+    assert run(specs, tmp_path / "acme") == 2
+    assert capsys.readouterr().err == f"kafka-records-codegen: {specs / 'Pong.json'}: No such file or directory\n"
+    assert run(specs / "Ping.json", tmp_path / "acme") == 2
+    assert capsys.readouterr().err == (
+        f"kafka-records-codegen: {specs / 'Ping.json'}: is no folder; --specs names the folder with the spec files\n"
+    )
+    assert run(specs / "none", tmp_path / "acme") == 2
+    assert capsys.readouterr().err == (
+        f"kafka-records-codegen: {specs / 'none'}: no such folder; --specs names the folder with the spec files\n"
+    )
+    assert not (tmp_path / "acme").exists()
+
+
+def test_a_folder_of_specs_that_cannot_be_read(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert run(specs, tmp_path / "acme") == 2
+    assert capsys.readouterr().err == f"kafka-records-codegen: {specs}: Permission denied\n"
+
+
+def test_names_that_are_not_utf_8(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(specs, Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe4")))
+    assert caught.value.code == 2
+    assert "is not UTF-8; paths end up in generated text" in capsys.readouterr().err
+
+
+def test_files_that_only_look_like_specs_are_named(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (specs / "Pong.yaml").write_text("type: data", encoding="utf-8")
+    assert run(specs, tmp_path / "acme") == 0
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == f"note: not read, because specs end with .json: {specs / 'Pong.yaml'}"
+
+
+# ---- usage
+
+
+def test_the_command_to_fix_it_can_be_pasted(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "it's my; package"
+    assert run(specs, out, "--check") == 1
+    command = capsys.readouterr().err.partition("To fix it: ")[2]
+    arguments = ["generate", "--specs", str(specs), "--out", str(out), "--package", "acme"]
+    assert shlex.split(command) == ["kafka-records-codegen", *arguments]
+    assert main(shlex.split(command)[1:]) == 0
+    assert run(specs, out, "--check") == 0
+
+
+@pytest.mark.parametrize(
+    ("package", "problem"),
+    [
+        ("json", "'json' is a module of Python's own, which the package would hide"),
+        ("json.acme", "'json' is a module of Python's own, which the package would hide"),
+        ("kafka_records_runtime", "'kafka_records_runtime' is a package that generated code works with"),
+        ("msgspec", "'msgspec' is a package that generated code works with"),
+    ],
+)
+def test_a_package_that_would_hide_another(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], package: str, problem: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(specs, tmp_path / "out", package=package)
+    assert caught.value.code == 2
+    assert problem in capsys.readouterr().err
+    assert run(specs, tmp_path / "out", package="acme.json") == 0
+
+
+def test_version_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--version", "--help"):
+        with pytest.raises(SystemExit) as caught:
+            main([option])
+        assert caught.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("kafka-records-codegen ")
+    assert "exit status: 0 done" in printed
+
+
+@pytest.mark.parametrize("missing", ["black", "jinja2"])
+def test_without_the_extra(specs: Path, tmp_path: Path, missing: str) -> None:
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None; from kafka_records_codegen.cli import main; "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["generate", "--specs", str(specs), "--out", str(tmp_path / "acme"), "--package", "acme"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "generator")}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"kafka-records-codegen: {missing} is not installed; pip install 'kafka-records[codegen]' brings it\n"
+    )
+    assert not (tmp_path / "acme").exists()
