@@ -87,16 +87,14 @@ contracts: $(INSTALLED) ## Check that imports point one way.
 broker: java-found $(INSTALLED) ## Run only the tests against a real Kafka broker, which Maven fetches once.
 	$(BIN)/python -m pytest tests/broker
 
-.PHONY: slow
-slow: java-found $(INSTALLED) ## Run the tests marked slow.
-	$(BIN)/python -m pytest -m slow --hypothesis-profile=exhaustive
-
 .PHONY: releases
 releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and round-trip every message; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20
 
 .PHONY: fuzz
-fuzz: $(INSTALLED) ## Run the tests without Spark with many more random examples.
+fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests without Spark on many more examples.
+	@$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo "No atheris here: fuzzing without guidance."
+	$(BIN)/python tools/fuzz.py --seconds 1
 	$(BIN)/python -m pytest -m "not spark and not broker" --hypothesis-profile=exhaustive
 
 .PHONY: bench
