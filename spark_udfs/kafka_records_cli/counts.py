@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kafka_records_cli.failures import EXIT_STATUS_HELP, require
+from kafka_records_cli.failures import DAMAGE, EXIT_STATUS_HELP, require
 from kafka_records_cli.sources import add_sources, add_topic, coordinator_logs
 
 _DESCRIPTION = """\
 Count the records per topic and record type. Only the first two bytes of keys and values are looked at. No Spark, no
 Java.
+"""
+
+_DETAILS = """\
+Records below a raised log start, and those of aborted and open transactions, count too. Names in parentheses are of
+transaction markers, of types that only early access releases of Kafka wrote, and of what has no name.
 """
 
 _EXAMPLES = """\
@@ -30,26 +35,31 @@ def add_parser(commands: Any) -> None:
         "counts",
         help="count the records per topic and type, without Spark",
         description=_DESCRIPTION,
-        epilog=f"{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+        epilog=f"{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add_sources(parser)
     add_topic(parser)
     add_output(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Count, and return the exit status."""
     require("counts", "cli", "numpy", "pyarrow", "google_crc32c", "rich")
     from kafka_records_cli.output import check_output, write_result
-    from kafka_records_cli.recordcounts import COLUMNS, count_records
-    from kafka_records_cli.reporting import FileReport
+    from kafka_records_cli.recordcounts import COLUMNS, KEY_WITHOUT_TYPE, count_records
+    from kafka_records_cli.reporting import FileReport, say
+    from kafka_records_runtime.errors import plural
 
     check_output(options)
     logs = coordinator_logs(options.sources, options.topic)
     report = FileReport()
-    write_result(options, COLUMNS, count_records(logs, report.problem))
+    rows = count_records(logs, report.problem)
+    write_result(options, COLUMNS, rows)
+    without_type = sum(row[3] for row in rows if row[2] == KEY_WITHOUT_TYPE)
+    if without_type:
+        say(f"{plural(without_type, 'record')} without a type in the key")
     report.summary()
-    return report.status
+    return DAMAGE if without_type else report.status

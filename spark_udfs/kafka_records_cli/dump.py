@@ -30,7 +30,8 @@ fields of a line:
 Nothing is lost: what is not decoded has its bytes in "hex" where "data" would be, {"type":99,"hex":"0063..."} or
 {"version":9,"hex":"0009..."}. That happens to records with an error, and to record types and value versions that this
 build does not know, which are no errors. Text and lengths are read as leniently as Kafka reads them, bytes behind a key
-or value are left alone; both are counted on standard error.
+or value are left alone; both are counted on standard error. (table cannot do without such a value version: a row that
+an older record would give is wrong, so there it is told as an error.)
 
 Records below a raised log start are shown, and so are those of aborted and open transactions.
 """
@@ -60,7 +61,7 @@ def add_parser(commands: Any) -> None:
     )
     add_sources(parser)
     add_topic(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -102,6 +102,8 @@ def _record(options: argparse.Namespace) -> Iterator[Line]:
         options.parser.error("only one of --key and --value can be read from standard input")
     if options.topic not in TOPICS:
         options.parser.error(f"--topic is one of {TOPICS_TEXT}, not {options.topic}")
+    if options.key == "null":
+        options.parser.error("--key is never null, only values are; leave it out to look at the value alone")
     schemas = record_schemas(options.topic)
     key = None if options.key is None else _bytes(options.key, "--key")
     if key is not None and options.value is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from importlib.util import find_spec
 from typing import Final
 
@@ -10,6 +11,9 @@ DAMAGE: Final = 1
 """The job is done, but bytes were damaged or could not be decoded."""
 FAILED: Final = 2
 """There is no result: wrong usage, nothing to read, something is missing on this machine, or work broke off."""
+
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a write can meet. The error does not name the file, so whoever writes has to."""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:
@@ -21,6 +25,10 @@ exit status:
 
 class CommandError(Exception):
     """Ends the command with its text on standard error and status FAILED."""
+
+
+class UsageError(CommandError):
+    """A CommandError about the arguments, shown below the usage of the subcommand."""
 
 
 def require(command: str, extra: str, *packages: str) -> None:

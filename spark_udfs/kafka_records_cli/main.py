@@ -7,10 +7,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from kafka_records_cli import counts, dump, explain, table
-from kafka_records_cli.failures import EXIT_STATUS_HELP, FAILED, OK, CommandError
+from kafka_records_cli.failures import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
+from kafka_records_cli.sources import place
 
 _DESCRIPTION = """\
 Read what Kafka's coordinators keep in __consumer_offsets, __share_group_state and __transaction_state.
@@ -37,11 +39,16 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status (see `failures.EXIT_STATUS_HELP`)."""
+    has_output = _open_streams()
     _set_encoding()
-    options = _parser().parse_args(arguments)
+    options = _parsed(arguments)
     try:
+        if not has_output and getattr(options, "output", None) is None:
+            raise CommandError("standard output is closed: there is nowhere to write the result to")
         status: int = options.run(options)
         sys.stdout.flush()
+    except UsageError as error:
+        options.parser.error(str(error))
     except CommandError as error:
         print(f"kafka-records: {error}", file=sys.stderr)
         return FAILED
@@ -50,12 +57,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         return OK
     except OSError as error:
-        place = "" if error.filename is None else f"{error.filename}: "
+        where = error.filename
+        if where is None and error.errno in NO_ROOM:
+            where = "standard output"
+            _discard_output()
+        place = "" if where is None else f"{where}: "
         print(f"kafka-records: {place}{error.strerror or error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
     return status
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options; sources may stand between them, and mistakes are shown below the usage of the subcommand."""
+    options, rest = _parser().parse_known_args(arguments)
+    names = rest.index("--") if "--" in rest else len(rest)
+    unknown = [each for each in rest[:names] if each.startswith("-")]
+    sources = rest[:names] + rest[names + 1 :]
+    if unknown or (sources and not hasattr(options, "sources")):
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown or sources)}")
+    try:
+        for each in sources:
+            options.sources.append(place(each))
+    except argparse.ArgumentTypeError as error:
+        options.parser.error(f"argument SOURCE: {error}")
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,6 +112,21 @@ class _Version(argparse.Action):
             number = "(not installed)"
         print(f"kafka-records {number}")
         parser.exit()
+
+
+def _open_streams() -> bool:
+    """Open streams that were closed before the start, whose descriptors would go to the next files; returns whether
+    there is a standard output."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    has_output = sys.stdout is not None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 (it stays open)
+    return has_output
 
 
 def _set_encoding() -> None:

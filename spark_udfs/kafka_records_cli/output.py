@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from kafka_records_cli.failures import CommandError
+from kafka_records_cli.failures import NO_ROOM, CommandError, UsageError
+from kafka_records_cli.sources import place
 
 Row = Sequence[Any]
 Write = Callable[[Sequence[str], Iterable[Row], TextIO], None]
@@ -59,8 +60,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=[*FORMATS], default="table", help="how to print the result (default: table)"
     )
-    parser.add_argument("--output", type=Path, metavar="PATH", help="write to this file instead of standard output")
+    parser.add_argument("--output", type=_path, metavar="PATH", help="write to this file instead of standard output")
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+
+
+def _path(text: str) -> Path:
+    return Path(place(text))
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -68,7 +73,7 @@ def check_output(options: argparse.Namespace) -> None:
     path: Path | None = options.output
     if path is None:
         if options.overwrite:
-            raise CommandError("--overwrite goes with --output")
+            raise UsageError("--overwrite goes with --output")
         return
     if path.is_dir():
         raise CommandError(f"{path}: is a directory, --output names a file")
@@ -104,7 +109,9 @@ def _replacing(path: Path) -> Iterator[TextIO]:
         os.umask(umask)
         part.chmod(0o666 & ~umask)
         part.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             part.unlink()
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,12 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_arrow.segments import LogPartition, read_partition
-from kafka_records_cli.topics import record_schemas
+from kafka_records_cli.topics import record_schemas, retired_records
+from kafka_records_runtime.errors import FramingError
+from kafka_records_runtime.records import record_type_of, value_version_of
 
 if TYPE_CHECKING:
     from kafka_records_arrow.problems import OnProblem
 
 COLUMNS: Final = ("topic", "record_type", "record", "records", "tombstones", "value_versions")
+
+KEY_WITHOUT_TYPE: Final = "(key without a type)"
 
 _NO_VERSION: Final = -1 << 15
 """Stands for a value too short for a version: no writer uses the lowest int16."""
@@ -63,27 +67,29 @@ def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
     grouped = pa.Table.from_arrays(columns, names=names).group_by(names).aggregate([([], "count_all")])
     for row in grouped.to_pylist():
         control, count = row["control"], row["count_all"]
-        kind = _Kind(control, None if control else _int16(row["key"]))
+        kind = _Kind(control, None if control else _number(row["key"], record_type_of))
         tally = tallies.setdefault(kind, _Tally())
         tally.records += count
         if control is None and row["value"] is None:
             tally.tombstones += count
         elif control is None:
-            version = _int16(row["value"])
+            version = _number(row["value"], value_version_of)
             tally.versions[_NO_VERSION if version is None else version] += count
 
 
 def _rows(topic: str, tallies: dict[_Kind, _Tally]) -> Iterator[tuple[Any, ...]]:
-    schemas = record_schemas(topic)
+    schemas, retired = record_schemas(topic), retired_records(topic)
     for kind in sorted(tallies, key=lambda kind: kind.order):
         tally = tallies[kind]
-        schema = None if kind.record_type is None else schemas.get(kind.record_type)
         if kind.control is not None:
             name = f"({kind.control} marker)"
         elif kind.record_type is None:
-            name = "(key without a type)"
+            name = KEY_WITHOUT_TYPE
+        elif kind.record_type in schemas:
+            name = schemas[kind.record_type].name
         else:
-            name = "(unknown type)" if schema is None else schema.name
+            known = retired.get(kind.record_type)
+            name = "(unknown type)" if known is None else f"({known}, early access)"
         versions = {
             "none" if version == _NO_VERSION else f"v{version}": tally.versions[version]
             for version in sorted(tally.versions)
@@ -91,5 +97,9 @@ def _rows(topic: str, tallies: dict[_Kind, _Tally]) -> Iterator[tuple[Any, ...]]
         yield topic, kind.record_type, name, tally.records, tally.tombstones, versions or None
 
 
-def _int16(start: bytes | None) -> int | None:
-    return int.from_bytes(start, "big", signed=True) if start is not None and len(start) == 2 else None
+def _number(start: bytes | None, read: Callable[[bytes], int]) -> int | None:
+    """What the first two bytes of a key or value say, if there are two."""
+    try:
+        return None if start is None else read(start)
+    except FramingError:
+        return None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_cli.jsontext import json_text
 from kafka_records_cli.reporting import RecordReport, say
-from kafka_records_cli.topics import record_schemas
+from kafka_records_cli.topics import record_schemas, retired_records
 from kafka_records_runtime.errors import DecodeError, FramingError
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.records import Record, read_record, record_type_of, schema_record_types, value_version_of
@@ -23,6 +23,7 @@ class RecordPrinter:
 
     def __init__(self, topic: str, report: RecordReport) -> None:
         self._schemas = record_schemas(topic)
+        self._retired = retired_records(topic)
         self._types = schema_record_types(self._schemas)
         self._report = report
 
@@ -102,15 +103,12 @@ class RecordPrinter:
     def _count(self, record: Record) -> None:
         report = self._report
         if record.name is None:
-            report.unknown_types[str(record.record_type)] += 1
+            retired = self._retired.get(record.record_type)
+            note = "" if retired is None else f" {retired}, early access"
+            report.unknown_types[f"{record.record_type}{note}"] += 1
         elif not record.is_known_version:
             report.unknown_versions[f"{record.name} v{record.value_version}"] += 1
-        left = record.key_left + record.value_left
-        if left:
-            report.with_bytes_left += 1
-            report.bytes_left += left
-        if record.leniencies:
-            report.leniencies.update(record.leniencies)
+        report.leniency(record.key_left + record.value_left, record.leniencies)
 
 
 def _raw_key(key: bytes | None) -> dict[str, Any] | None:

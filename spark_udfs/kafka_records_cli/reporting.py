@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ class FileReport:
     damages: int = 0
     lost_records: int = 0
     unread_bytes: int = 0
+    control_records: int = 0
+    """Control records that end no transaction: neither delivered nor lost."""
 
     def problem(self, problem: SegmentProblem) -> None:
         """Say what was found and count it."""
@@ -37,6 +40,7 @@ class FileReport:
         """The same for a finding that comes as text and numbers."""
         if is_note:
             say(f"note: {text}")
+            self.control_records += records
             return
         say(text)
         self.damages += 1
@@ -44,7 +48,9 @@ class FileReport:
         self.unread_bytes += size
 
     def summary(self) -> None:
-        """Say how much damage there was, if any."""
+        """Say what was left out and how much damage there was, if any."""
+        if self.control_records:
+            say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
         if self.damages:
             found = plural(self.damages, "problem")
             lost = plural(self.lost_records, "record")
@@ -61,6 +67,8 @@ class RecordReport:
 
     records: int = 0
     markers: int = 0
+    below_log_start: int = 0
+    undecided: int = 0
     undecodable: int = 0
     unknown_types: Counter[str] = field(default_factory=Counter)
     unknown_versions: Counter[str] = field(default_factory=Counter)
@@ -70,10 +78,29 @@ class RecordReport:
 
     def summary(self, partitions: int, files: int) -> None:
         """Say the counts; lines about what did not occur are left out."""
-        say(
+        say(self.read(partitions, files))
+        self.findings()
+
+    def read(self, partitions: int, files: int) -> str:
+        """How much was read."""
+        return (
             f"{plural(self.records, 'record')} and {plural(self.markers, 'transaction marker')} "
             f"in {plural(files, 'file')} of {plural(partitions, 'partition')}"
         )
+
+    def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:
+        """Count what was accepted in one record."""
+        if bytes_left:
+            self.with_bytes_left += 1
+            self.bytes_left += bytes_left
+        self.leniencies.update(leniencies)
+
+    def findings(self) -> None:
+        """Say what was not decoded, or only because Kafka reads it so."""
+        if self.below_log_start:
+            say(f"{plural(self.below_log_start, 'record')} below the raised log start left out")
+        if self.undecided:
+            say(f"{plural(self.undecided, 'record')} of transactions of which nobody can tell how they ended")
         if self.undecodable:
             say(f"{plural(self.undecodable, 'record')} could not be decoded")
         if self.unknown_types:
@@ -88,7 +115,7 @@ class RecordReport:
 
     @property
     def status(self) -> int:
-        return DAMAGE if self.undecodable else OK
+        return DAMAGE if self.undecodable or self.undecided else OK
 
 
 def _listed(counter: Counter[str]) -> str:

@@ -28,8 +28,6 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
 
 _SHUFFLE_PARTITIONS: Final = 16
 
-_KEPT_LINES: Final = 20
-
 
 @contextmanager
 def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
@@ -78,8 +76,8 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
             return builder.getOrCreate()
     except Exception as error:
         log.seek(0)
-        said = log.read().decode("utf-8", "replace").splitlines()[-_KEPT_LINES:]
-        raise CommandError("\n".join(["Spark did not start: " + first_line(error), *said])) from error
+        reason = gateway_reason(log.read().decode("utf-8", "replace")) if "JAVA_GATEWAY" in str(error) else None
+        raise CommandError(f"Spark did not start: {reason or first_line(error)}") from error
 
 
 @contextmanager
@@ -121,6 +119,28 @@ def _output_into(log: IO[bytes]) -> Iterator[None]:
 def first_line(error: BaseException) -> str:
     """What an exception of Spark says, without the trace of the JVM."""
     text = str(error).strip() or type(error).__name__
+    # Py4J says first that it called something, and behind it what went wrong there.
+    called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)
+    if called:
+        return called[1]
     # An exception of a Python worker comes as its whole traceback, and the last line says what happened.
     worker = re.search(r"Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)", text)
     return worker[1] if worker else text.splitlines()[0]
+
+
+_CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE:|Setting default |To adjust |$)")
+
+
+def gateway_reason(said: str) -> str | None:
+    """Why the JVM of a session ended before it was ready, out of what it printed; None when it printed nothing.
+
+    The cause of an exception says more than the exception, and the first complaint more than those that follow it.
+    """
+    lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        return re.sub(r"^Caused by: (?:[\w.$]+: )?", "", causes[-1])
+    thrown = [line for line in lines if line.startswith("Exception in thread ")]
+    if thrown:
+        return re.sub(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?', "", thrown[0])
+    return lines[0] if lines else None

@@ -20,18 +20,27 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sources",
         nargs="+",
+        type=place,
         metavar="SOURCE",
         help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file",
     )
 
 
-def add_topic(parser: argparse.ArgumentParser) -> None:
-    """The option --topic NAME."""
+def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """The option --topic NAME; `default` says in words what holds without it."""
     parser.add_argument(
         "--topic",
         metavar="NAME",
-        help="read this topic only; for files that do not stand in a folder <topic>-<partition> it says what they hold",
+        help="read this topic only; for files that do not stand in a folder <topic>-<partition> it says what they hold"
+        + default,
     )
+
+
+def place(text: str) -> str:
+    """The type of an argument that names a file or a directory: the empty text would be the current directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty, and names no file or directory")
+    return text
 
 
 def coordinator_logs(sources: Sequence[str], topic: str | None) -> list[LogPartition]:
@@ -47,7 +56,8 @@ def coordinator_logs(sources: Sequence[str], topic: str | None) -> list[LogParti
     try:
         logs = find_logs(sources, topic)
     except LogSourceError as error:
-        raise CommandError(str(error)) from None
+        hint = " (--topic NAME)" if error.detail.endswith("say which topic it holds") else ""
+        raise CommandError(f"{error}{hint}") from None
     chosen = [log for log in logs if log.topic in TOPICS]
     if not chosen:
         names = ", ".join(dict.fromkeys(log.topic for log in logs))

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kafka_records_cli.failures import EXIT_STATUS_HELP, require
+from kafka_records_cli.failures import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_cli.output import OUTPUT_HELP, add_output, check_output
-from kafka_records_cli.sources import add_sources
+from kafka_records_cli.sources import add_sources, add_topic
 
 TABLES: Final[Mapping[str, str]] = {
     "current_offsets": "the committed offset of every group, topic and partition",
@@ -21,8 +21,15 @@ Build a table with Spark on this machine and print it or write it to a file. Nee
 """
 
 _DETAILS = """\
-Records below a raised log start are left out. Records that would decide about a row but cannot be decoded are not used:
-standard error names each of them, and every damaged place in the files.
+Only records that decide about a row are decoded: for each key the last one that is not of an aborted transaction.
+Standard error names each of them that cannot be used and says what that does to the table, names every damaged place
+in the files, and counts what was left out. The exit status is 1 for damage, and for
+  - a record that cannot be decoded, or whose value has a version this build does not know (for dump that is no error:
+    a line with the bytes is right. A table is not right without the value, and the record before it is outdated)
+  - a record of a transaction of which nobody can tell how it ended, because the marker cannot be read or stands in a
+    file that was not given
+Records below a raised log start are left out. In a directory that a broker writes to, what it appends while the table
+is built may be in it or not.
 """
 
 _EXAMPLES = """\
@@ -52,6 +59,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("name", choices=[*TABLES], metavar="NAME", help="the table, see below")
     add_sources(parser)
+    add_topic(parser, "; default: the topic of the table")
     add_output(parser)
     parser.add_argument(
         "--conf",
@@ -61,7 +69,7 @@ def add_parser(commands: Any) -> None:
         metavar="KEY=VALUE",
         help="a property of Spark; may be repeated",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,8 +84,10 @@ def run(options: argparse.Namespace) -> int:
     from kafka_records_tables import TABLES as BUILDERS
 
     table = BUILDERS[options.name]
+    if options.topic not in (None, table.topic):
+        raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}")
     logs = coordinator_logs(options.sources, table.topic)
-    return TableRun(table, logs, options.sources, options).run(dict(options.conf))
+    return TableRun(table, logs, options).run(dict(options.conf))
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_arrow.segments import LogPartition
-from kafka_records_cli.failures import DAMAGE, OK, CommandError
+from kafka_records_cli.failures import CommandError
 from kafka_records_cli.output import write_result
 from kafka_records_cli.places import places_of
 from kafka_records_cli.progress import SparkProgress
-from kafka_records_cli.reporting import FileReport, say
+from kafka_records_cli.reporting import FileReport, RecordReport, say
 from kafka_records_cli.session import first_line, local_session
 from kafka_records_cli.sparkrows import plain_rows
 from kafka_records_runtime.errors import plural
 from kafka_records_spark.modes import PERMISSIVE
 from kafka_records_spark.segments import read_segments, segment_report
+from kafka_records_tables.survivors import UNDECIDED
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from kafka_records_tables import Table
 
 
 class TableRun:
-    """Builds `table` from `sources`, whose partitions are `logs`."""
+    """Builds `table` from the partitions `logs`."""
 
-    def __init__(
-        self, table: Table, logs: Sequence[LogPartition], sources: Sequence[str], options: argparse.Namespace
-    ) -> None:
+    def __init__(self, table: Table, logs: Sequence[LogPartition], options: argparse.Namespace) -> None:
         self._table = table
         self._logs = logs
-        self._sources = sources
         self._options = options
         self._rows = 0
+        self._report = RecordReport()
 
     def run(self, settings: Mapping[str, str]) -> int:
         """Returns the exit status. Raises a CommandError when Spark does not start or does not finish."""
@@ -50,19 +50,39 @@ class TableRun:
 
     def _run(self, session: SparkSession, progress: SparkProgress) -> int:
         progress.watch(session, self._table.name)
-        raw = read_segments(session, self._sources, topic=self._table.topic, mode=PERMISSIVE)
+        # Both read the same files. The report comes first: whatever damage it does not see was appended later.
+        files = segment_report(session, self._logs).collect()
         # Tables read their input more than once and must see the same every time, also when a broker is writing.
-        raw = raw.persist(StorageLevel.MEMORY_AND_DISK)
+        records = read_segments(session, self._logs, mode=PERMISSIVE, below_log_start=True)
+        records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
+            self._count(records)
+            raw = records.where(~self._is_below_log_start())
             result = self._table.build(raw).orderBy(*self._table.order)
             write_result(self._options, result.columns, self._counted(plain_rows(result), progress))
-            undecodable = self._table.undecodable(raw).orderBy("log_partition", "log_offset").collect()
+            unusable = self._unusable(self._table.remarks(raw))
         finally:
-            raw.unpersist()
-        files = segment_report(session, self._sources, topic=self._table.topic).collect()
+            records.unpersist()
         progress.stop()
-        self._say_undecodable(undecodable)
-        return max(self._say_files(files), DAMAGE if undecodable else OK)
+        self._say_unusable(unusable)
+        return max(self._say_files(files), self._report.status)
+
+    def _is_below_log_start(self) -> Column:
+        condition = F.lit(False)
+        for log in self._logs:
+            if log.log_start:
+                condition = condition | ((F.col("partition") == log.partition) & (F.col("offset") < log.log_start))
+        return condition
+
+    def _count(self, records: DataFrame) -> None:
+        is_below, is_marker = self._is_below_log_start(), F.col("control").isNotNull()
+        (counts,) = records.agg(
+            F.count(F.when(is_below, 1)).alias("below"),
+            F.count(F.when(~is_below & is_marker, 1)).alias("markers"),
+            F.count(F.when(~is_below & ~is_marker, 1)).alias("records"),
+        ).collect()
+        self._report.below_log_start = counts["below"]
+        self._report.markers, self._report.records = counts["markers"], counts["records"]
 
     def _counted(self, rows: Iterator[Sequence[Any]], progress: SparkProgress) -> Iterator[Sequence[Any]]:
         for row in rows:
@@ -71,7 +91,18 @@ class TableRun:
             self._rows += 1
             yield row
 
-    def _say_undecodable(self, rows: Sequence[Any]) -> None:
+    def _unusable(self, remarks: DataFrame) -> list[Row]:
+        """The records that could not be used, by place; the others are counted."""
+        found = []
+        for row in remarks.toLocalIterator():
+            self._report.leniency(row["bytes_left"], row["leniencies"])
+            if row["error"] is not None:
+                found.append(row)
+        self._report.undecided = sum(row["error"]["reason"] == UNDECIDED for row in found)
+        self._report.undecodable = len(found) - self._report.undecided
+        return sorted(found, key=lambda row: (row["log_partition"], row["log_offset"]))
+
+    def _say_unusable(self, rows: Sequence[Row]) -> None:
         places = {
             log.partition: places_of(log, [row["log_offset"] for row in rows if row["log_partition"] == log.partition])
             for log in self._logs
@@ -79,18 +110,15 @@ class TableRun:
         for row in rows:
             place = places[row["log_partition"]].get(row["log_offset"])
             start = f"{self._table.topic}-{row['log_partition']}" if place is None else str(place)
-            say(f"{start}: record at offset {row['log_offset']}: {row['error']['message']} (not used)")
+            say(f"{start}: record at offset {row['log_offset']}: {row['error']['message']} ({row['consequence']})")
 
-    def _say_files(self, files: Sequence[Any]) -> int:
+    def _say_files(self, files: Sequence[Row]) -> int:
         report = FileReport()
         for file in sorted(files, key=lambda row: (row["partition"], row["file"])):
             for problem in file["problems"]:
                 is_note = problem["severity"] == "note"
                 report.found(problem["message"], is_note, problem["records"], problem["bytes"])
-        records = sum(file["records"] for file in files)
-        say(
-            f"{plural(self._rows, 'row')} from {plural(records, 'record')}, transaction markers included, "
-            f"in {plural(len(files), 'file')} of {plural(len(self._logs), 'partition')}"
-        )
+        say(f"{plural(self._rows, 'row')} from {self._report.read(len(self._logs), len(files))}")
+        self._report.findings()
         report.summary()
         return report.status

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TextIO
 
 from rich import box
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,14 +18,23 @@ from kafka_records_cli.jsontext import json_text
 _NARROWEST: Final = 12
 """No column of text is folded into fewer cells than this: a row that would need it is printed as a block."""
 
+_LONGEST_PIECE: Final = 32
+"""Longer pieces of a text are cut when they have to be, wherever that is."""
+
+_PIECE: Final = re.compile(r"[^\s_./:,;=-]*(?:[\s_./:,;=-]+|$)")
+"""What stays on one line as long as possible: up to the next blank or mark."""
+
 _PADDING: Final = 3
+
+_BLOCK_GAP: Final = 2
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
     """Print the rows under their column names.
 
-    On a terminal wide values are folded; when even that leaves columns too narrow to read, every row becomes a block of
-    `column  value` lines. Elsewhere lines are as long as it takes, without any escape sequences.
+    On a terminal wide values are folded, behind blanks and marks such as `-` and `_`; when that does not make them
+    narrow enough, every row becomes a block of `column  value` lines. Elsewhere lines are as long as it takes, without
+    any escape sequences.
     """
     cells = [[_cell(value) for value in row] for row in rows]
     is_number = [_holds_numbers([row[at] for row in cells]) for at in range(len(columns))]
@@ -33,13 +42,16 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: Text
         _write_plainly(_table(columns, cells, is_number), _width(columns, cells), out)
         return
     console = Console(file=out)
-    headers = [_folded(name, width) for name, width in zip(columns, _widths(cells, len(columns)), strict=True)]
-    if _least_width(headers, cells, is_number) <= console.width:
-        console.print(_table(headers, cells, is_number))
+    headers = [_folded_header(name, width) for name, width in zip(columns, _widths(cells, len(columns)), strict=True)]
+    widths = _fitting(headers, cells, is_number, console.width)
+    if widths is not None:
+        folded = [[_folded(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+        console.print(_table(headers, folded, is_number))
         return
+    room = max(console.width - max(map(cell_len, columns)) - _BLOCK_GAP, 1)
     for number, row in enumerate(cells, 1):
         console.rule(f"{number} of {len(cells)}", align="left", style="dim")
-        console.print(_block(columns, row))
+        console.print(_block(columns, [_folded(cell, room) for cell in row]))
 
 
 class _Cell(str):
@@ -57,6 +69,10 @@ def _cell(value: Any) -> _Cell:
         style, text = "number", str(value)
     else:
         style, text = "text", _structure(value)
+    return _styled(text, style)
+
+
+def _styled(text: str, style: str) -> _Cell:
     cell = _Cell(text)
     cell.style = style
     return cell
@@ -88,7 +104,7 @@ def _table(columns: Sequence[str], cells: list[list[_Cell]], is_number: list[boo
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, right in zip(columns, is_number, strict=True):
         table.add_column(
-            Text(name), justify="right" if right else "left", overflow="fold", no_wrap=right, header_style="bold"
+            Text(name), justify="right" if right else "left", overflow="fold", no_wrap=True, header_style="bold"
         )
     for row in cells:
         table.add_row(*map(_text, row))
@@ -96,22 +112,43 @@ def _table(columns: Sequence[str], cells: list[list[_Cell]], is_number: list[boo
 
 
 def _block(columns: Sequence[str], row: list[_Cell]) -> Table:
-    block = Table.grid(padding=(0, 2))
+    block = Table.grid(padding=(0, _BLOCK_GAP))
     block.add_column(style="bold", no_wrap=True)
-    block.add_column(overflow="fold")
+    block.add_column(overflow="fold", no_wrap=True)
     for name, cell in zip(columns, row, strict=True):
         block.add_row(Text(name), _text(cell))
     return block
 
 
-def _folded(name: str, width: int) -> str:
+def _folded_header(name: str, width: int) -> str:
     """A column name on as many lines as it takes to be no wider than its values, broken after underscores."""
+    return "\n".join(_lines(re.findall(r"[^_]*_|[^_]+", name), width))
+
+
+def _folded(cell: _Cell, width: int) -> _Cell:
+    """The cell on lines of `width` cells at most."""
+    if cell_len(cell) <= width:
+        return cell
+    pieces = [part for piece in _pieces(cell) for part in _cut(piece, width)]
+    return _styled("\n".join(_lines(pieces, width)), cell.style)
+
+
+def _pieces(cell: _Cell) -> list[str]:
+    return [piece for piece in _PIECE.findall(cell) if piece]
+
+
+def _cut(piece: str, width: int) -> list[str]:
+    return [piece] if cell_len(piece.rstrip()) <= width else chop_cells(piece, width)
+
+
+def _lines(pieces: Iterable[str], width: int) -> list[str]:
+    """The pieces on lines that are no wider than `width` unless a single piece is; blanks at their ends fall away."""
     lines = [""]
-    for part in re.findall(r"[^_]*_|[^_]+", name):
-        if lines[-1] and cell_len(lines[-1] + part) > width:
+    for piece in pieces:
+        if lines[-1] and cell_len((lines[-1] + piece).rstrip()) > width:
             lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]
 
 
 def _widths(cells: list[list[_Cell]], columns: int) -> list[int]:
@@ -128,13 +165,32 @@ def _width(columns: Sequence[str], cells: list[list[_Cell]]) -> int:
     return sum(map(max, widths)) + _PADDING * len(columns)
 
 
-def _least_width(headers: Sequence[str], cells: list[list[_Cell]], is_number: list[bool]) -> int:
-    """Of the table with every value folded as far as it may be."""
-    widths = zip(headers, _widths(cells, len(headers)), is_number, strict=True)
-    return sum(
-        max(width if right else min(width, _NARROWEST), _header_width(header)) + _PADDING
-        for header, width, right in widths
-    )
+def _fitting(headers: Sequence[str], cells: list[list[_Cell]], is_number: list[bool], room: int) -> list[int] | None:
+    """The widths of columns that fit into `room`, the widest ones folded first; None when they would get too narrow."""
+    natural = [
+        max(width, _header_width(header)) for header, width in zip(headers, _widths(cells, len(headers)), strict=True)
+    ]
+    least = [
+        (
+            width
+            if right
+            else min(width, max(_header_width(header), _NARROWEST, _longest_piece([row[at] for row in cells])))
+        )
+        for at, (header, width, right) in enumerate(zip(headers, natural, is_number, strict=True))
+    ]
+    room -= _PADDING * (len(headers) - 1)
+    if sum(least) > room:
+        return None
+    widths = natural
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=lambda at: widths[at])
+        widths[widest] -= 1
+    return widths
+
+
+def _longest_piece(column: list[_Cell]) -> int:
+    longest = max((cell_len(piece.rstrip()) for cell in column for piece in _pieces(cell)), default=0)
+    return min(longest, _LONGEST_PIECE)
 
 
 def _write_plainly(table: Table, width: int, out: TextIO) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from kafka_records_cli.failures import CommandError
+from kafka_records_cli.failures import CommandError, UsageError
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema, RecordSchema
@@ -22,9 +22,9 @@ TOPICS_TEXT: Final = ", ".join([*TOPICS][:-1]) + f" and {[*TOPICS][-1]}"
 
 
 def check_topic(topic: str) -> str:
-    """Return `topic`; raise a CommandError unless it is a coordinator's topic."""
+    """Return `topic`; raise a UsageError unless it is a coordinator's topic."""
     if topic not in TOPICS:
-        raise CommandError(f"{topic} is not a topic of Kafka's coordinators: those are {TOPICS_TEXT}")
+        raise UsageError(f"{topic} is not a topic of Kafka's coordinators: those are {TOPICS_TEXT}")
     return topic
 
 
@@ -32,6 +32,13 @@ def record_schemas(topic: str) -> Mapping[int, RecordSchema]:
     """The record types of a topic by number."""
     module = import_module(f"kafka_records.schemas.{TOPICS[check_topic(topic)]}")
     return cast("Mapping[int, RecordSchema]", module.RECORDS)
+
+
+def retired_records(topic: str) -> Mapping[int, str]:
+    """Names of record types that only early access releases wrote, which no schema reads."""
+    from kafka_records_runtime.early_access import RETIRED_TYPES
+
+    return RETIRED_TYPES.get(TOPICS[check_topic(topic)], {})
 
 
 def message_schema(name: str) -> MessageSchema:

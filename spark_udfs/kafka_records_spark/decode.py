@@ -9,61 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StructField, StructType
 
+from kafka_records_arrow.segments import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_runtime.schema import RecordSchema
 from kafka_records_spark.errors import ColumnClash, UndecodableRecord, UnknownRecord
 from kafka_records_spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode
-from kafka_records_spark.raw import RAW_COLUMNS, RAW_SCHEMA, has_record_type, is_unframed
+from kafka_records_spark.raw import RAW_COLUMNS, has_record_type, is_unframed, raw_rows
 from kafka_records_spark.rows import Row, RowReader, error_fields
-from kafka_records_spark.types import column_name, record_arrow_type, record_spark_type
+from kafka_records_spark.types import column_name, record_arrow_type, record_spark_type, spark_schema
+from kafka_records_spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
-
-ERROR_SCHEMA: Final = StructType(
-    [
-        StructField("reason", StringType()),
-        StructField("record_type", ShortType()),
-        StructField("version", ShortType()),
-        StructField("path", StringType()),
-        StructField("byte_offset", IntegerType()),
-        StructField("message", StringType()),
-    ]
-)
-"""Why a record could not be decoded.
-
-`reason` is the name of an error of `kafka_records_runtime.errors`, `message` its text; `path` and `byte_offset`
-(counted from behind the int16 that the key or value starts with) are null when the record is not even framed.
-"""
-
-_COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
-
-DECODED_SCHEMA: Final = StructType(
-    [
-        *(item for item in RAW_SCHEMA.fields if item.name in _COORDINATES),
-        StructField("record_type", ShortType()),
-        StructField("value_version", ShortType()),
-        StructField("is_tombstone", BooleanType()),
-        StructField("error", ERROR_SCHEMA),
-        StructField("raw_key", BinaryType()),
-        StructField("raw_value", BinaryType()),
-    ]
-)
-"""What every decoded row starts with; one struct column per record follows.
-
-`record_type` is null for control records and for keys that hold none, `value_version` for tombstones and unknown record
-types. `raw_key` and `raw_value` are the bytes of a record that was not decoded: its `error` says why, or there is none
-because this build does not know its type.
-"""
 
 _ERROR: Final = pa.struct(
     [
@@ -75,6 +33,40 @@ _ERROR: Final = pa.struct(
         ("message", pa.string()),
     ]
 )
+
+ERROR_SCHEMA: Final = spark_schema(pa.schema(_ERROR))
+"""Why a record could not be decoded.
+
+`reason` is the name of an error of `kafka_records_runtime.errors`, `message` its text; `path` and `byte_offset`
+(counted from behind the int16 that the key or value starts with) are null when the record is not even framed.
+"""
+
+_COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
+
+_DECODED: Final = pa.schema(
+    [
+        *(RAW_ARROW_SCHEMA.field(name) for name in _COORDINATES),
+        ("record_type", pa.int16()),
+        ("value_version", pa.int16()),
+        ("is_tombstone", pa.bool_()),
+        ("key_bytes_left", pa.int32()),
+        ("value_bytes_left", pa.int32()),
+        ("leniencies", pa.list_(pa.string())),
+        ("error", _ERROR),
+        ("raw_key", pa.binary()),
+        ("raw_value", pa.binary()),
+    ]
+)
+
+DECODED_SCHEMA: Final = spark_schema(_DECODED)
+"""What every decoded row starts with; one struct column per record follows.
+
+`record_type` is null for control records and for keys that hold none, `value_version` for tombstones and unknown record
+types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and value that Kafka leaves alone, and
+`leniencies` names what was accepted because Kafka accepts it (`invalid_utf8`, for instance): 0, 0 and empty for nearly
+every record. `raw_key` and `raw_value` are the bytes of a record that was not decoded: its `error` says why, or there
+is none because this build does not know its type.
+"""
 
 
 def decoded_schema(records: Iterable[RecordSchema]) -> StructType:
@@ -128,7 +120,8 @@ def decode_records(
         `PERMISSIVE` keeps rows that cannot be decoded, with their bytes and `error`; `FAILFAST` ends the query at the
         first; `DROPMALFORMED` leaves them out, and needs an `observation` to count them.
     observation
-        A `pyspark.sql.Observation`, or a name for one, that gets the counts `rows` and `malformed`.
+        A `pyspark.sql.Observation`, or a name for one, that gets the counts `rows`, `malformed`, `with_bytes_left` and
+        `bytes_left` (records with bytes behind key or value, and those bytes), and `lenient` (records with leniencies).
 
     Returns
     -------
@@ -140,6 +133,11 @@ def decode_records(
     ------
     UnknownRecord, ColumnClash, UnsupportedType
         At once, for arguments that do not fit.
+    MissingColumn
+        At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
+        `as_raw_records` makes some of them.
+    WorkerPython
+        At once, when local workers would run a Python without this package.
     UndecodableRecord
         In a worker, under FAILFAST; its text names topic, partition, offset, field path and byte.
 
@@ -160,16 +158,21 @@ def decode_records(
     schema = decoded_schema(chosen.values())
     if known == DROPMALFORMED and observation is None:
         raise ValueError("DROPMALFORMED leaves rows out: pass an observation that counts them")
+    check_workers(df.sparkSession)
+    rows = raw_rows(df)
     if records is not None:
-        df = df.where(has_record_type(chosen) | is_unframed())
-    decoder = BatchDecoder(chosen, known)
-    decoded = df.select(*RAW_COLUMNS).mapInArrow(decoder, schema)
+        rows = rows.where(has_record_type(chosen) | is_unframed())
+    decoded = rows.mapInArrow(BatchDecoder(chosen, known), schema)
     malformed = F.col("error").isNotNull()
     if observation is not None:
+        bytes_left = F.col("key_bytes_left") + F.col("value_bytes_left")
         decoded = decoded.observe(
             observation,
             F.count(F.lit(1)).alias("rows"),
             F.count(F.when(malformed, 1)).alias("malformed"),
+            F.count(F.when(bytes_left > 0, 1)).alias("with_bytes_left"),
+            F.coalesce(F.sum(bytes_left), F.lit(0)).alias("bytes_left"),
+            F.count(F.when(F.size("leniencies") > 0, 1)).alias("lenient"),
         )
     return decoded.where(~malformed) if known == DROPMALFORMED else decoded
 
@@ -209,6 +212,9 @@ class BatchDecoder:
             pa.array(data.record_type, pa.int16()),
             pa.array(data.value_version, pa.int16()),
             pa.array(data.is_tombstone, pa.bool_()),
+            pa.array(data.key_left, pa.int32()),
+            pa.array(data.value_left, pa.int32()),
+            pa.array(data.leniencies, pa.list_(pa.string())),
             pa.array(data.error, _ERROR),
             pc.if_else(undecoded, keys, nothing),
             pc.if_else(undecoded, values, nothing),
@@ -224,6 +230,9 @@ class _Columns:
     record_type: list[int | None] = field(default_factory=list)
     value_version: list[int | None] = field(default_factory=list)
     is_tombstone: list[bool | None] = field(default_factory=list)
+    key_left: list[int] = field(default_factory=list)
+    value_left: list[int] = field(default_factory=list)
+    leniencies: list[list[str]] = field(default_factory=list)
     error: list[dict[str, Any] | None] = field(default_factory=list)
     undecoded: list[bool] = field(default_factory=list)
     records: dict[int, list[dict[str, Any] | None]] = field(init=False)
@@ -235,6 +244,9 @@ class _Columns:
         self.record_type.append(row.record_type)
         self.value_version.append(row.value_version)
         self.is_tombstone.append(is_tombstone)
+        self.key_left.append(row.key_left)
+        self.value_left.append(row.value_left)
+        self.leniencies.append(row.leniencies)
         self.error.append(error_fields(row))
         self.undecoded.append(undecoded)
         for column in self.records.values():

@@ -68,3 +68,17 @@ class UndecodableRecord(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} offset {self.offset}: {self.reason}"
+
+
+class WorkerPython(KafkaRecordsError, RuntimeError):
+    """Workers would run an interpreter (`python`) that does not find this package."""
+
+    def __init__(self, python: str) -> None:
+        super().__init__(python)
+        self.python = python
+
+    def __str__(self) -> str:
+        return (
+            f"Spark's workers would run {self.python}, which cannot import kafka_records_spark, numpy and pyarrow: "
+            'set os.environ["PYSPARK_PYTHON"] = sys.executable before the session starts'
+        )

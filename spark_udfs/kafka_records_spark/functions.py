@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_runtime import walker
-from kafka_records_runtime.errors import (
-    DecodeError,
-    FramingError,
-    KafkaRecordsError,
-    MissingRecordType,
-    MissingValueVersion,
-)
+from kafka_records_runtime.errors import DecodeError, FramingError
+from kafka_records_runtime.records import record_type_of, value_version_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_spark.types import plain_values, spark_type
@@ -44,8 +39,8 @@ def from_message(
         Version of every value in the column. Without it an int16 version stands before each, as in the subscriptions
         and assignments of the consumer protocol.
     mode
-        `PERMISSIVE` gives null for bytes that cannot be decoded, `FAILFAST` ends the query with the error, which names
-        the field path and the byte.
+        `PERMISSIVE` gives null for bytes that cannot be decoded, `FAILFAST` ends the query with the error of
+        `kafka_records_runtime.errors`, which names the field path and the byte.
 
     Returns
     -------
@@ -100,9 +95,7 @@ class _Key:
     record_type: int
 
     def read(self, data: bytes) -> Any:
-        if len(data) < 2:
-            raise MissingRecordType(len(data))
-        if int.from_bytes(data[:2], "big", signed=True) != self.record_type:
+        if record_type_of(data) != self.record_type:
             return None
         return _decode(self.message, data[2:], _KEY_VERSION)
 
@@ -112,9 +105,7 @@ class _Versioned:
     message: MessageSchema
 
     def read(self, data: bytes) -> Any:
-        if len(data) < 2:
-            raise MissingValueVersion(len(data))
-        return _decode(self.message, data[2:], int.from_bytes(data[:2], "big", signed=True))
+        return _decode(self.message, data[2:], value_version_of(data))
 
 
 def _decode(message: MessageSchema, body: bytes, version: int) -> Any:
@@ -146,8 +137,8 @@ class _Reader:
             self._plain = plain_values(self.source.message)
         try:
             value = self.source.read(bytes(data))
-        except (DecodeError, FramingError) as error:
+        except (DecodeError, FramingError):
             if self.mode == FAILFAST:
-                raise KafkaRecordsError(str(error)) from None
+                raise
             return None
         return None if value is None else self._plain(value)

@@ -5,49 +5,46 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StringType, StructField
 
+from kafka_records_arrow.segments import RAW_SCHEMA as _ARROW_SCHEMA
 from kafka_records_spark.errors import MissingColumn
+from kafka_records_spark.types import spark_schema
 
-RAW_SCHEMA: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp_ms", LongType()),
-        StructField("timestamp_type", StringType()),
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("leader_epoch", IntegerType()),
-        StructField("base_offset", LongType()),
-        StructField("producer_id", LongType()),
-        StructField("producer_epoch", ShortType()),
-        StructField("transaction", StringType()),
-        StructField("control", StringType()),
-    ]
-)
+RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
 """One record of a log, not decoded.
 
 What the message format of a record lacks is -1, as Kafka reports it: `timestamp_ms` in format 0, epochs and producers
 in formats 0 and 1. What a source does not tell is null. `timestamp_type` is `create`, `log_append` or null.
 `transaction` says what became of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
-`unknown` when the source does not tell. `control` is `commit` or `abort` for markers and null for everything else.
+`unknown` when the source does not tell, or when bytes that cannot be read may hide the marker that ended it
+(`is_undecided`). `control` is `commit` or `abort` for markers and null for everything else.
 """
 
 RAW_COLUMNS: Final[tuple[str, ...]] = tuple(field.name for field in RAW_SCHEMA.fields)
 
 _TIMESTAMP_TYPES: Final = {0: "create", 1: "log_append"}
 """Numbers in the `timestampType` column of Spark's Kafka source."""
+
+
+def raw_rows(df: DataFrame) -> DataFrame:
+    """The columns of `RAW_SCHEMA` of `df`, as every function that takes raw rows begins.
+
+    Raises MissingColumn for rows of another shape; under Spark Connect the query fails with Spark's own message
+    instead, because looking at the columns first would cost a round trip.
+    """
+    try:
+        return df.select(*RAW_COLUMNS)
+    except AnalysisException as error:
+        missing = (error.getMessageParameters() or {}).get("objectName", "").strip("`")
+        if missing not in RAW_COLUMNS:
+            raise
+        raise MissingColumn(
+            missing, "these are no raw rows; kafka_records_spark.raw.as_raw_records makes some of them"
+        ) from None
 
 
 def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[str] | None = None) -> DataFrame:
@@ -67,8 +64,10 @@ def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[
     Returns
     -------
     DataFrame
-        Rows of `RAW_SCHEMA`. What `df` lacks is null, except `transaction`, which is `unknown`. Tables need
-        `partition` and `offset`; rows without them can be decoded, but not ordered, and a table over them fails.
+        Rows of `RAW_SCHEMA`. What `df` lacks is null, except `transaction`, which is `unknown`: tables count such a
+        record as committed, unless `producer_id` says that a producer with transactions wrote it (`is_undecided`).
+        Tables need `partition` and `offset`; rows without them can be decoded, but not ordered, and a table over them
+        fails.
 
     Raises
     ------
@@ -128,3 +127,13 @@ def has_record_type(types: Iterable[int]) -> Column:
 def is_unframed() -> Column:
     """Condition on raw rows: not a control record, and the key is missing or too short to hold a record type."""
     return F.col("control").isNull() & (F.coalesce(F.octet_length(F.col("key")), F.lit(0)) < 2)
+
+
+def is_undecided(is_value: Column) -> Column:
+    """Condition on raw or decoded rows: a value (`is_value`) in a transaction of which nobody can tell how it ended.
+
+    Only records of transactions carry a producer id in the topics of coordinators. A row whose source tells neither
+    transaction nor producer (Spark's Kafka source, most saved topics) is none of them.
+    """
+    unknown = F.coalesce(F.col("transaction"), F.lit("unknown")) == "unknown"
+    return is_value & unknown & (F.coalesce(F.col("producer_id"), F.lit(-1)) >= 0)

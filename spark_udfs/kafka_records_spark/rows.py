@@ -7,7 +7,7 @@ has to know *which* key's last record is the broken one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, NullKey, UnsupportedVersion
@@ -21,7 +21,8 @@ class Row:
     """What could be read of one record.
 
     `record_type` is None when the key has none, `value_version` for tombstones and unknown types. `key` and `value`
-    are dict trees, None where there is nothing or where `error` says why.
+    are dict trees, None where there is nothing or where `error` says why. `key_left` and `value_left` count bytes
+    behind the messages, `leniencies` names what a strict reader would have refused.
     """
 
     record_type: int | None = None
@@ -29,6 +30,9 @@ class Row:
     value_version: int | None = None
     key: Any = None
     value: Any = None
+    key_left: int = 0
+    value_left: int = 0
+    leniencies: list[str] = field(default_factory=list)
     error: KafkaRecordsError | None = None
 
     @property
@@ -67,13 +71,15 @@ class RowReader:
         if kind is None:
             return
         row.known = True
-        row.key = kind.plain_key(kind.reader.read_key(key[2:], [])[0])
+        typed, used = kind.reader.read_key(key[2:], row.leniencies)
+        row.key, row.key_left = kind.plain_key(typed), len(key) - 2 - used
         if value is None:
             return
         row.value_version = value_version_of(value)
         if row.value_version not in kind.reader.value_versions:
             raise UnsupportedVersion(kind.reader.schema.value.name, row.value_version, kind.reader.value_versions)
-        row.value = kind.plain_value(kind.reader.read_value(value[2:], row.value_version, [])[0])
+        typed, used = kind.reader.read_value(value[2:], row.value_version, row.leniencies)
+        row.value, row.value_left = kind.plain_value(typed), len(value) - 2 - used
 
 
 @dataclass(frozen=True, slots=True)

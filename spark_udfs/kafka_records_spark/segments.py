@@ -6,24 +6,14 @@ paths. A log partition is read by one task, because the marker that ends a trans
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pickle import dumps, loads
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafka_records_arrow.segments import (
     LogPartition,
@@ -36,49 +26,15 @@ from kafka_records_arrow.segments import (
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_spark.raw import RAW_SCHEMA
+from kafka_records_spark.types import spark_schema
+from kafka_records_spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Source = str | PathLike[str]
+Source = str | PathLike[str] | LogPartition
 
 _LISTING: Final = StructType([StructField("log", BinaryType())])
-
-_PROBLEM: Final = StructType(
-    [
-        StructField("severity", StringType()),
-        StructField("position", LongType()),
-        StructField("batch_offset", LongType()),
-        StructField("records", LongType()),
-        StructField("bytes", LongType()),
-        StructField("message", StringType()),
-    ]
-)
-
-REPORT_SCHEMA: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("file", StringType()),
-        StructField("base_offset", LongType()),
-        StructField("log_start", LongType()),
-        StructField("bytes", LongType()),
-        StructField("batches", LongType()),
-        StructField("records", LongType()),
-        StructField("control_batches", LongType()),
-        StructField("transactional_batches", LongType()),
-        StructField("first_offset", LongType()),
-        StructField("last_offset", LongType()),
-        StructField("missing_offsets", LongType()),
-        StructField("codecs", MapType(StringType(), LongType())),
-        StructField("formats", MapType(IntegerType(), LongType())),
-        StructField("damaged", BooleanType()),
-        StructField("problems", ArrayType(_PROBLEM)),
-    ]
-)
-"""One row per file. `problems` has an element per finding; `severity` is `damage` or `note`, `message` the one line to
-print, which names file, byte position and batch offset; `damaged` is whether there is any damage."""
-
 
 _REPORT: Final = pa.schema(
     [
@@ -117,15 +73,20 @@ _REPORT: Final = pa.schema(
 )
 
 
+REPORT_SCHEMA: Final = spark_schema(_REPORT)
+"""One row per file. `problems` has an element per finding; `severity` is `damage` or `note`, `message` the one line to
+print, which names file, byte position and batch offset; `damaged` is whether there is any damage."""
+
+
 class DamagedLog(KafkaRecordsError, ValueError):
-    """What ended a query under FAILFAST: the first damage met in a segment file, in one line (`problem`)."""
+    """What ended a query under FAILFAST: the first damage met in a segment file (`problem`), and how to read on."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self.problem = problem
 
     def __str__(self) -> str:
-        return self.problem
+        return f'{self.problem}; mode="PERMISSIVE" reads on, and segment_report lists all that is damaged'
 
 
 def read_segments(
@@ -143,7 +104,8 @@ def read_segments(
         The session.
     paths
         Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several, on a
-        file system that driver and workers share.
+        file system that driver and workers share; or the log partitions that `kafka_records_arrow.segments.find_logs`
+        found, so that several queries read the same files.
     topic
         Leaves out other topics.
     mode
@@ -165,6 +127,10 @@ def read_segments(
     ------
     LogSourceError
         At once, for paths that are not there or hold no log.
+    TypeError
+        At once, for anything that is no path.
+    WorkerPython
+        At once, when local workers would run a Python without this package.
     DamagedLog
         In a worker, under FAILFAST.
 
@@ -187,11 +153,28 @@ def segment_report(spark: SparkSession, paths: Source | Sequence[Source], topic:
 
 
 def _listing(spark: SparkSession, paths: Source | Sequence[Source], topic: str | None) -> DataFrame:
-    sources = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    logs = find_logs([str(source) for source in sources], topic)
-    rows = [(dumps(log),) for log in logs]
+    check_workers(spark)
+    rows = [(dumps(log),) for log in _found(paths, topic)]
     listing = spark.createDataFrame(rows, _LISTING)
     return listing.repartition(max(len(rows), 1))
+
+
+def _found(paths: Source | Sequence[Source], topic: str | None) -> list[LogPartition]:
+    sources = [paths] if isinstance(paths, str | PathLike | LogPartition) else paths
+    if not isinstance(sources, Iterable):
+        raise TypeError(f"paths is {paths!r}: give it a path or several")
+    found: list[LogPartition] = []
+    places: list[str] = []
+    for source in sources:
+        if isinstance(source, LogPartition):
+            found.append(source)
+        elif isinstance(source, str | PathLike):
+            places.append(str(source))
+        else:
+            raise TypeError(f"paths holds {source!r}, which is no path")
+    if places or not found:
+        found += find_logs(places, topic)
+    return [log for log in found if topic in (None, log.topic)]
 
 
 def _logs(batches: Iterator[pa.RecordBatch]) -> Iterator[LogPartition]:

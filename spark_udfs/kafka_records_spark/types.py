@@ -16,26 +16,31 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, StructSchema
+from kafka_records_runtime.spark_names import SPARK_TYPES
 from kafka_records_spark.errors import UnsupportedType
 
 T = TypeVar("T")
 Plain = Callable[[Any], Any]
 
-COLUMN_TYPES: Final[Mapping[str, tuple[spark.DataType, pa.DataType]]] = {
-    "bool": (spark.BooleanType(), pa.bool_()),
-    "int8": (spark.ByteType(), pa.int8()),
-    "int16": (spark.ShortType(), pa.int16()),
-    "uint16": (spark.IntegerType(), pa.int32()),
-    "int32": (spark.IntegerType(), pa.int32()),
-    "uint32": (spark.LongType(), pa.int64()),
-    "int64": (spark.LongType(), pa.int64()),
-    "float64": (spark.DoubleType(), pa.float64()),
-    "uuid": (spark.StringType(), pa.string()),
-    "string": (spark.StringType(), pa.string()),
-    "bytes": (spark.BinaryType(), pa.binary()),
-    "records": (spark.BinaryType(), pa.binary()),
+_ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "uint16": pa.int32(),
+    "int32": pa.int32(),
+    "uint32": pa.int64(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "uuid": pa.string(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "records": pa.binary(),
 }
-"""Spec type → (Spark type, Arrow type). Unsigned numbers take the next wider signed type: Spark has no other."""
+
+COLUMN_TYPES: Final[Mapping[str, tuple[spark.DataType, pa.DataType]]] = {
+    name: (getattr(spark, SPARK_TYPES[name])(), arrow) for name, arrow in _ARROW_TYPES.items()
+}
+"""Spec type → (Spark type, Arrow type)."""
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -43,6 +48,21 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def column_name(name: str) -> str:
     """The column of a record or message: `OffsetCommit` gives `offset_commit`."""
     return _HUMP.sub("_", name).lower()
+
+
+def spark_schema(schema: pa.Schema) -> spark.StructType:
+    """The Spark side of an Arrow schema made of the types in COLUMN_TYPES, structs, lists and maps."""
+    return spark.StructType([spark.StructField(field.name, _spark_of(field.type)) for field in schema])
+
+
+def _spark_of(arrow: pa.DataType) -> spark.DataType:
+    if pa.types.is_struct(arrow):
+        return spark_schema(pa.schema(arrow))
+    if pa.types.is_list(arrow):
+        return spark.ArrayType(_spark_of(arrow.value_type))
+    if pa.types.is_map(arrow):
+        return spark.MapType(_spark_of(arrow.key_type), _spark_of(arrow.item_type))
+    return next(one for one, other in COLUMN_TYPES.values() if other == arrow)
 
 
 @dataclass(frozen=True)

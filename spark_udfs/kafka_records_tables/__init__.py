@@ -17,14 +17,21 @@ __all__ = ["TABLES", "Table"]
 
 @dataclass(frozen=True)
 class Table:
-    """A table by its `name`: the `topic` it is about, the function that `build`s it from raw rows, and the one that
-    shows the records it could not use because they are `undecodable`."""
+    """A table by its `name`: the `topic` it is about, and the functions over raw rows.
+
+    `build` makes the table. `remarks` tells about the records that decide about its rows (and those whose keys hold no
+    record type): a row for each one that could not be used, or was read only because Kafka reads it so. Its columns:
+    `log_partition, log_offset, record_type`; `error`, the struct of `kafka_records_spark.decode` or one with the reason
+    UndecidedTransaction; `consequence`, what that does to the table; `raw_key, raw_value`; `bytes_left` behind key and
+    value together; `leniencies`. `undecodable` gives those with an `error`, without the last two columns.
+    """
 
     name: str
     topic: str
     about: str
     order: tuple[str, ...]
     build: Callable[[DataFrame], DataFrame]
+    remarks: Callable[[DataFrame], DataFrame]
     undecodable: Callable[[DataFrame], DataFrame]
 
 
@@ -37,6 +44,7 @@ TABLES: Final[Mapping[str, Table]] = {
             about="the committed offset of every group, topic and partition",
             order=("group_id", "topic", "partition"),
             build=_current_offsets.current_offsets,
+            remarks=_current_offsets.remarks,
             undecodable=_current_offsets.undecodable,
         ),
         Table(
@@ -45,6 +53,7 @@ TABLES: Final[Mapping[str, Table]] = {
             about="every group with its kind, its state as far as the log tells, and its epoch",
             order=("group_id",),
             build=_groups.groups,
+            remarks=_groups.remarks,
             undecodable=_groups.undecodable,
         ),
     )

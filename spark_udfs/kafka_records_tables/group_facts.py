@@ -13,6 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_spark.types import column_name
+from kafka_records_tables.commits import COMMIT_RECORDS, commit_key
+from kafka_records_tables.survivors import place_and_state
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
@@ -57,8 +59,7 @@ def _current(record: str, family: str) -> Fact:
 
 
 FACTS: Final = (
-    Fact("OffsetCommit", OFFSETS, OFFSET, group_id="group"),
-    Fact("LegacyOffsetCommit", OFFSETS, OFFSET, group_id="group"),
+    *(Fact(record, OFFSETS, OFFSET, group_id="group") for record in COMMIT_RECORDS),
     Fact(
         "GroupMetadata",
         CLASSIC,
@@ -89,29 +90,27 @@ RECORDS: Final = tuple(fact.record for fact in FACTS)
 
 
 def facts(decoded: DataFrame) -> DataFrame:
-    """One row per decoded record whose key could be read.
+    """One row per decoded record.
 
-    Columns: `log_partition, log_offset, group_id, family, role, member_id, commit_topic, commit_partition`,
-    `is_tombstone`, `is_broken` (the value could not be decoded), and, null where the record has no such thing, `epoch,
-    member_state, validated_topology, protocol_type, protocol, member_count`.
+    Columns: those of `survivors.place_and_state`; `group_id, family, role, member_id, commit_topic, commit_partition`,
+    null for a record whose key could not be read; and, null where the record has no such thing, `epoch, member_state,
+    validated_topology, protocol_type, protocol, member_count`.
     """
+    group_id = F.coalesce(*(F.col(f"{column_name(fact.record)}.key.{fact.group_id}") for fact in FACTS))
     return decoded.select(
-        F.col("partition").alias("log_partition"),
-        F.col("offset").alias("log_offset"),
-        F.coalesce(*(F.col(f"{column_name(fact.record)}.key.{fact.group_id}") for fact in FACTS)).alias("group_id"),
+        *place_and_state(group_id),
+        group_id.alias("group_id"),
         _label("family"),
         _label("role"),
         _member_id().alias("member_id"),
-        _commit_key("topic").alias("commit_topic"),
-        _commit_key("partition").alias("commit_partition"),
-        "is_tombstone",
-        F.col("error").isNotNull().alias("is_broken"),
+        commit_key("topic").alias("commit_topic"),
+        commit_key("partition").alias("commit_partition"),
         *(
             _value(name).alias(name)
             for name in ("epoch", "member_state", "validated_topology", "protocol_type", "protocol")
         ),
         F.size(F.col("group_metadata.value.members")).alias("member_count"),
-    ).where(F.col("group_id").isNotNull())
+    )
 
 
 def _label(name: str) -> Column:
@@ -123,10 +122,6 @@ def _label(name: str) -> Column:
 
 def _member_id() -> Column:
     return F.coalesce(*(F.col(f"{column_name(fact.record)}.key.{fact.member_id}") for fact in FACTS if fact.member_id))
-
-
-def _commit_key(name: str) -> Column:
-    return F.coalesce(F.col(f"offset_commit.key.{name}"), F.col(f"legacy_offset_commit.key.{name}"))
 
 
 def _value(name: str) -> Column:

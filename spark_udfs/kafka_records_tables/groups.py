@@ -26,9 +26,11 @@ from kafka_records_tables.group_facts import (
 from kafka_records_tables.survivors import (
     deciding_rows,
     decoded,
-    last_per_decoded_key,
+    last_decided_and_undecided,
     last_per_key,
-    undecodable_among,
+    only_undecodable,
+    remarks_about,
+    with_unframed,
 )
 
 _IGNORED: Final = ("aborted",)
@@ -68,7 +70,9 @@ def groups(raw: DataFrame) -> DataFrame:
     transaction is not listed either. `epoch` is null for groups that have no record of their own.
 
     A record that cannot be decoded leaves no wrong answer behind: the group stays, known by the key, with null in
-    `state` and in what else that record would have told. `undecodable` shows such records.
+    `state` and in what else that record would have told. A group that would be known only by offsets committed in a
+    transaction of which nobody can tell how it ended has no row (for rows whose source tells neither transaction nor
+    producer it has one). `undecodable` shows all these records.
 
     Examples
     --------
@@ -76,19 +80,40 @@ def groups(raw: DataFrame) -> DataFrame:
     >>> raw = read_segments(spark, "/var/lib/kafka/data", topic="__consumer_offsets")
     >>> groups(raw).groupBy("group_kind", "state").count().show()
     """
-    rows = decoded(last_per_key(deciding_rows(raw, RECORDS, *_IGNORED)), RECORDS)
-    key = ("group_id", "family", "role", "member_id", "commit_topic", "commit_partition")
-    alive = last_per_decoded_key(facts(rows), *key).where(~F.col("is_tombstone"))
-    return _newest_kind(_per_kind(_per_member(alive)))
+    last = _last_facts(last_per_key(deciding_rows(raw, RECORDS, *_IGNORED)))
+    known = last.where(F.col("has_key") & ~F.col("is_tombstone") & ~F.col("is_undecided"))
+    return _newest_kind(_per_kind(_per_member(known)))
+
+
+def remarks(raw: DataFrame) -> DataFrame:
+    """What there is to say about the records that decide about a group; see `kafka_records_tables.Table.remarks`."""
+    last = _last_facts(with_unframed(last_per_key(deciding_rows(raw, RECORDS, *_IGNORED)), raw))
+    makes_group = F.col("role").isin(GROUP, SHARE_STATE, OFFSET) & ~F.col("is_tombstone") & ~F.col("is_undecided")
+    of_group = Window.partitionBy("log_partition", "group_id")
+    known = F.coalesce(F.max(makes_group).over(of_group), F.lit(False))
+    # Whatever became of its transaction, a commit tells nothing new about a group that is known without it.
+    rows = last.withColumn("is_known", known).withColumn("is_undecided", F.col("is_undecided") & ~F.col("is_known"))
+    what = F.concat(F.lit("a commit of group "), F.col("group_id"))
+    consequence = (
+        F.when(~F.col("has_key"), "not used: nobody can tell which group it is about")
+        .when(F.col("is_undecided"), "the group is left out: nothing else makes it one")
+        .otherwise("its group keeps a row, with null for what this record would tell")
+    )
+    return remarks_about(rows, what, consequence)
 
 
 def undecodable(raw: DataFrame) -> DataFrame:
-    """The records that would decide about a group but cannot be decoded.
+    """The records that would decide about a group but cannot be used.
 
-    Takes the same `raw` as `groups`; gives `log_partition, log_offset, record_type, error, raw_key, raw_value`. Rows of
-    the topic without a record type in their key are among them.
+    Takes the same `raw` as `groups`; the columns are those of `current_offsets.undecodable`.
     """
-    return undecodable_among(raw, RECORDS, _IGNORED)
+    return only_undecodable(remarks(raw))
+
+
+def _last_facts(survivors: DataFrame) -> DataFrame:
+    """What the records say that decide, from the last rows of each byte key."""
+    key = ("group_id", "family", "role", "member_id", "commit_topic", "commit_partition")
+    return last_decided_and_undecided(facts(decoded(survivors, RECORDS)), *key)
 
 
 def _of(role: str, name: str) -> Column:
@@ -99,7 +124,7 @@ def _of(role: str, name: str) -> Column:
 def _per_member(alive: DataFrame) -> DataFrame:
     """One row per group, kind and member; what is said about the group itself stands in the row without member."""
     return alive.groupBy("log_partition", "group_id", "family", "member_id").agg(
-        F.max("is_broken").alias("is_broken"),
+        F.max(F.col("error").isNotNull()).alias("is_broken"),
         _of(GROUP, "log_offset").alias("group_offset"),
         _of(SHARE_STATE, "log_offset").alias("share_state_offset"),
         _of(OFFSET, "log_offset").alias("commit_offset"),

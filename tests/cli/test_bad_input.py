@@ -49,7 +49,19 @@ def test_a_file_that_is_no_log(tmp_path: Path) -> None:
 def test_a_topic_that_is_none_of_the_three(tmp_path: Path) -> None:
     write_segment(tmp_path, FIRST)
     message = f"orders is not a topic of Kafka's coordinators: those are {COORDINATORS}"
-    assert run("dump", str(tmp_path), "--topic", "orders") == (2, "", f"kafka-records: {message}\n")
+    status, out, err = run("dump", str(tmp_path), "--topic", "orders")
+    assert (status, out) == (2, "")
+    assert err.startswith("usage: kafka-records dump ")
+    assert err.splitlines()[-1] == f"kafka-records dump: error: {message}"
+
+
+@pytest.mark.parametrize("arguments", [("",), ("x", "--topic", "__consumer_offsets", "")])
+def test_an_empty_source_is_not_the_current_directory(arguments: tuple[str, ...]) -> None:
+    ran = run("dump", *arguments)
+    assert ran.status == 2
+    assert ran.err.splitlines()[-1] == (
+        "kafka-records dump: error: argument SOURCE: is empty, and names no file or directory"
+    )
 
 
 def test_only_other_topics(tmp_path: Path) -> None:
@@ -74,7 +86,9 @@ def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_file_outside_of_its_folder_needs_the_topic(tmp_path: Path) -> None:
     path = write_segment(tmp_path, FIRST, folder="backup")
-    message = f"{path.parent}: the name of this folder is not <topic>-<partition>; say which topic it holds"
+    message = (
+        f"{path.parent}: the name of this folder is not <topic>-<partition>; say which topic it holds (--topic NAME)"
+    )
     assert run("dump", str(path)) == (2, "", f"kafka-records: {message}\n")
     ran = run("dump", str(path), "--topic", "__consumer_offsets")
     assert (ran.status, offsets(ran)) == (0, [0, 1])
@@ -89,8 +103,8 @@ def test_not_a_log_segment(tmp_path: Path) -> None:
     status, out, err = run("dump", str(path))
     assert (status, out) == (1, "")
     assert err.splitlines() == [
-        f"{path}: byte 0: offset 6998706423909916783 cannot stand in a file named for offset 0 "
-        "(not a log segment, 68 bytes not read)",
+        f"{path}: byte 0: not a log segment: offset 6998706423909916783 cannot stand in a file named for "
+        "offset 0 (68 bytes not read)",
         "0 records and 0 transaction markers in 1 file of 1 partition",
         "1 problem in the files: 0 records known to be lost, 68 bytes not read",
     ]
@@ -143,7 +157,7 @@ def test_an_unknown_codec(tmp_path: Path) -> None:
     assert ran.err.splitlines() == [
         f"{path}: byte {len(FIRST)}, batch at offset 2: codec 6 is unknown (0 records delivered, 1 lost)",
         "3 records and 0 transaction markers in 1 file of 1 partition",
-        "1 problem in the files: 1 record known to be lost, 0 bytes not read",
+        f"1 problem in the files: 1 record known to be lost, {len(unknown)} bytes not read",
     ]
 
 
@@ -254,6 +268,40 @@ def test_unknown_types_and_versions_are_no_errors(tmp_path: Path) -> None:
         "3 records and 0 transaction markers in 1 file of 1 partition",
         "of a type this build does not know: 99 (2)",
         "of a value version this build does not know: GroupMetadata v9 (1)",
+    ]
+
+
+def test_types_of_early_access_releases_have_names(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, batch(0, [(b"\0\x09ab", b"\0\0c"), (b"\0\x12a", None), (b"\0\x63", None)]))
+    assert run("dump", str(path)).err.splitlines()[1] == (
+        "of a type this build does not know: 18 StreamsGroupPartitionMetadata, early access (1), "
+        "9 ShareGroupPartitionMetadata, early access (1), 99 (1)"
+    )
+    counts = [json.loads(line) for line in run("counts", str(path), "--format", "json").lines]
+    assert [(row["record_type"], row["record"]) for row in counts] == [
+        (9, "(ShareGroupPartitionMetadata, early access)"),
+        (18, "(StreamsGroupPartitionMetadata, early access)"),
+        (99, "(unknown type)"),
+    ]
+
+
+def test_counts_of_keys_without_a_type_are_no_success(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, batch(0, [(None, b"x"), (b"\0", None), commit("a", 1)]))
+    ran = run("counts", str(path), "--format", "json")
+    assert [(row["record"], row["records"]) for row in map(json.loads, ran.lines)] == [
+        ("OffsetCommit", 1),
+        ("(key without a type)", 2),
+    ]
+    assert (ran.status, ran.err) == (1, "2 records without a type in the key\n")
+
+
+def test_control_records_that_end_nothing_are_counted(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, FIRST, batch(2, [(b"\0\0\0\x02", b"\0\0")], attributes=0x20))
+    ran = run("dump", str(path))
+    assert (ran.status, offsets(ran)) == (0, [0, 1])
+    assert ran.err.splitlines()[-2:] == [
+        "2 records and 0 transaction markers in 1 file of 1 partition",
+        "1 control record left out: no end of a transaction",
     ]
 
 

@@ -124,6 +124,66 @@ def test_a_reader_that_leaves_early_is_no_error(topics_dir: Path) -> None:
         assert (process.stderr.read(), process.wait()) == ("", 0)
 
 
+@pytest.mark.parametrize("redirect", [">&-", ">/dev/full"])
+def test_an_output_that_takes_nothing(topics_dir: Path, redirect: str) -> None:
+    command = (
+        f"{shlex.quote(sys.executable)} -m kafka_records_cli dump {shlex.quote(str(topics_dir))}/kafka-4.3/segments"
+    )
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} {redirect}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    reason = {
+        ">&-": "standard output is closed: there is nowhere to write the result to",
+        ">/dev/full": "standard output: No space left on device",
+    }[redirect]
+    assert (done.returncode, done.stderr) == (2, f"kafka-records: {reason}\n")
+
+
+def test_a_file_is_written_without_a_standard_output(topics_dir: Path, tmp_path: Path) -> None:
+    source, path = topics_dir / "kafka-4.3" / "segments", tmp_path / "counts.csv"
+    command = [sys.executable, "-m", "kafka_records_cli", "counts", str(source), "--output", str(path)]
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{shlex.join(command)} >&- 2>&- <&-"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert path.read_text().startswith("topic ")
+
+
+def test_sources_stand_where_they_like(topics_dir: Path) -> None:
+    one, other = (str(topics_dir / "kafka-4.3" / "segments" / f"__consumer_offsets-{number}") for number in (0, 1))
+    ran = run("dump", one, other, "--topic", "__consumer_offsets")
+    assert ran.status == 0
+    for arguments in (
+        (one, "--topic", "__consumer_offsets", other),
+        ("--topic", "__consumer_offsets", one, other),
+        (one, "--topic", "__consumer_offsets", "--", other),
+    ):
+        assert run("dump", *arguments) == ran
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command", "message"),
+    [
+        (("dump", "x", "--tpoic", "y"), "dump", "unrecognized arguments: --tpoic"),
+        (("table", "groups", "x", "-f", "csv"), "table", "unrecognized arguments: -f"),
+        (("explain", "--message", "X", "00", "11"), "explain", "unrecognized arguments: 11"),
+    ],
+)
+def test_mistakes_are_shown_with_the_usage_of_the_command(
+    arguments: tuple[str, ...], command: str, message: str
+) -> None:
+    ran = run(*arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith(f"usage: kafka-records {command} ")
+    assert ran.err.splitlines()[-1] == f"kafka-records {command}: error: {message}"
+
+
 def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
     source = str(topics_dir / "kafka-4.3" / "segments" / "__consumer_offsets-3")
     with start("dump", source, LC_ALL="C", PYTHONIOENCODING="ascii", PYTHONUTF8="0") as process:

@@ -71,8 +71,8 @@ def test_a_value_without_its_key() -> None:
         ),
         (("--topic", "__consumer_offsets", "--key", "xy"), "--key is not hex: 'x' after 0 digits"),
         (
-            ("--message", "OffsetCommit", "--version", "0", "00"),
-            "no message is called OffsetCommit; close to it: OffsetCommitKey, OffsetCommitValue, LegacyOffsetCommitKey",
+            ("--message", "ShareSnapshot", "--version", "0", "00"),
+            "no message is called ShareSnapshot; close to it: ShareSnapshotKey, ShareSnapshotValue",
         ),
         (
             ("--message", "OffsetCommitValue", "--version", "5", "00"),
@@ -96,6 +96,10 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
         (
             ("--topic", "__consumer_offsets", "--key", "-", "--value", "-"),
             "only one of --key and --value can be read from standard input",
+        ),
+        (
+            ("--topic", "__consumer_offsets", "--key", "null", "--value", "0003"),
+            "--key is never null, only values are; leave it out to look at the value alone",
         ),
         (
             ("--topic", "__consumer_offsets", "00"),

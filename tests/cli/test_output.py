@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 import re
 import stat
 import sys
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kafka_records_cli.failures import CommandError
 from kafka_records_cli.output import FORMATS, write_result
 from kafka_records_cli.tabletext import write_table
 from tests.cli.running import run
@@ -108,6 +111,25 @@ def test_wide_values_are_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert "".join(line.split(" ")[0] for line in lines[2:]) == text
 
 
+def test_names_are_folded_behind_their_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ("payments-settlement-service.eu_west", 1234567, "orders-enriched")
+    lines = [line.rstrip() for line in on_terminal(monkeypatch, 47, [row]).split("\n")]
+    assert lines == [
+        "name                   number   extra",
+        "───────────────────────────────────────────────",
+        "payments-             1234567   orders-enriched",
+        "settlement-service.",
+        "eu_west",
+        "",
+    ]
+
+
+def test_names_that_cannot_be_folded_make_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ("paymentssettlementservice", 1234567, "ordersenriched")
+    lines = [line.rstrip() for line in on_terminal(monkeypatch, 50, [row]).split("\n")]
+    assert lines[1:] == ["name    paymentssettlementservice", "number  1234567", "extra   ordersenriched", ""]
+
+
 def test_names_of_columns_are_folded_at_their_underscores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "COLUMNS", ("commit_timestamp_ms", "log_offset", "_x"))
     shown = on_terminal(monkeypatch, 40, [(1795227217139, 7, "y")])
@@ -192,7 +214,6 @@ def test_an_output_that_is_there_is_kept_unless_asked_otherwise(tmp_path: Path) 
     [
         (("--output", "."), ".: is a directory, --output names a file"),
         (("--output", "gone/result.csv"), "gone/result.csv: there is no directory gone"),
-        (("--overwrite",), "--overwrite goes with --output"),
     ],
 )
 def test_outputs_that_cannot_be(
@@ -200,3 +221,30 @@ def test_outputs_that_cannot_be(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("counts", "anything", *arguments) == (2, "", f"kafka-records: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--overwrite",), "--overwrite goes with --output"),
+        (("--output", ""), "argument --output: is empty, and names no file or directory"),
+    ],
+)
+def test_usage_of_outputs(arguments: tuple[str, ...], message: str) -> None:
+    status, out, err = run("counts", "anything", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("usage: kafka-records counts ")
+    assert err.splitlines()[-1] == f"kafka-records counts: error: {message}"
+
+
+def test_a_disk_that_is_full_is_told_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.csv"
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        yield ("a", 1, None)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(CommandError) as failure:
+        write_result(options(path), COLUMNS, rows())
+    assert str(failure.value) == f"{path}: cannot be written: No space left on device"
+    assert [*tmp_path.iterdir()] == []

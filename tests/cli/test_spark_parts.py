@@ -18,7 +18,7 @@ import pytest
 from kafka_records_arrow.segments import find_logs
 from kafka_records_cli.places import places_of
 from kafka_records_cli.progress import SparkProgress
-from kafka_records_cli.session import first_line
+from kafka_records_cli.session import first_line, gateway_reason
 from kafka_records_cli.sparkrows import plain_rows
 from tests.cli.segment_bytes import batch, commit, write_segment
 
@@ -147,10 +147,40 @@ def test_the_bar_counts_tasks_and_leaves_a_clean_terminal(monkeypatch: pytest.Mo
             "ValueError: what it says",
         ),
         ("", "RuntimeError"),
+        (
+            "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+            ": org.apache.spark.SparkException: A master URL must be set\n\tat org.apache.spark.SparkContext",
+            "A master URL must be set",
+        ),
     ],
 )
 def test_the_line_that_says_what_happened(text: str, line: str) -> None:
     assert first_line(RuntimeError(text)) == line
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("", None),
+        (
+            "Picked up JAVA_TOOL_OPTIONS: -Xss1m\nWARNING: Using incubator modules: jdk.incubator.vector\n"
+            "Invalid maximum heap size: -Xmxmuch\nError: Could not create the Java Virtual Machine.\n",
+            "Invalid maximum heap size: -Xmxmuch",
+        ),
+        (
+            'Exception in thread "main" java.lang.IllegalArgumentException: System memory must be at least 471859200\n'
+            "\tat org.apache.spark.X.y(X.scala:1)\n\t... 5 more\n",
+            "System memory must be at least 471859200",
+        ),
+        (
+            'Exception in thread "main" java.lang.ExceptionInInitializerError\n\tat a.b.c(D.java:1)\n'
+            "Caused by: java.net.UnknownHostException: host: Name or service not known\n\tat a.b.c(D.java:1)\n",
+            "host: Name or service not known",
+        ),
+    ],
+)
+def test_why_a_jvm_did_not_come_up(said: str, reason: str | None) -> None:
+    assert gateway_reason(said) == reason
 
 
 def test_the_batches_of_records(tmp_path: Path) -> None:

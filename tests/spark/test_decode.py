@@ -11,7 +11,7 @@ from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark import consumer_offsets
 from kafka_records_runtime.schema import RecordSchema
 from kafka_records_spark.decode import DECODED_SCHEMA, decode_records, decoded_schema
-from kafka_records_spark.errors import ColumnClash, UnknownRecord
+from kafka_records_spark.errors import ColumnClash, MissingColumn, UnknownRecord
 from kafka_records_spark.raw import RAW_SCHEMA
 
 if TYPE_CHECKING:
@@ -147,7 +147,32 @@ def test_dropmalformed_counts_what_it_leaves_out(raw: DataFrame) -> None:
     rows = decode_records(raw, RECORDS, mode="DROPMALFORMED", observation=observation).collect()
 
     assert sorted(row.offset for row in rows) == [0, 1, 5, 6, 7]
-    assert observation.get == {"rows": 8, "malformed": 3}
+    assert observation.get == {"rows": 8, "malformed": 3, "with_bytes_left": 0, "bytes_left": 0, "lenient": 0}
+
+
+def test_what_is_accepted_as_kafka_accepts_it_is_told(spark: SparkSession) -> None:
+    from pyspark.sql import Observation
+
+    observation = Observation("lenient")
+    odd = KEY.replace(b"\x00\x01g", b"\x00\x01\xff")
+    raw = spark.createDataFrame(_raw((odd + b"\0", VALUE + b"\0\0"), (KEY, VALUE)), RAW_SCHEMA)
+
+    rows = decode_records(raw, RECORDS, observation=observation).orderBy("offset").collect()
+
+    assert [(row.key_bytes_left, row.value_bytes_left, row.leniencies) for row in rows] == [
+        (1, 2, ["invalid_utf8"]),
+        (0, 0, []),
+    ]
+    assert observation.get == {"rows": 2, "malformed": 0, "with_bytes_left": 1, "bytes_left": 3, "lenient": 1}
+
+
+def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(MissingColumn) as failure:
+        decode_records(spark.createDataFrame([(KEY, VALUE)], "key binary, value binary"), RECORDS)
+    assert str(failure.value) == (
+        "the DataFrame has no column 'topic': these are no raw rows; "
+        "kafka_records_spark.raw.as_raw_records makes some of them"
+    )
 
 
 def test_dropmalformed_wants_to_be_counted(raw: DataFrame) -> None:

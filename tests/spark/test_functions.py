@@ -79,10 +79,10 @@ def test_nested_values(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("data", "function", "message"),
     [
-        (VALUE[:4], from_value, "OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 2 left"),
-        (b"\x00", from_value, "the value has 1 byte, a value starts with an int16 version"),
-        (b"\x00", from_key, "the key has 1 byte, a key starts with an int16 record type"),
-        (b"\x00\x09", from_value, "OffsetCommitValue has no version 9, it has the versions 0 to 4"),
+        (VALUE[:4], from_value, "BufferUnderflow: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 2 left"),
+        (b"\x00", from_value, "MissingValueVersion: the value has 1 byte, a value starts with an int16 version"),
+        (b"\x00", from_key, "MissingRecordType: the key has 1 byte, a key starts with an int16 record type"),
+        (b"\x00\x09", from_value, "UnsupportedVersion: OffsetCommitValue has no version 9, it has the versions 0 to 4"),
     ],
 )
 def test_failfast_says_what_is_wrong(

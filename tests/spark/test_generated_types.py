@@ -7,16 +7,16 @@ import importlib
 import pytest
 
 from kafka_records import registry
-from kafka_records_codegen.backends.spark import TYPES
 from kafka_records_codegen.naming import snake_case
 from kafka_records_runtime.schema import PRIMITIVES
+from kafka_records_runtime.spark_names import SPARK_TYPES
 from kafka_records_spark.types import spark_type
 
 FOLDERS = sorted({module.split(".")[1] for module, _ in registry.MESSAGES.values()})
 
 
 def test_there_is_a_spark_type_for_every_type_of_the_language() -> None:
-    assert set(TYPES) == set(PRIMITIVES)
+    assert set(SPARK_TYPES) == set(PRIMITIVES)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -104,3 +104,8 @@ def test_the_schema_is_that_of_the_segment_reader() -> None:
     from kafka_records_arrow.segments import RAW_SCHEMA as ARROW_SCHEMA
 
     assert ARROW_SCHEMA.names == list(RAW_COLUMNS)
+    assert RAW_SCHEMA.simpleString() == (
+        "struct<topic:string,partition:int,offset:bigint,timestamp_ms:bigint,timestamp_type:string,key:binary,"
+        "value:binary,leader_epoch:int,base_offset:bigint,producer_id:bigint,producer_epoch:smallint,"
+        "transaction:string,control:string>"
+    )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_records_arrow.segments import LogSourceError
+from kafka_records_arrow.segments import LogSourceError, find_logs
+from kafka_records_spark.decode import decode_records
+from kafka_records_spark.errors import WorkerPython
 from kafka_records_spark.raw import RAW_SCHEMA
 from kafka_records_spark.segments import read_segments, segment_report
+from kafka_records_spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +59,9 @@ def test_several_sources(spark: SparkSession, topics_dir: Path) -> None:
 
 
 def test_failfast_ends_at_the_first_damage(spark: SparkSession, damaged: Path) -> None:
-    with pytest.raises(Exception, match=r"00000000000000000000\.log: byte \d+, batch at offset \d+: wrong CRC"):
+    place = r"00000000000000000000\.log: byte \d+, batch at offset \d+: wrong CRC"
+    remedy = r'; mode="PERMISSIVE" reads on, and segment_report lists all that is damaged'
+    with pytest.raises(Exception, match=f"DamagedLog: .*{place}.*{remedy}"):
         read_segments(spark, damaged).collect()
 
 
@@ -98,6 +103,46 @@ def test_a_place_without_logs_is_refused_at_once(spark: SparkSession, tmp_path: 
     with pytest.raises(LogSourceError) as failure:
         read_segments(spark, tmp_path)
     assert str(failure.value) == f"{tmp_path}: the directory is empty"
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [(None, "paths is None: give it a path or several"), (["x", 7], "paths holds 7, which is no path")],
+)
+def test_what_is_no_path_is_refused_at_once(spark: SparkSession, paths: Any, message: str) -> None:
+    with pytest.raises(TypeError) as failure:
+        read_segments(spark, paths)
+    assert str(failure.value) == message
+
+
+def test_partitions_that_were_found_before(spark: SparkSession, topics_dir: Path) -> None:
+    logs = find_logs([topics_dir / "kafka-4.3" / "segments"])
+    assert {row.topic for row in segment_report(spark, logs, topic="__transaction_state").collect()} == {
+        "__transaction_state"
+    }
+    assert read_segments(spark, logs[0]).select("partition").distinct().collect() == [(logs[0].partition,)]
+
+
+def test_workers_without_this_package_are_told_of_at_once(
+    spark: SparkSession, topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    message = (
+        f"Spark's workers would run {python}, which cannot import kafka_records_spark, numpy and pyarrow: "
+        'set os.environ["PYSPARK_PYTHON"] = sys.executable before the session starts'
+    )
+    raw = spark.createDataFrame([], RAW_SCHEMA)
+    with pytest.raises(WorkerPython) as failure:
+        read_segments(spark, topics_dir)
+    assert str(failure.value) == message
+    with pytest.raises(WorkerPython):
+        decode_records(raw, {})
+    python.write_text("#!/bin/sh\nexit 0\n")
+    monkeypatch.setenv("PYSPARK_PYTHON", f"{tmp_path}/./python3")
+    check_workers(spark)
 
 
 def test_another_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ Truth = Callable[[str], dict[str, Any]]
 
 SETS = ("kafka-4.3", "kafka-2.8", "kafka-4.3-expiry")
 
+DAY_MS = 86_400_000
+CAPTURE_MS = 3_600_000
+"""No broker ran for longer than an hour."""
+
 PENDING = {
     "kafka-4.3": {("payment-enricher", "payments", 0), ("payment-enricher", "payments", 1)},
     "kafka-2.8": set(),
@@ -73,12 +77,12 @@ def test_topic_ids_are_those_of_the_cluster(table_rows: TableRows, truth: Truth,
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_commit_timestamps_lie_in_the_time_of_the_capture(table_rows: TableRows, name: str) -> None:
-    rows = table_rows("current_offsets", name)
-
-    for row in rows:
+def test_commit_timestamps_lie_in_the_time_of_the_capture(table_rows: TableRows, truth: Truth, name: str) -> None:
+    """The brokers were started for the capture. One client of the 2.8 topic names a time of its own, a day back."""
+    end = truth(name)["captureTimeMs"]
+    for row in table_rows("current_offsets", name):
         assert row.commit_timestamp is not None
-        assert row.commit_timestamp_ms // 86_400_000 in (20777, 20778)
+        assert end - DAY_MS - CAPTURE_MS <= row.commit_timestamp_ms <= end
 
 
 @pytest.mark.parametrize("name", ["kafka-4.3", "kafka-4.3-expiry"])
@@ -135,8 +139,8 @@ def test_groups_of_an_old_broker(table_rows: TableRows, truth: Truth) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("table", sorted(TABLES))
-def test_every_deciding_record_decodes(captured: Captured, name: str, table: str) -> None:
-    assert TABLES[table].undecodable(captured(name)).collect() == []
+def test_every_deciding_record_decodes_without_remark(captured: Captured, name: str, table: str) -> None:
+    assert TABLES[table].remarks(captured(name)).collect() == []
 
 
 def test_groups_name_the_record_that_makes_them(captured: Captured, table_rows: TableRows) -> None:

@@ -9,7 +9,8 @@ import pytest
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.registry import message_class
 from kafka_records_runtime.uuids import Uuid
-from kafka_records_tables.current_offsets import current_offsets, undecodable
+from kafka_records_spark.errors import MissingColumn
+from kafka_records_tables.current_offsets import current_offsets, remarks, undecodable
 from tests.tables.topic import Topic
 
 if TYPE_CHECKING:
@@ -61,8 +62,22 @@ def _case_topic() -> Topic:
     commit("tombstone after pending", 1, transaction="committed")
     commit("tombstone after pending", None)
 
-    commit("unknown transaction", 1)
-    commit("unknown transaction", 2, transaction="unknown")
+    commit("undecided", 1)
+    commit("undecided", 2, transaction="unknown")
+
+    commit("undecided, then settled", 1, transaction="unknown")
+    commit("undecided, then settled", 2)
+
+    commit("undecided, then deleted", 1, transaction="unknown")
+    commit("undecided, then deleted", None, transaction="unknown")
+
+    commit("undecided legacy, then settled", 1, record="LegacyOffsetCommit", transaction="unknown")
+    commit("undecided legacy, then settled", 2)
+
+    commit("nothing told", 1)
+    commit("nothing told", 2, transaction="unknown", producer=None)
+    commit("no producer", 1)
+    commit("no producer", 2, transaction="unknown", producer=-1)
 
     commit("legacy only", 7, record="LegacyOffsetCommit")
     commit("legacy, then current", 1, record="LegacyOffsetCommit")
@@ -156,7 +171,12 @@ def rows(spark: SparkSession) -> dict[str, list[Row]]:
         ("plain after pending", [2]),
         ("tombstone in an aborted transaction", []),
         ("tombstone after pending", []),
-        ("unknown transaction", [2]),
+        ("undecided", []),
+        ("undecided, then settled", [2]),
+        ("undecided, then deleted", []),
+        ("undecided legacy, then settled", [2]),
+        ("nothing told", [2]),
+        ("no producer", [2]),
         ("legacy only", [7]),
         ("legacy, then current", [2]),
         ("current, then legacy", [2]),
@@ -228,32 +248,67 @@ def test_records_that_could_not_be_used_are_shown(spark: SparkSession) -> None:
     last = len(topic.rows) - 1
     offsets = [row.log_offset for row in found]
     assert offsets[-3:] == [last - 3, last - 2, last - 1]
-    assert [(row.record_type, row.error.reason, row.error.message) for row in found] == [
+    left_out = "its row is left out: an older offset would be wrong"
+    not_used = "not used: nobody can tell whose offset it is"
+    assert [(row.record_type, row.error.reason, row.error.message, row.consequence) for row in found] == [
+        (
+            1,
+            "UndecidedTransaction",
+            "the commit of group undecided for orders-0: nobody can tell how the transaction of producer 1000 ended, "
+            "its marker was not read",
+            "its row is left out: this offset or an older one may be the committed one",
+        ),
         (
             1,
             "BufferUnderflow",
             "OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 7 left",
+            left_out,
         ),
         (
             1,
             "UnsupportedVersion",
             "OffsetCommitValue has no version 9, it has the versions 0 to 4",
+            left_out,
         ),
         (
             1,
             "BufferUnderflow",
             "OffsetCommitKey v0 at byte 2: group needs 16 bytes, 3 left",
+            not_used,
         ),
-        (None, "NullKey", "the record has no key"),
+        (None, "NullKey", "the record has no key", not_used),
         (
             None,
             "MissingRecordType",
             "the key has 1 byte, a key starts with an int16 record type",
+            not_used,
         ),
     ]
-    for row in found:
+    for row in found[1:]:
         assert bytes(row.raw_value)
         assert (row.raw_key is None) == (row.error.reason == "NullKey")
+
+
+def test_what_was_read_as_kafka_reads_it_is_remarked_on(spark: SparkSession) -> None:
+    topic = _case_topic()
+    key, value = _bytes_of("lenient", 1)
+    lenient = topic.add_bytes(key.replace(b"orders", b"order\xff") + b"\x01", value + b"\x02\x03")
+    found = {row.log_offset: row for row in remarks(topic.frame(spark)).where("error is null").collect()}
+    trailing = next(offset for offset, row in enumerate(topic.rows) if row[5].endswith(b"\x00\x01"))
+    assert {offset: (row.consequence, row.bytes_left, row.leniencies) for offset, row in found.items()} == {
+        trailing: (None, 2, []),
+        lenient: (None, 3, ["invalid_utf8"]),
+    }
+
+
+def test_rows_of_another_shape_are_refused_at_once(spark: SparkSession) -> None:
+    foreign: Any = spark.createDataFrame([(b"k", b"v", "t")], "key binary, value binary, topic string")
+    with pytest.raises(MissingColumn) as failure:
+        current_offsets(foreign)
+    assert str(failure.value) == (
+        "the DataFrame has no column 'partition': these are no raw rows; "
+        "kafka_records_spark.raw.as_raw_records makes some of them"
+    )
 
 
 @pytest.mark.parametrize("missing", ["partition", "offset"])

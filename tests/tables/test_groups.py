@@ -95,6 +95,17 @@ def _offset_cases(topic: _Groups) -> None:
     topic.commit("pending over deleted", 1)
     topic.commit("pending over deleted", None)
     topic.commit("pending over deleted", 2, transaction="open")
+    topic.commit("undecided only", 1, transaction="unknown")
+    topic.commit("undecided over deleted", 1)
+    topic.commit("undecided over deleted", None)
+    topic.commit("undecided over deleted", 2, transaction="unknown")
+    topic.commit("undecided, then deleted", 1, transaction="unknown")
+    topic.commit("undecided, then deleted", None)
+    topic.commit("undecided over committed", 1)
+    topic.commit("undecided over committed", 2, transaction="unknown")
+    topic.classic("undecided and classic", 1)
+    topic.commit("undecided and classic", 1, transaction="unknown")
+    topic.commit("nothing told", 1, transaction="unknown", producer=None)
     topic.commit("simple and gone", 1)
     topic.commit("simple and gone", None)
     topic.classic("simple and gone", None)
@@ -239,6 +250,9 @@ def rows(spark: SparkSession) -> dict[str, Row]:
         ("streams, assigning", ("streams", "Assigning", 3, "streams", None, 1)),
         ("streams, reconciling", ("streams", "Reconciling", 3, "streams", None, 1)),
         ("streams, stable", ("streams", "Stable", 3, "streams", None, 1)),
+        ("undecided over committed", ("simple", "Empty", None, "", None, 0)),
+        ("undecided and classic", ("classic", "Stable", 1, "consumer", "range", 1)),
+        ("nothing told", ("simple", "Empty", None, "", None, 0)),
         ("broken classic", ("classic", None, None, None, None, None)),
         ("broken consumer", ("consumer", None, None, "consumer", None, 0)),
         ("broken target", ("consumer", None, 3, "consumer", None, 0)),
@@ -266,6 +280,9 @@ def test_kind_state_and_epoch(rows: dict[str, Row], group: str, expected: tuple[
         "offsets deleted",
         "deleted by the other type",
         "pending, then deleted",
+        "undecided only",
+        "undecided over deleted",
+        "undecided, then deleted",
         "simple and gone",
         "share, gone",
         "of another topic",
@@ -276,7 +293,7 @@ def test_groups_that_are_gone_have_no_row(rows: dict[str, Row], group: str) -> N
 
 
 def test_every_group_of_the_topic_is_a_case(rows: dict[str, Row]) -> None:
-    assert len(rows) == 35
+    assert len(rows) == 38
 
 
 def test_the_place_is_that_of_the_record_that_makes_the_group(spark: SparkSession) -> None:
@@ -297,11 +314,22 @@ def test_the_place_is_that_of_the_record_that_makes_the_group(spark: SparkSessio
 def test_records_that_could_not_be_used_are_shown(spark: SparkSession) -> None:
     found = undecodable(_case_topic().frame(spark)).orderBy("log_offset").collect()
 
-    assert [(row.record_type, row.error.path, row.error.byte_offset) for row in found] == [
-        (2, "generation", 1),
-        (3, "epoch", 0),
-        (6, "assignment_epoch", 0),
-        (1, "offset", 0),
+    left_out, null = (
+        "the group is left out: nothing else makes it one",
+        "its group keeps a row, with null for what this record would tell",
+    )
+    assert [(row.record_type, row.error.path, row.error.byte_offset, row.consequence) for row in found] == [
+        (1, None, None, left_out),
+        (1, None, None, left_out),
+        (2, "generation", 1, null),
+        (3, "epoch", 0, null),
+        (6, "assignment_epoch", 0, null),
+        (1, "offset", 0, null),
+    ]
+    assert [row.error.message for row in found[:2]] == [
+        f"a commit of group {group}: nobody can tell how the transaction of producer 1000 ended, "
+        "its marker was not read"
+        for group in ("undecided only", "undecided over deleted")
     ]
 
 

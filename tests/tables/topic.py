@@ -31,12 +31,15 @@ class Topic:
         transaction: str = "none",
         partition: int = 0,
         topic: str = OFFSETS_TOPIC,
+        producer: int | None = 1000,
     ) -> int:
         """Write `record`; a `value` of None is a tombstone. Returns the log offset."""
         typed_key = message_class(f"{record}Key")(**key)
         typed_value = None if value is None else message_class(f"{record}Value")(**value)
-        key_bytes, value_bytes = encode_record(typed_key, typed_value, version)
-        return self.add_bytes(key_bytes, value_bytes, transaction=transaction, partition=partition, topic=topic)
+        key_bytes, value_bytes = encode_record(typed_key, typed_value, None if value is None else version)
+        return self.add_bytes(
+            key_bytes, value_bytes, transaction=transaction, partition=partition, topic=topic, producer=producer
+        )
 
     def add_bytes(
         self,
@@ -47,10 +50,12 @@ class Topic:
         partition: int = 0,
         topic: str = OFFSETS_TOPIC,
         control: str | None = None,
+        producer: int | None = 1000,
     ) -> int:
+        """Write bytes; records outside of a transaction have no producer, `producer` is for the others."""
         offset = len(self.rows)
-        producer = -1 if transaction == "none" else 1000
-        row = (topic, partition, offset, 1_700_000_000_000, "create", key, value, 0, offset, producer, 0)
+        wrote = -1 if transaction == "none" else producer
+        row = (topic, partition, offset, 1_700_000_000_000, "create", key, value, 0, offset, wrote, 0)
         self.rows.append((*row, transaction, control))
         return offset
 
