@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 DATA_DIR = Path(__file__).resolve().parent / "data"
 
 settings.register_profile("quick", max_examples=25, deadline=None)
-settings.register_profile(
-    "exhaustive", max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("exhaustive", max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quick")
 
 VectorLoader = Callable[[str], list[dict[str, Any]]]

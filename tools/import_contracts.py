@@ -34,9 +34,7 @@ class OnlyContract(Contract):
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         missing = [name for name in self._names("importers") if name not in graph.modules]
         if missing:
-            return ContractCheck(
-                kept=False, metadata={"problems": [f"{name}: no such module" for name in missing]}
-            )
+            return ContractCheck(kept=False, metadata={"problems": [f"{name}: no such module" for name in missing]})
         problems = sorted(self._violations(graph))
         return ContractCheck(kept=not problems, metadata={"problems": problems})
 

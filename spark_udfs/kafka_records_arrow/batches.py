@@ -30,6 +30,8 @@ SMALLEST_SIZES: Final = (14, 22, 49)
 RECORDS_AT: Final = 61
 """Where the records of a magic 2 batch start, counted from the start of the entry."""
 
+LARGEST_OFFSET: Final = (1 << 63) - 1
+
 MESSAGES_AT: Final = (18, 26)
 """Where key and value of a magic 0 and of a magic 1 message start."""
 
@@ -139,11 +141,16 @@ class Span(NamedTuple):
 
 
 class BrokenRecordsError(KafkaRecordsError, ValueError):
-    """Record bytes of a batch that cannot be read on; `detail` says where and why."""
+    """Record bytes of a batch that cannot be read on; `detail` says where and why, `at` is the index in these bytes
+    where the first record starts that was not read."""
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
+    def __init__(self, detail: str, at: int = 0) -> None:
+        super().__init__(detail, at)
         self.detail = detail
+        self.at = at
+
+    def __str__(self) -> str:
+        return self.detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +222,7 @@ def record_bytes(batch: Batch, entry: bytes) -> Decompressed:
     if batch.codec >= len(CODECS):
         return Decompressed(b"", f"codec {batch.codec} is unknown")
     if batch.magic == 2:
-        return decompress(batch.codec, data) if batch.count else Decompressed(b"")
+        return decompress(batch.codec, data) if batch.count or data else Decompressed(b"")
     if CODECS[batch.codec] == "zstd":
         return Decompressed(b"", f"zstd cannot stand in a message of magic {batch.magic}")
     try:
@@ -263,12 +270,13 @@ def _batch_spans(batch: Batch, data: bytes) -> Iterator[Span]:
     position, end = 0, len(data)
     for number in range(1, count + 1):
         name = f"record {number} of {count}"
-        if position == end:
-            raise BrokenRecordsError(f"{name} is missing")
+        start = position
+        if start == end:
+            raise BrokenRecordsError(f"{name} is missing", start)
         try:
             size, position = read_varint(data, position, end)
             if size < 0 or size > end - position:
-                raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, {end - position} are left")
+                raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, {end - position} are left", start)
             stop = position + size
             position += 1  # the attributes of a record have no meaning yet
             delta, position = read_varlong(data, position, stop)
@@ -278,11 +286,14 @@ def _batch_spans(batch: Batch, data: bytes) -> Iterator[Span]:
             header_count, headers_at = read_varint(data, value_at + max(value_size, 0), stop)
             position = _after_headers(data, headers_at, stop, header_count, name)
         except VarintError as error:
-            raise BrokenRecordsError(f"{name} {error}") from error
+            raise BrokenRecordsError(f"{name} {error}", start) from error
+        except BrokenRecordsError as error:
+            error.at = start
+            raise
         if position != stop:
-            raise BrokenRecordsError(f"{name} has {plural(stop - position, 'byte')} behind its last header")
+            raise BrokenRecordsError(f"{name} has {plural(stop - position, 'byte')} behind its last header", start)
         yield Span(
-            offset=_int64(batch.offset + offset_delta),
+            offset=_log_offset(batch.offset + offset_delta, name, start),
             timestamp_ms=batch.max_timestamp if log_append else _int64(batch.base_timestamp + delta),
             sequence=-1 if batch.base_sequence < 0 else (batch.base_sequence + offset_delta) & 0x7FFFFFFF,
             key_at=key_at,
@@ -293,7 +304,8 @@ def _batch_spans(batch: Batch, data: bytes) -> Iterator[Span]:
             header_count=header_count,
         )
     if position != end:
-        raise BrokenRecordsError(f"{plural(end - position, 'byte')} behind the last of {plural(count, 'record')}")
+        left = plural(end - position, "byte")
+        raise BrokenRecordsError(f"{left} behind the last of {plural(count, 'record')}", position)
 
 
 def _sized(
@@ -328,6 +340,13 @@ def _headers(data: bytes, position: int, count: int) -> tuple[Header, ...]:
         headers.append(Header(key, None if size < 0 else data[position : position + size]))
         position += max(size, 0)
     return tuple(headers)
+
+
+def _log_offset(value: int, name: str, start: int) -> int:
+    """Refuse what is no offset; Java would let it overflow."""
+    if not 0 <= value <= LARGEST_OFFSET:
+        raise BrokenRecordsError(f"{name} has offset {value}", start)
+    return value
 
 
 def _int64(value: int) -> int:
@@ -371,20 +390,40 @@ def _wrapped_spans(batch: Batch, data: bytes) -> Iterator[Span]:
     at offset 0 comes from a librdkafka that did not set it, and stands for offsets from 0 on.
     """
     if batch.magic == 0:
-        yield from _inner_spans(batch, data)
+        start = 0
+        for number, (span, end) in enumerate(_inner_spans(batch, data), 1):
+            yield span._replace(offset=_log_offset(span.offset, f"inner message {number}", start))
+            start = end
         return
-    inner = list(_inner_spans(batch, data))
+    try:
+        inner = [span for span, _ in _inner_spans(batch, data)]
+    except BrokenRecordsError as error:
+        error.at = 0
+        raise
     last = inner[-1].offset
     if batch.offset and batch.offset < last:
         raise BrokenRecordsError(f"the wrapper's offset is less than the {last} of its last message")
     first = batch.offset - last if batch.offset else 0
     log_append = batch.timestamp_type == "log_append"
-    for span in inner:
+    for number, span in enumerate(inner, 1):
+        offset = _log_offset(first + span.offset, f"inner message {number}", 0)
         timestamp = batch.max_timestamp if log_append else span.timestamp_ms
-        yield span._replace(offset=first + span.offset, timestamp_ms=timestamp)
+        yield span._replace(offset=offset, timestamp_ms=timestamp)
 
 
-def _inner_spans(batch: Batch, data: bytes) -> Iterator[Span]:
+def _inner_spans(batch: Batch, data: bytes) -> Iterator[tuple[Span, int]]:
+    """The messages as they stand, each with where it ends."""
+    position = 0
+    try:
+        for span, end in _inner_messages(batch, data):
+            yield span, end
+            position = end
+    except BrokenRecordsError as error:
+        error.at = position
+        raise
+
+
+def _inner_messages(batch: Batch, data: bytes) -> Iterator[tuple[Span, int]]:
     position, end, number = 0, len(data), 0
     if not end:
         raise BrokenRecordsError("the wrapper message holds no message")
@@ -409,7 +448,7 @@ def _inner_spans(batch: Batch, data: bytes) -> Iterator[Span]:
             (timestamp,) = _LONG.unpack_from(data, at)
             at += 8
         position += ENTRY_HEAD + size
-        yield _legacy_span(offset, timestamp, *_key_and_value(data, at, position, name))
+        yield _legacy_span(offset, timestamp, *_key_and_value(data, at, position, name)), position
 
 
 # -- control records ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafka_records_arrow.batches import (
+    LARGEST_OFFSET,
     MESSAGES_AT,
     RECORDS_AT,
     Batch,
@@ -26,13 +27,14 @@ from kafka_records_arrow.batches import (
     record_spans,
 )
 from kafka_records_arrow.compression import CODECS, Decompressed, decompress
-from kafka_records_arrow.findings import broken, control_problem, disorder, wrong_crc
+from kafka_records_arrow.findings import ControlTrouble, broken, control_left_out, control_trouble
 from kafka_records_arrow.heads import Heads
 from kafka_records_arrow.problems import OnProblem, SegmentProblem
 from kafka_records_arrow.scanning import PAD, Chunk
 from kafka_records_arrow.transactions import TRANSACTIONS, Transaction, TransactionIndex
 from kafka_records_arrow.varints import INT64
 from kafka_records_arrow.vectors import SMALLEST_RECORD, parse
+from kafka_records_arrow.vetting import Vetted
 
 CONTROLS: Final = ("commit", "abort")
 TIMESTAMP_TYPES: Final = ("create", "log_append")
@@ -40,6 +42,7 @@ TIMESTAMP_TYPES: Final = ("create", "log_append")
 _ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted")
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
 """Decompressed bytes after which a block is finished, whatever is left of the chunk."""
+_MOST_DELTA: Final = (1 << 31) - 1
 
 
 class Rows(NamedTuple):
@@ -68,6 +71,8 @@ class Block:
     base_offset: INT64
     transaction: NDArray[np.int8]
     control: NDArray[np.int8]
+    control_left_out: int = 0
+    """Records of its control batches that are no rows."""
 
     def __len__(self) -> int:
         return len(self.rows.offset)
@@ -93,12 +98,11 @@ class BlockReader:
         self._index = index
         self._on_problem = report
         self._found: list[SegmentProblem] = []
-        self._last_offset: int | None = None
+        self._control_left_out = 0
 
-    def blocks(self, chunk: Chunk, heads: Heads) -> Iterator[Block]:
-        self._find_wrong_crcs(chunk, heads)
-        self._find_disorder(chunk, heads)
-        usable = np.flatnonzero(heads.is_valid)
+    def blocks(self, vetted: Vetted) -> Iterator[Block]:
+        chunk, heads, usable = vetted.chunk, vetted.heads, vetted.usable
+        self._found += [problem for _, problem in sorted(vetted.problems.items())]
         contents = dict[int, Decompressed]()
         pending = 0
         first = 0
@@ -124,6 +128,7 @@ class BlockReader:
         count = heads.count[entries]
         fast = (heads.magic[entries] == 2) & ~heads.is_control[entries] & (heads.codec[entries] < len(CODECS))
         fast &= (count >= 0) & (count * SMALLEST_RECORD <= ends - starts)
+        fast &= heads.offset[entries] <= LARGEST_OFFSET - _MOST_DELTA
         for at, content in contents.items():
             if content.failure is not None:
                 fast[np.searchsorted(entries, at)] = False
@@ -132,6 +137,7 @@ class BlockReader:
         refused = chosen[parsed.refused]
         fast[refused] = False
 
+        self._control_left_out = 0
         base_offset = heads.offset.copy()
         control = np.full(len(heads.offset), -1, np.int8)
         added = _Added()
@@ -156,7 +162,7 @@ class BlockReader:
         if added.batch:
             rows = _merged(rows, added)
         transaction = self._transactions(heads, entries, control)
-        return Block(arena, rows, heads, base_offset, transaction, control)
+        return Block(arena, rows, heads, base_offset, transaction, control, self._control_left_out)
 
     def _read_carefully(
         self,
@@ -168,33 +174,31 @@ class BlockReader:
         base_offset: INT64,
         control: NDArray[np.int8],
     ) -> None:
-        delivered = left_out = 0
+        delivered = left = 0
         failure = content.failure
+        troubles: list[ControlTrouble] = []
         try:
             for span in record_spans(head, content.data):
-                if head.is_control and not self._read_control(head, content.data, span, at, control):
-                    left_out += 1
-                    continue
+                if head.is_control:
+                    trouble = _read_control(content.data, span, at, control)
+                    if trouble is not None:
+                        troubles.append(trouble)
+                        continue
                 if head.magic < 2 and not delivered:
                     base_offset[at] = span.offset
                 added.add(at, span, start)
                 delivered += 1
         except BrokenRecordsError as error:
-            failure = failure or error.detail
+            failure, left = failure or error.detail, len(content.data) - error.at
+        if troubles:
+            self._found.append(control_left_out(self._path, head, troubles))
+            self._control_left_out += len(troubles)
         if failure is not None:
-            self._found.append(broken(self._path, head, failure, delivered, left_out))
-
-    def _read_control(self, head: Batch, data: bytes, span: Span, at: int, control: NDArray[np.int8]) -> bool:
-        """Whether the record ends a transaction; any other control record is left out and reported."""
-        key = data[span.key_at : span.key_at + span.key_size] if span.key_size >= 0 else None
-        value = data[span.value_at : span.value_at + span.value_size] if span.value_size >= 0 else None
-        problem = control_problem(self._path, head, key, value)
-        if problem is not None:
+            left_out, is_cut = len(troubles), content.failure is not None
+            problem = broken(
+                self._path, head, failure, delivered=delivered, left_out=left_out, left=left, is_cut=is_cut
+            )
             self._found.append(problem)
-            return False
-        kind = read_marker(key, value).control
-        control[at] = -1 if kind is None else CONTROLS.index(kind)
-        return True
 
     def _transactions(self, heads: Heads, entries: INT64, control: NDArray[np.int8]) -> NDArray[np.int8]:
         states = np.zeros(len(heads.offset), np.int8)
@@ -223,22 +227,16 @@ class BlockReader:
         for problem in due:
             self._on_problem(problem)
 
-    def _find_wrong_crcs(self, chunk: Chunk, heads: Heads) -> None:
-        for at in np.flatnonzero(~heads.is_valid).tolist():
-            self._found.append(wrong_crc(self._path, _head(chunk, at), int(heads.computed_crc[at])))
 
-    def _find_disorder(self, chunk: Chunk, heads: Heads) -> None:
-        """Offsets only ever grow. The offset of a batch is outside its CRC, so this is the only check on it."""
-        valid = np.flatnonzero(heads.is_valid)
-        if not valid.size:
-            return
-        last = heads.last_offset[valid]
-        before = np.concatenate(([-1 if self._last_offset is None else self._last_offset], last[:-1]))
-        lowest = heads.offset[valid]
-        for place in np.flatnonzero(lowest <= before).tolist():
-            head = _head(chunk, int(valid[place]))
-            self._found.append(disorder(self._path, head, int(before[place])))
-        self._last_offset = int(last[-1])
+def _read_control(data: bytes, span: Span, at: int, control: NDArray[np.int8]) -> ControlTrouble | None:
+    """Note how the record ends its transaction; why not, for any other control record."""
+    key = data[span.key_at : span.key_at + span.key_size] if span.key_size >= 0 else None
+    value = data[span.value_at : span.value_at + span.value_size] if span.value_size >= 0 else None
+    trouble = control_trouble(key, value)
+    if trouble is None:
+        kind = read_marker(key, value).control
+        control[at] = -1 if kind is None else CONTROLS.index(kind)
+    return trouble
 
 
 def _head(chunk: Chunk, at: int) -> Batch:

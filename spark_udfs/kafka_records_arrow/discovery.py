@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from kafka_records_arrow.batches import LARGEST_OFFSET
 from kafka_records_arrow.problems import LogSourceError, SegmentProblem
 from kafka_records_arrow.scanning import next_offset
 from kafka_records_runtime.errors import plural
@@ -48,6 +49,8 @@ class LogPartition:
     """Whether files of the same log that come later were not asked for: the log goes on behind these."""
     problems: tuple[SegmentProblem, ...] = ()
     """What was found while looking for the files."""
+    is_part: bool = False
+    """Whether only some of the files of the log were asked for."""
 
 
 def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[LogPartition]:
@@ -56,11 +59,12 @@ def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[L
     A source is a data directory, a partition folder, or a `.log` file. `topic` leaves out every other topic; for a
     folder or a file whose place does not tell topic and partition it is the name of the topic, with partition 0.
 
-    Raises LogSourceError for a source that is not there or holds no log, and for a partition found in two places.
+    A partition folder that cannot be listed is a partition without files, whose problems say so. Raises LogSourceError
+    for a source that is not there or holds no log, and for a partition found in two places.
     """
     asked: dict[Path, tuple[Path, list[Path] | None]] = {}
     for source in sources:
-        for folder, files in _folders(Path(source)):
+        for folder, files in _source_folders(source):
             known = asked.setdefault(folder.resolve(), (folder, files))
             if known[1] is not None and files is not known[1]:
                 asked[folder.resolve()] = (known[0], None if files is None else [*known[1], *files])
@@ -81,6 +85,15 @@ def _listed(sources: Iterable[Path | str]) -> str:
     return ", ".join(map(str, sources))
 
 
+def _source_folders(source: Path | str) -> list[tuple[Path, list[Path] | None]]:
+    if source == "":
+        raise LogSourceError("''", "an empty name is no source; say . for the current directory")
+    try:
+        return _folders(Path(source))
+    except OSError as error:
+        raise LogSourceError(str(source), f"this cannot be read: {error.strerror or error}") from error
+
+
 def _folders(source: Path) -> list[tuple[Path, list[Path] | None]]:
     """Partition folders, each with the files that were asked for (None: all of them)."""
     if not source.exists():
@@ -89,10 +102,15 @@ def _folders(source: Path) -> list[tuple[Path, list[Path] | None]]:
         if not source.name.endswith(_SUFFIXES):
             raise LogSourceError(str(source), "this is no .log file")
         return [(source.parent, [source])]
+    if not source.is_dir():
+        raise LogSourceError(str(source), "this is neither a file nor a directory")
+    if _told_by_name(source) and not _can_be_listed(source):
+        return [(source, None)]
     entries = sorted(source.iterdir())
     if not entries:
         raise LogSourceError(str(source), "the directory is empty")
-    partitions = [entry for entry in entries if _FOLDER.fullmatch(entry.name) and entry.is_dir() and _files(entry)]
+    folders = [entry for entry in entries if _FOLDER.fullmatch(entry.name) and entry.is_dir()]
+    partitions = [entry for entry in folders if not _can_be_listed(entry) or _files(entry)]
     if partitions:
         return [(entry, None) for entry in partitions]
     if _files(source):
@@ -102,12 +120,24 @@ def _folders(source: Path) -> list[tuple[Path, list[Path] | None]]:
     )
 
 
+def _can_be_listed(folder: Path) -> bool:
+    try:
+        next(folder.iterdir(), None)
+    except OSError:
+        return False
+    return True
+
+
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name.endswith(_SUFFIXES)]
 
 
+def _told_by_name(folder: Path) -> re.Match[str] | None:
+    return _FOLDER.fullmatch(folder.resolve().name)
+
+
 def _told(folder: Path, topic: str | None) -> tuple[str, int]:
-    told = _FOLDER.fullmatch(folder.resolve().name)
+    told = _told_by_name(folder)
     if told:
         return told[1], int(told[2])
     if topic is None:
@@ -117,7 +147,13 @@ def _told(folder: Path, topic: str | None) -> tuple[str, int]:
 
 
 def _log(topic: str, partition: int, folder: Path, files: list[Path] | None) -> LogPartition:
-    segments, problems = _settled(folder, _files(folder))
+    try:
+        segments, problems = _settled(folder, _files(folder))
+    except OSError as error:
+        what = f"this folder cannot be listed: {error.strerror or error}"
+        unlisted = SegmentProblem(str(folder), None, None, what, "nothing in it is read")
+        segments, problems = tuple(_ordered(files or ())), (unlisted,)
+        files = None
     log = LogPartition(topic, partition, segments, problems=problems)
     if files is not None:
         log = _only(log, files)
@@ -126,7 +162,8 @@ def _log(topic: str, partition: int, folder: Path, files: list[Path] | None) -> 
 
 def _segment(path: Path) -> SegmentFile:
     match = _SEGMENT.fullmatch(path.name)
-    return SegmentFile(str(path), int(match[1]) if match else None)
+    offset = int(match[1]) if match else None
+    return SegmentFile(str(path), None if offset is None or offset > LARGEST_OFFSET else offset)
 
 
 def _ordered(files: Iterable[Path]) -> list[SegmentFile]:
@@ -143,9 +180,10 @@ def _only(log: LogPartition, files: list[Path]) -> LogPartition:
     # A file that a swap file replaces can still be asked for by its name.
     replaced = [path for path in files if path.resolve() not in kept_paths]
     kept = _ordered([*(Path(segment.path) for segment in kept), *dict.fromkeys(replaced)])
+    is_part = any(segment not in kept for segment in log.segments)
     ends_early = bool(log.segments) and kept[-1] != log.segments[-1]
     problems = tuple(problem for problem in log.problems if problem.file in {segment.path for segment in kept})
-    return replace(log, segments=tuple(kept), ends_early=ends_early, problems=problems)
+    return replace(log, segments=tuple(kept), ends_early=ends_early, problems=problems, is_part=is_part)
 
 
 # -- swap files --------------------------------------------------------------------------------------------------------
@@ -206,7 +244,10 @@ def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
     An empty file holds no entries: a broker leaves it so until the first log has a start to tell of. Raises
     LogSourceError for anything else (`CheckpointFile`, `OffsetCheckpointFile`).
     """
-    lines = path.read_text("utf-8", errors="replace").splitlines()
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise LogSourceError(str(path), f"this cannot be read: {error.strerror or error}") from error
     if not lines:
         return {}
     if lines[0].strip() != "0":

@@ -54,7 +54,17 @@ class Heads:
 
     @cached_property
     def last_offset(self) -> INT64:
-        return self.offset + self._field(23, ">i4", 0)
+        """The largest int64 for an entry whose last offset would be more than that (`overflows`)."""
+        return np.where(self.overflows, np.iinfo(np.int64).max, self.offset + self._last_delta)
+
+    @cached_property
+    def overflows(self) -> FLAGS:
+        flags: FLAGS = (self.offset > 0) & (self._last_delta > 0) & (self.offset + self._last_delta < 0)
+        return flags
+
+    @cached_property
+    def _last_delta(self) -> INT64:
+        return self._field(23, ">i4", 0)
 
     @cached_property
     def base_timestamp(self) -> INT64:

@@ -32,7 +32,8 @@ class SegmentProblem:
     records: int = 0
     """Records that are not delivered because of it, as far as their number is known."""
     bytes: int = 0
-    """Bytes of the file that are not read because of it."""
+    """Bytes of the file that are not read because of it: the whole batch if no record of it is delivered, and all
+    bytes of compressed records if only some come out."""
 
     def __str__(self) -> str:
         place = self.file

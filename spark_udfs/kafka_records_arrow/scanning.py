@@ -15,8 +15,9 @@ from typing import BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kafka_records_arrow.batches import ENTRY_HEAD, SMALLEST_SIZES, computed_crc, read_batch
+from kafka_records_arrow.batches import ENTRY_HEAD, SMALLEST_SIZES, read_batch
 from kafka_records_arrow.problems import OnProblem, SegmentProblem
+from kafka_records_arrow.resync import BatchSearch, is_right, length_of, wrong_offset, zeros_end
 from kafka_records_arrow.varints import INT64
 from kafka_records_runtime.errors import plural
 
@@ -33,13 +34,12 @@ _TO_MAGIC: Final = 17
 _SIZE: Final = Struct(">i")
 _OFFSET: Final = Struct(">q")
 _SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
-_SEARCHED: Final = 2 * 1024 * 1024
-_CHECKED: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole entries: `data` (with `PAD` bytes behind them), and for each entry its index in `data` and its size."""
+    """Whole entries, one behind the other: `data` (with `PAD` bytes behind them), and for each entry its index in
+    `data` and its size."""
 
     data: bytes
     position: int
@@ -53,49 +53,157 @@ class Chunk:
 
 
 def read_chunks(path: str, base_offset: int | None, is_last: bool, report: OnProblem) -> Iterator[Chunk]:
-    """The entries of a file from its start to where they stop making sense.
+    """The entries of a file, in chunks that are never empty.
 
-    What stands behind the last good entry is reported: as a note if it is zeros or, in the last file of a log
-    (`is_last`), an append that was cut short, and as damage otherwise. So is a file that cannot be read.
+    Bytes that are no entry are skipped up to the next one with a right CRC and reported as damage. At the end of the
+    file zeros behind an entry are a note instead, and so is, in the last file of a log (`is_last`), an append that was
+    cut short. A file that cannot be read is damage too.
     """
+    cutter = None
     try:
         with Path(path).open("rb") as file:
-            yield from _chunks(file, path, base_offset, is_last, report)
+            cutter = _Cutter(file, path, base_offset, is_last, report)
+            yield from cutter.chunks()
     except OSError as error:
+        left = max(_size_on_disk(path) - (cutter.done if cutter else 0), 0)
+        consequence = f"{plural(left, 'byte')} not read" if left else "what is left of the file is skipped"
         what = f"cannot be read: {error.strerror or error}"
-        report(SegmentProblem(path, None, None, what, "what is left of the file is skipped"))
+        report(SegmentProblem(path, None, None, what, consequence, bytes=left))
 
 
-def _chunks(file: BinaryIO, path: str, base_offset: int | None, is_last: bool, report: OnProblem) -> Iterator[Chunk]:
-    position, carried, wanted = 0, b"", CHUNK
-    while True:
-        block = file.read(wanted)
-        data = b"".join((carried, block, bytes(PAD)))
-        end = len(data) - PAD
-        entries, at = _entries(data, end)
+def _size_on_disk(path: str) -> int:
+    try:
+        return Path(path).stat().st_size if Path(path).is_file() else 0
+    except OSError:
+        return 0
+
+
+class _Cutter:
+    """Cuts one open file; `done` is the byte up to which it was handed out or reported."""
+
+    def __init__(self, file: BinaryIO, path: str, base_offset: int | None, is_last: bool, report: OnProblem) -> None:
+        self.done = 0
+        self._file = file
+        self._path = path
+        self._base_offset = base_offset
+        self._is_last = is_last
+        self._report = report
+        self._search = BatchSearch(file, base_offset)
+
+    def chunks(self) -> Iterator[Chunk]:
+        position, carried, wanted = 0, b"", CHUNK
+        while True:
+            self._file.seek(position + len(carried))
+            block = self._file.read(wanted)
+            data = b"".join((carried, block, bytes(PAD)))
+            end = len(data) - PAD
+            start: int | None = 0
+            while start is not None:
+                entries, at = _entries(data, start, end)
+                trouble = _nonsense(data, at, end)
+                needed = _needed(data, at, end) if trouble is None else 0
+                torn = position + at + needed > length_of(self._file)
+                if trouble is None and (at == end or not torn):
+                    held = at
+                    if block and len(entries) and not is_right(data[int(entries[-1]) : at]):
+                        held = int(entries[-1])  # its size may be wrong, which shows when the next entry is read
+                    yield from self._handed_out(data, position, entries[entries < held], held)
+                    if at == end and not block:
+                        return
+                    position, carried, wanted = position + held, data[held:end], max(CHUNK, needed - (end - at))
+                    break
+                found = None
+                if len(entries) and not is_right(data[int(entries[-1]) : at]):
+                    found = self._inside_last(data, position, entries, at)
+                if found is not None:
+                    last = int(entries[-1])
+                    yield from self._handed_out(data, position, entries[:-1], last)
+                    self._skipped_wrong_size(data, position + last, position + at, found)
+                else:
+                    yield from self._handed_out(data, position, entries, at)
+                    found = self._behind(position + at, trouble)
+                    if found is None:
+                        return
+                self.done = found
+                start = found - position
+                if start >= end:
+                    position, carried, wanted, start = found, b"", CHUNK, None
+
+    def _handed_out(self, data: bytes, position: int, entries: INT64, end: int) -> Iterator[Chunk]:
         if len(entries):
-            sizes = np.diff(entries, append=at)
-            yield Chunk(data, position, entries, sizes)
-        if at == end and block:
-            position, carried, wanted = position + at, b"", CHUNK
-            continue
-        if not block and at == end:
+            yield Chunk(data, position, entries, np.diff(entries, append=end))
+            self.done = position + end
+
+    # -- what stands behind the last entry -----------------------------------------------------------------------------
+
+    def _inside_last(self, data: bytes, position: int, entries: INT64, at: int) -> int | None:
+        """Where a batch starts inside the last entry, whose CRC is wrong and behind which no entry starts."""
+        found = self._search.next_batch(position + int(entries[-1]) + 1)
+        return found if found is not None and found < position + at else None
+
+    def _skipped_wrong_size(self, data: bytes, position: int, end: int, found: int) -> None:
+        head = self._head(position)
+        what = f"its CRC is wrong, and at byte {end}, where its size leads, no batch starts"
+        self._skipped(position, head, what, found)
+
+    def _skipped(self, position: int, head: bytes, what: str, found: int) -> None:
+        size = found - position
+        consequence = f"{plural(size, 'byte')} skipped up to the next batch, an unknown number of records"
+        self._report(SegmentProblem(self._path, position, self._offset(head), what, consequence, bytes=size))
+
+    def _behind(self, position: int, trouble: str | None) -> int | None:
+        """Report what stands at `position`, where no whole entry starts; where the next batch does, if one follows."""
+        length = length_of(self._file)
+        left = length - position
+        head = self._head(position)
+        if not head.strip(b"\0") and zeros_end(self._file, position) >= length:
+            self._only_zeros(position, left)
+            return None
+        torn = trouble is None
+        trouble = wrong_offset(head[:8], self._base_offset) or trouble
+        what = trouble or _torn(head, left)
+        found = self._search.next_batch(position + 1)
+        if found is not None:
+            self._skipped(position, head, what, found)
+            return found
+        unread = f"{plural(left, 'byte')} not read"
+        offset = self._offset(head)
+        if position == 0 and trouble is not None:
+            self._report(SegmentProblem(self._path, 0, None, f"not a log segment: {what}", unread, bytes=left))
+        elif self._is_last and torn and trouble is None:
+            consequence = f"an append that was cut short, {unread}"
+            self._report(SegmentProblem(self._path, position, offset, what, consequence, "note", bytes=left))
+        else:
+            consequence = f"{plural(left, 'byte')} to the end of the file not read, an unknown number of records"
+            self._report(SegmentProblem(self._path, position, offset, what, consequence, bytes=left))
+        return None
+
+    def _only_zeros(self, position: int, left: int) -> None:
+        if position or self._is_last:
+            what, consequence = (
+                "nothing but zeros from here on",
+                f"pre-allocated, {plural(left, 'byte')} without records",
+            )
+            self._report(SegmentProblem(self._path, position, None, what, consequence, "note", bytes=left))
             return
-        left = end - at
-        trouble = _nonsense(data, at, end, base_offset if position + at == 0 else None)
-        if trouble is None and block:
-            # The entry goes on in the next chunk, unless the file is shorter than the entry claims.
-            needed = ENTRY_HEAD + _SIZE.unpack_from(data, at + 8)[0] if left >= ENTRY_HEAD else _TO_MAGIC
-            position, carried, wanted = position + at, data[at:end], max(CHUNK, needed - left)
-            if needed - left <= CHUNK or needed - left <= _length(file) - file.tell():
-                continue
-        report(_rest(file, path, position if trouble is None and block else position + at, is_last, trouble))
-        return
+        what = "nothing but zeros in a file that is not the last of its log"
+        consequence = f"{plural(left, 'byte')} not read, an unknown number of records"
+        self._report(SegmentProblem(self._path, 0, None, what, consequence, bytes=left))
+
+    def _head(self, position: int) -> bytes:
+        self._file.seek(position)
+        return self._file.read(_TO_MAGIC)
+
+    def _offset(self, head: bytes) -> int | None:
+        """The offset that `head` starts with, unless it cannot be one."""
+        if len(head) < 8 or wrong_offset(head[:8], self._base_offset) is not None:
+            return None
+        offset: int = _OFFSET.unpack_from(head)[0]
+        return offset
 
 
-def _entries(data: bytes, end: int) -> tuple[INT64, int]:
-    """The indexes of the whole entries at the start of `data`, and the index behind the last one."""
-    at = 0
+def _entries(data: bytes, at: int, end: int) -> tuple[INT64, int]:
+    """The indexes of the whole entries from index `at` of `data` on, and the index behind the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
     last, smallest = end - _TO_MAGIC, SMALLEST_SIZES[0]
@@ -118,103 +226,47 @@ def _entries(data: bytes, end: int) -> tuple[INT64, int]:
     return entries, at
 
 
-def _nonsense(data: bytes, at: int, end: int, named_offset: int | None) -> str | None:
-    """Why no entry can start at `at`; None as far as one may.
-
-    `named_offset` is the offset in the name of the file, given for its first entry: an entry lies at most 2^31 - 1
-    offsets behind it, since indexes count in int32.
-    """
+def _nonsense(data: bytes, at: int, end: int) -> str | None:
+    """Why no entry can start at `at`; None as far as one may."""
     left = end - at
-    if named_offset is not None and left >= 8:
-        offset = _OFFSET.unpack_from(data, at)[0]
-        if not 0 <= offset - named_offset < 1 << 31:
-            return f"offset {offset} cannot stand in a file named for offset {named_offset}"
-    size = _SIZE.unpack_from(data, at + 8)[0] if left >= ENTRY_HEAD else None
-    if size is not None and size < SMALLEST_SIZES[0]:
+    if left < ENTRY_HEAD:
+        return None
+    size = _SIZE.unpack_from(data, at + 8)[0]
+    if size < SMALLEST_SIZES[0]:
         return f"size {size} is less than the {SMALLEST_SIZES[0]} bytes of the smallest batch"
-    if size is not None and left >= _TO_MAGIC:
+    if left >= _TO_MAGIC:
         magic = data[at + 16]
         if magic > 2:
             return f"magic {magic} is unknown"
         if size < SMALLEST_SIZES[magic]:
             return f"size {size} is less than the {SMALLEST_SIZES[magic]} bytes of the smallest batch of magic {magic}"
-    if size is not None and size > LARGEST_ENTRY:
+    if size > LARGEST_ENTRY:
         return f"size {size} is more than the {LARGEST_ENTRY} bytes that are read as one batch"
     return None
 
 
-def _length(file: BinaryIO) -> int:
-    here = file.tell()
-    length = file.seek(0, 2)
-    file.seek(here)
-    return length
+def _needed(data: bytes, at: int, end: int) -> int:
+    """Bytes that are needed from `at` on to go on there; none at the end of the data."""
+    left = end - at
+    if not left:
+        return 0
+    return ENTRY_HEAD + int(_SIZE.unpack_from(data, at + 8)[0]) if left >= ENTRY_HEAD else _TO_MAGIC
 
 
-# -- what stands behind the last entry ---------------------------------------------------------------------------------
-
-
-def _rest(file: BinaryIO, path: str, position: int, is_last: bool, trouble: str | None) -> SegmentProblem:
-    length = _length(file)
-    left = length - position
-    file.seek(position)
-    head = file.read(_TO_MAGIC)
-    if not head.strip(b"\0") and _only_zeros(file):
-        what, consequence = "nothing but zeros from here on", f"pre-allocated, {plural(left, 'byte')} without records"
-        return SegmentProblem(path, position, None, what, consequence, "note", bytes=left)
-    offset = _OFFSET.unpack_from(head)[0] if len(head) >= 8 else None
-    if trouble is not None:
-        if position == 0:
-            consequence = f"not a log segment, {plural(left, 'byte')} not read"
-            return SegmentProblem(path, 0, None, trouble, consequence, bytes=left)
-        consequence = f"{plural(left, 'invalid byte')} at the end of the file, not read"
-        return SegmentProblem(path, position, offset, trouble, consequence, bytes=left)
+def _torn(head: bytes, left: int) -> str:
+    are = "is" if left == 1 else "are"
     if len(head) < ENTRY_HEAD:
-        what = f"a batch starts with {ENTRY_HEAD} bytes, {left} {'is' if left == 1 else 'are'} left"
-    else:
-        needed = ENTRY_HEAD + _SIZE.unpack_from(head, 8)[0]
-        what = f"the batch has {plural(needed, 'byte')}, {left} {'is' if left == 1 else 'are'} left"
-    file.seek(position + 1)
-    if is_last and not _holds_batch(file.read(_SEARCHED)):
-        consequence = f"an append that was cut short, {plural(left, 'byte')} not read"
-        return SegmentProblem(path, position, offset, what, consequence, "note", bytes=left)
-    consequence = f"{plural(left, 'invalid byte')} at the end of the file, not read"
-    return SegmentProblem(path, position, offset, what, consequence, bytes=left)
-
-
-def _only_zeros(file: BinaryIO) -> bool:
-    while block := file.read(CHUNK):
-        if block.count(0) != len(block):
-            return False
-    return True
-
-
-def _holds_batch(data: bytes) -> bool:
-    """Whether a whole batch with a right CRC stands anywhere in `data`.
-
-    If so, the entry before it was not cut short: its size is wrong, and what follows is lost.
-    """
-    count = len(data) - ENTRY_HEAD - SMALLEST_SIZES[0]
-    if count <= 0:
-        return False
-    magics = np.frombuffer(data, np.uint8)[16:][:count]
-    sizes = np.ndarray((count,), ">i4", data, 8, (1,)).astype(np.int64)
-    fits = (magics <= 2) & (sizes >= _SMALLEST[np.minimum(magics, 2)])
-    fits &= sizes <= len(data) - ENTRY_HEAD - np.arange(count)
-    budget = _CHECKED
-    for index in np.flatnonzero(fits).tolist():
-        entry = data[index : index + ENTRY_HEAD + int(sizes[index])]
-        if computed_crc(entry[16], entry) == read_batch(entry, 0, 0).crc:
-            return True
-        budget -= len(entry)
-        if budget < 0:
-            return False
-    return False
+        return f"a batch starts with {ENTRY_HEAD} bytes, {left} {are} left"
+    needed = ENTRY_HEAD + _SIZE.unpack_from(head, 8)[0]
+    return f"the batch has {plural(needed, 'byte')}, {left} {are} left"
 
 
 def next_offset(path: str) -> int:
-    """The offset behind the last whole entry of a file; 0 if it has none."""
+    """The offset behind the last whole entry of a file with a right CRC; 0 if it has none."""
     behind = 0
     for chunk in read_chunks(path, None, True, lambda problem: None):
-        at = int(chunk.entries[-1])
-        behind = read_batch(chunk.data, at, chunk.position + at).last_offset + 1
+        for at, size in zip(chunk.entries[::-1].tolist(), chunk.sizes[::-1].tolist(), strict=True):
+            if is_right(chunk.data[at : at + size]):
+                behind = read_batch(chunk.data, at, chunk.position + at).last_offset + 1
+                break
     return behind

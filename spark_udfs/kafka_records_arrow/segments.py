@@ -26,8 +26,6 @@ from kafka_records_arrow.batches import (
     BrokenRecordsError,
     ControlMarker,
     Record,
-    computed_crc,
-    read_batch,
     read_marker,
     read_records,
     record_bytes,
@@ -35,12 +33,11 @@ from kafka_records_arrow.batches import (
 from kafka_records_arrow.blocks import Block, BlockReader
 from kafka_records_arrow.compression import CODECS
 from kafka_records_arrow.discovery import LogPartition, SegmentFile, find_logs
-from kafka_records_arrow.findings import broken, control_problem, disorder, wrong_crc
-from kafka_records_arrow.heads import Heads
+from kafka_records_arrow.findings import ControlTrouble, broken, control_left_out, control_trouble
 from kafka_records_arrow.problems import LogSourceError, OnProblem, SegmentProblem
 from kafka_records_arrow.rows import RAW_SCHEMA, rebatched, record_batch
-from kafka_records_arrow.scanning import Chunk, read_chunks
 from kafka_records_arrow.transactions import Transaction, TransactionIndex, index_transactions
+from kafka_records_arrow.vetting import Vetted, read_vetted
 
 __all__ = [
     "BATCH_ROWS",
@@ -85,55 +82,22 @@ def read_partition(
 
 
 def _blocks(
-    log: LogPartition, on_problem: OnProblem, on_chunk: Callable[[SegmentFile, Chunk, Heads], None]
+    log: LogPartition, on_problem: OnProblem, on_chunk: Callable[[SegmentFile, Vetted], None]
 ) -> Iterator[tuple[SegmentFile, Block]]:
     for problem in log.problems:
         on_problem(problem)
     index = index_transactions(log)
-    overlap = _Overlap(on_problem)
-    for segment, is_last in _with_place(log):
-        reader = BlockReader(segment.path, index, on_problem)
-        for chunk in read_chunks(segment.path, segment.base_offset, is_last, on_problem):
-            heads = Heads(chunk)
-            overlap.see(segment, chunk, heads)
-            on_chunk(segment, chunk, heads)
-            for block in reader.blocks(chunk, heads):
-                yield segment, block
+    readers: dict[str, BlockReader] = {}
+    for segment, vetted in read_vetted(log, on_problem):
+        on_chunk(segment, vetted)
+        if segment.path not in readers:
+            readers = {segment.path: BlockReader(segment.path, index, on_problem)}
+        for block in readers[segment.path].blocks(vetted):
+            yield segment, block
 
 
-def _no_stats(segment: SegmentFile, chunk: Chunk, heads: Heads) -> None:
+def _no_stats(segment: SegmentFile, vetted: Vetted) -> None:
     """For readers that count nothing."""
-
-
-def _with_place(log: LogPartition) -> Iterator[tuple[SegmentFile, bool]]:
-    """Each file, and whether the log ends with it."""
-    for segment in log.segments:
-        yield segment, segment is log.segments[-1] and not log.ends_early
-
-
-class _Overlap:
-    """Notes files whose offsets do not follow on those of the file before them."""
-
-    def __init__(self, report: OnProblem) -> None:
-        self._report = report
-        self._path = ""
-        self._path_before = ""
-        self._last = -1
-
-    def see(self, segment: SegmentFile, chunk: Chunk, heads: Heads) -> None:
-        """`chunk` is the next one of `segment`."""
-        valid = np.flatnonzero(heads.is_valid)
-        if not valid.size:
-            return
-        if segment.path != self._path:
-            first = int(heads.offset[valid[0]])
-            self._path_before, self._path = self._path, segment.path
-            if first <= self._last:
-                what = f"its offsets start at {first}, but {self._path_before} goes up to {self._last}"
-                self._report(
-                    SegmentProblem(segment.path, None, None, what, "records of both files are delivered", "note")
-                )
-        self._last = max(self._last, int(heads.last_offset[valid].max()))
 
 
 # -- one record at a time ----------------------------------------------------------------------------------------------
@@ -174,65 +138,78 @@ class LogRecord:
         """commit or abort for the records that end a transaction."""
         return self.marker.control if self.marker else None
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether this stands in a control batch but ends no transaction, so that it is no row."""
+        return self.batch.is_control and self.control is None
+
 
 def read_batches(log: LogPartition, *, on_problem: OnProblem = _ignore) -> Iterator[LogBatch]:
-    """Every batch of a log partition whose CRC is right, empty ones included, in the order of the log.
+    """Every usable batch of a log partition, empty ones included, in the order of the log.
 
-    The plain counterpart of `read_partition`: same records, same problems, one Python object each. It also keeps
-    control records that end no transaction.
+    A batch is usable whose CRC is right and whose offset can stand where it stands (`vetting`). The plain counterpart
+    of `read_partition`: same records, same problems, one Python object each. It also keeps control records that end no
+    transaction.
     """
     for problem in log.problems:
         on_problem(problem)
     index = index_transactions(log)
-    overlap = _Overlap(on_problem)
-    for segment, is_last in _with_place(log):
-        before = -1
-        for chunk in read_chunks(segment.path, segment.base_offset, is_last, on_problem):
-            overlap.see(segment, chunk, Heads(chunk))
-            for start, size in zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True):
+    for segment, vetted in read_vetted(log, on_problem):
+        chunk = vetted.chunk
+        usable = set(vetted.usable.tolist())
+        for at, (start, size) in enumerate(zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True)):
+            if at in vetted.problems:
+                on_problem(vetted.problems[at])
+            if at in usable:
                 entry = chunk.data[start : start + size]
-                batch = read_batch(entry, 0, chunk.position + start)
-                computed = computed_crc(batch.magic, entry)
-                if computed != batch.crc:
-                    on_problem(wrong_crc(segment.path, batch, computed))
-                    continue
-                if batch.offset <= before:
-                    on_problem(disorder(segment.path, batch, before))
-                before = batch.last_offset
-                yield _log_batch(segment.path, batch, entry, index, on_problem)
+                yield _log_batch(segment.path, vetted.head(at), entry, index, on_problem)
 
 
 def read_log(
-    log: LogPartition, *, below_log_start: bool = True, on_problem: OnProblem = _ignore
+    log: LogPartition,
+    *,
+    below_log_start: bool = True,
+    other_control: bool = True,
+    on_problem: OnProblem = _ignore,
 ) -> Iterator[LogRecord]:
-    """Every record of a log partition as an object; control records that end no transaction included."""
+    """Every record of a log partition as an object.
+
+    `other_control` keeps the records of control batches that end no transaction or do not parse (`is_left_out`), which
+    are no rows of `read_partition`.
+    """
     for each in read_batches(log, on_problem=on_problem):
         markers = each.markers or (None,) * len(each.records)
         for record, marker in zip(each.records, markers, strict=True):
-            if below_log_start or record.offset >= log.log_start:
-                yield LogRecord(log.topic, log.partition, each.file, each.batch, record, each.transaction, marker)
+            if not below_log_start and record.offset < log.log_start:
+                continue
+            found = LogRecord(log.topic, log.partition, each.file, each.batch, record, each.transaction, marker)
+            if other_control or not found.is_left_out:
+                yield found
 
 
 def _log_batch(path: str, batch: Batch, entry: bytes, index: TransactionIndex, on_problem: OnProblem) -> LogBatch:
     content = record_bytes(batch, entry)
     failure = content.failure
+    left = 0
     records = []
-    left_out = 0
+    troubles: list[ControlTrouble] = []
     markers: list[ControlMarker | None] = []
     try:
         for record in read_records(batch, content.data):
             records.append(record)
             if batch.is_control:
-                problem = control_problem(path, batch, record.key, record.value)
-                if problem is not None:
-                    on_problem(problem)
-                    left_out += 1
-                damaged = problem is not None and problem.severity == "damage"
+                trouble = control_trouble(record.key, record.value)
+                troubles += [trouble] if trouble else []
+                damaged = trouble is not None and trouble[1] == "damage"
                 markers.append(None if damaged else read_marker(record.key, record.value))
     except BrokenRecordsError as error:
-        failure = failure or error.detail
+        failure, left = failure or error.detail, len(content.data) - error.at
+    if troubles:
+        on_problem(control_left_out(path, batch, troubles))
     if failure is not None:
-        on_problem(broken(path, batch, failure, len(records) - left_out, left_out))
+        delivered, is_cut = len(records) - len(troubles), content.failure is not None
+        problem = broken(path, batch, failure, delivered=delivered, left_out=len(troubles), left=left, is_cut=is_cut)
+        on_problem(problem)
     transaction: Transaction = "none"
     if batch.is_control:
         ends = [marker.control for marker in markers if marker is not None and marker.control]
@@ -248,16 +225,18 @@ def _log_batch(path: str, batch: Batch, entry: bytes, index: TransactionIndex, o
 
 @dataclass(slots=True)
 class SegmentStats:
-    """What one file holds. Batches with a wrong CRC are not counted among its batches, but in its problems."""
+    """What one file holds. Batches that are not usable are not counted among its batches, but in its problems."""
 
     file: str
     base_offset: int | None
     bytes: int = 0
-    """Bytes of whole entries and of what is reported behind them: the size of the file."""
+    """Bytes of all entries and of what is reported between and behind them: the size of the file."""
     batches: int = 0
     records: int = 0
     """Records that can be read, those of control batches included."""
     control_batches: int = 0
+    control_left_out: int = 0
+    """Records of control batches that are no rows, because they end no transaction or do not parse."""
     transactional_batches: int = 0
     """Control batches not counted."""
     first_offset: int | None = None
@@ -275,18 +254,22 @@ class SegmentStats:
 
 
 def scan(log: LogPartition) -> list[SegmentStats]:
-    """Read all files of a log partition to their ends and count, one SegmentStats per file."""
+    """Read all files of a log partition to their ends and count, one SegmentStats per file.
+
+    A partition whose folder cannot be listed has one SegmentStats, for the folder.
+    """
     found = {segment.path: SegmentStats(segment.path, segment.base_offset) for segment in log.segments}
     others: list[SegmentProblem] = []
 
     def on_problem(problem: SegmentProblem) -> None:
         (found[problem.file].problems if problem.file in found else others).append(problem)
 
-    def on_chunk(segment: SegmentFile, chunk: Chunk, heads: Heads) -> None:
-        _count(found[segment.path], chunk, heads)
+    def on_chunk(segment: SegmentFile, vetted: Vetted) -> None:
+        _count(found[segment.path], vetted)
 
     for segment, block in _blocks(log, on_problem, on_chunk):
         found[segment.path].records += len(block)
+        found[segment.path].control_left_out += block.control_left_out
         if len(block) and found[segment.path].first_offset is None:
             found[segment.path].first_offset = int(block.base_offset[block.rows.batch[0]])
     stats = list(found.values())
@@ -298,26 +281,29 @@ def scan(log: LogPartition) -> list[SegmentStats]:
         if each.last_offset is not None and expected is not None:
             each.missing_offsets = max(each.last_offset + 1 - expected - each.records, 0)
             expected = each.last_offset + 1
-        each.bytes += sum(problem.bytes for problem in each.problems)
+        ends = (problem.position + problem.bytes for problem in each.problems if problem.position is not None)
+        each.bytes = max(each.bytes, *ends, 0)
+        each.bytes += sum(problem.bytes for problem in each.problems if problem.position is None)
+    if not stats and others:
+        stats = [SegmentStats(others[0].file, None)]
     if stats:
         stats[0].problems[:0] = others
     return stats
 
 
-def _count(stats: SegmentStats, chunk: Chunk, heads: Heads) -> None:
-    valid = heads.is_valid
-    count = int(valid.sum())
-    stats.bytes += int(chunk.sizes[valid].sum())
-    if not count:
+def _count(stats: SegmentStats, vetted: Vetted) -> None:
+    chunk, heads, usable = vetted.chunk, vetted.heads, vetted.usable
+    stats.bytes = chunk.position + int(chunk.entries[-1] + chunk.sizes[-1])
+    if not len(usable):
         return
-    stats.batches += count
-    stats.control_batches += int((heads.is_control & valid).sum())
-    stats.transactional_batches += int((heads.is_transactional & ~heads.is_control & valid).sum())
-    for number, times in enumerate(np.bincount(heads.codec[valid]).tolist()):
+    stats.batches += len(usable)
+    stats.control_batches += int(heads.is_control[usable].sum())
+    stats.transactional_batches += int((heads.is_transactional & ~heads.is_control)[usable].sum())
+    for number, times in enumerate(np.bincount(heads.codec[usable]).tolist()):
         if times:
             stats.codecs[CODECS[number] if number < len(CODECS) else f"codec {number}"] += times
-    for number, times in enumerate(np.bincount(heads.magic[valid]).tolist()):
+    for number, times in enumerate(np.bincount(heads.magic[usable]).tolist()):
         if times:
             stats.magics[number] += times
-    last = int(heads.last_offset[valid].max())
+    last = int(heads.last_offset[usable].max())
     stats.last_offset = last if stats.last_offset is None else max(stats.last_offset, last)

@@ -16,9 +16,9 @@ import numpy as np
 
 from kafka_records_arrow.batches import BrokenRecordsError, read_batch, read_marker, read_records, record_bytes
 from kafka_records_arrow.discovery import LogPartition
-from kafka_records_arrow.heads import Heads
 from kafka_records_arrow.problems import SegmentProblem
 from kafka_records_arrow.scanning import Chunk, read_chunks
+from kafka_records_arrow.vetting import Vetted, placed, read_vetted
 
 Transaction = Literal["none", "committed", "aborted", "open", "unknown"]
 
@@ -62,23 +62,23 @@ def index_transactions(log: LogPartition) -> TransactionIndex:
     marker that cannot be trusted decides nothing.
     """
     index = TransactionIndex()
-    if any(_has_transactions(chunk) for chunks in _all_chunks(log, None) for chunk in chunks):
-        for chunks in _all_chunks(log, index):
-            for chunk in chunks:
-                _add_chunk(index, chunk)
-        if log.ends_early:
+    if not any(_has_transactions(chunk) for chunk in _all_chunks(log)):
+        return index
+
+    def report(problem: SegmentProblem) -> None:
+        if problem.severity == "damage":
             index.add_hole()
+
+    for _, vetted in read_vetted(log, report):
+        _add_chunk(index, vetted)
+    if log.ends_early:
+        index.add_hole()
     return index
 
 
-def _all_chunks(log: LogPartition, index: TransactionIndex | None) -> Iterator[Iterator[Chunk]]:
-    def report(problem: SegmentProblem) -> None:
-        if index is not None and problem.severity == "damage":
-            index.add_hole()
-
-    for segment in log.segments:
-        is_last = segment is log.segments[-1] and not log.ends_early
-        yield read_chunks(segment.path, segment.base_offset, is_last, report)
+def _all_chunks(log: LogPartition) -> Iterator[Chunk]:
+    for segment, is_last, _ in placed(log):
+        yield from read_chunks(segment.path, segment.base_offset, is_last, lambda problem: None)
 
 
 def _has_transactions(chunk: Chunk) -> bool:
@@ -86,13 +86,15 @@ def _has_transactions(chunk: Chunk) -> bool:
     return bool(((chunk.magics == 2) & ((low_attributes & 0x30) != 0)).any())
 
 
-def _add_chunk(index: TransactionIndex, chunk: Chunk) -> None:
-    heads = Heads(chunk)
-    behind = np.maximum.accumulate(np.where(heads.is_valid, heads.last_offset, -1))
-    for at in np.flatnonzero(heads.is_control | ~heads.is_valid).tolist():
+def _add_chunk(index: TransactionIndex, vetted: Vetted) -> None:
+    heads = vetted.heads
+    is_usable = np.zeros(len(heads.offset), np.bool_)
+    is_usable[vetted.usable] = True
+    behind = np.maximum.accumulate(np.where(is_usable, heads.last_offset, -1))
+    for at in np.flatnonzero(heads.is_control | ~is_usable).tolist():
         if at:
             index.seen(int(behind[at - 1]))
-        if not heads.is_valid[at] or not _add_control_batch(index, chunk, at):
+        if not is_usable[at] or not _add_control_batch(index, vetted.chunk, at):
             index.add_hole()
     index.seen(int(behind[-1]))
 

@@ -68,7 +68,7 @@ def parse(arena: bytes, starts: INT64, ends: INT64, counts: INT64) -> Parsed:
     key_size, key_at = number(position)
     value_size, value_at = number(key_at + np.maximum(key_size, 0))
     headers, position = number(value_at + np.maximum(value_size, 0))
-    np.logical_or(bad, (headers != 0) | (position != stop), out=bad)
+    np.logical_or(bad, (headers != 0) | (position != stop) | (offset_delta < 0), out=bad)
     vectors = [batch, timestamp_delta, offset_delta, key_at, key_size, value_at, value_size]
     if bad.any():
         refused[batch[bad]] = True

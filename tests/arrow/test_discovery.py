@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kafka_records_arrow.discovery import CHECKPOINT, read_checkpoint
-from kafka_records_arrow.segments import LogPartition, LogSourceError, find_logs
+from kafka_records_arrow.segments import LogPartition, LogSourceError, find_logs, scan
 from tests.arrow.logs import CAPTURES, TOPICS, commit, lines, read_both, write_log
 
 
@@ -251,3 +252,58 @@ def test_a_checkpoint_that_does_not_parse(tmp_path: Path, text: str, detail: str
     assert log.log_start == 0
     assert [str(problem) for problem in log.problems] == [f"{path}: {detail} (the log is read from its first record)"]
     assert log.problems[0].severity == "damage"
+
+
+# -- what cannot be read -----------------------------------------------------------------------------------------------
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """As for a user without rights, which root is not."""
+    original = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path == folder:
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+
+
+def test_a_partition_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (0, 1):
+        write_log(tmp_path, {0: commit(0)}, f"t-{number}")
+    forbid(monkeypatch, tmp_path / "t-0")
+    expected = f"{tmp_path}/t-0: this folder cannot be listed: Permission denied (nothing in it is read)"
+    forbidden, other = find_logs([tmp_path])
+    rows, _, problems = read_both(forbidden)
+    assert (rows, [str(problem) for problem in problems]) == ([], [expected])
+    assert problems[0].severity == "damage"
+    (stats,) = scan(forbidden)
+    assert (stats.file, stats.problems) == (f"{tmp_path}/t-0", problems)
+    assert len(read_both(other)[0]) == 1
+    assert find_logs([tmp_path / "t-0"]) == [forbidden]
+
+
+def test_a_data_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forbid(monkeypatch, tmp_path)
+    assert refusal(tmp_path) == f"{tmp_path}: this cannot be read: Permission denied"
+
+
+def test_a_checkpoint_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log(tmp_path, {0: b""}, "t-0")
+    (tmp_path / CHECKPOINT).write_text("0\n0\n")
+
+    def refuse(path: Path, *_: object, **__: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    (log,) = find_logs([tmp_path])
+    assert [str(problem) for problem in log.problems] == [
+        f"{tmp_path / CHECKPOINT}: this cannot be read: Permission denied (the log is read from its first record)"
+    ]
+
+
+def test_sources_that_are_no_places() -> None:
+    with pytest.raises(LogSourceError, match=r"^'': an empty name is no source; say \. for the current directory$"):
+        find_logs([""])
+    assert refusal(Path("/dev/null")) == "/dev/null: this is neither a file nor a directory"

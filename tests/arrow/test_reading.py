@@ -28,6 +28,7 @@ from tests.arrow.logs import (
     batch,
     captured_logs,
     case,
+    changed,
     commit,
     entries_of,
     marker,
@@ -71,7 +72,8 @@ def test_the_schema() -> None:
 
 def test_a_row_of_every_format(tmp_path: Path) -> None:
     first = [entries_of(case(f"magic {magic} none three records"))[0] for magic in (0, 1)]
-    log = write_log(tmp_path, {0: b"".join(first) + commit(11, 7, b"x") + marker(12, 7, 1)})
+    first[1] = changed(first[1], 0, pack(">q", 11), crc=False)
+    log = write_log(tmp_path, {0: b"".join(first) + commit(12, 7, b"x") + marker(13, 7, 1)})
     rows, _, _ = read_both(log)
     for row in rows:
         del row["key"], row["value"]
@@ -81,9 +83,9 @@ def test_a_row_of_every_format(tmp_path: Path) -> None:
     newer |= {"timestamp_ms": 1000, "timestamp_type": "create"}
     assert rows == [
         common | {"offset": 10, "base_offset": 10, "timestamp_ms": -1, "timestamp_type": None},
-        common | {"offset": 10, "base_offset": 10, "timestamp_ms": 1700000000123, "timestamp_type": "create"},
-        common | newer | {"offset": 11, "base_offset": 11},
-        common | newer | {"offset": 12, "base_offset": 12, "control": "commit"},
+        common | {"offset": 11, "base_offset": 11, "timestamp_ms": 1700000000123, "timestamp_type": "create"},
+        common | newer | {"offset": 12, "base_offset": 12},
+        common | newer | {"offset": 13, "base_offset": 13, "control": "commit"},
     ]
 
 

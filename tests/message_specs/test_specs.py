@@ -50,7 +50,13 @@ RECORDS = {
 }
 APIS = [
     *("AddOffsetsToTxn", "AlterShareGroupOffsets", "ApiVersions", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat"),
-    *("DeleteGroups", "DeleteShareGroupOffsets", "DeleteShareGroupState", "DescribeGroups", "DescribeShareGroupOffsets"),
+    *(
+        "DeleteGroups",
+        "DeleteShareGroupOffsets",
+        "DeleteShareGroupState",
+        "DescribeGroups",
+        "DescribeShareGroupOffsets",
+    ),
     *("Fetch", "FindCoordinator", "Heartbeat", "InitializeShareGroupState", "JoinGroup", "LeaveGroup", "ListGroups"),
     *("ListOffsets", "Metadata", "OffsetCommit", "OffsetDelete", "OffsetFetch", "ReadShareGroupState"),
     *("ReadShareGroupStateSummary", "ShareAcknowledge", "ShareFetch", "ShareGroupDescribe", "ShareGroupHeartbeat"),

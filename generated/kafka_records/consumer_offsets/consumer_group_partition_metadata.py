@@ -10,7 +10,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_partition_metadata.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -30,8 +30,10 @@ from kafka_records_runtime.codec import (
     whole_unpacker as _whole_unpacker,
     write_compact_strings as _write_compact_strings,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "ConsumerGroupPartitionMetadataKey",

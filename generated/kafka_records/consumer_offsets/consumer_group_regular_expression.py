@@ -10,7 +10,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_regular_expression.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -25,7 +25,9 @@ from kafka_records_runtime.codec import (
     whole_pair_unpacker as _whole_pair_unpacker,
     write_compact_strings as _write_compact_strings,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "ConsumerGroupRegularExpressionKey",

@@ -9,7 +9,7 @@ Reference: docs/reference/consumer_offsets/share_group_metadata.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -21,7 +21,9 @@ from kafka_records_runtime.codec import (
     read_unknown_tags as _read_unknown_tags,
     whole_unpacker as _whole_unpacker,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "ShareGroupMetadataKey",

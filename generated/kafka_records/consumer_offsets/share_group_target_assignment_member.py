@@ -10,7 +10,7 @@ Reference: docs/reference/consumer_offsets/share_group_target_assignment_member.
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -30,8 +30,10 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "ShareGroupTargetAssignmentMemberKey",

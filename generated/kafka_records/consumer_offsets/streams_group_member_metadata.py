@@ -10,7 +10,7 @@ Reference: docs/reference/consumer_offsets/streams_group_member_metadata.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -28,7 +28,9 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "Endpoint",

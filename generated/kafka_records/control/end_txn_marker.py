@@ -9,7 +9,7 @@ Reference: docs/reference/control/end_txn_marker.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -18,7 +18,9 @@ from kafka_records_runtime.codec import (
     GiveUp as _GiveUp,
     as_bytes as _as_bytes,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "EndTxnMarker",

@@ -9,7 +9,7 @@ Reference: docs/reference/rpc/consumer_group_describe.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -22,7 +22,9 @@ from kafka_records_runtime.codec import (
     read_uvarint as _read_uvarint,
     write_compact_strings as _write_compact_strings,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "ConsumerGroupDescribeRequest",

@@ -9,7 +9,7 @@ Reference: docs/reference/rpc/describe_groups.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -24,7 +24,9 @@ from kafka_records_runtime.codec import (
     write_compact_strings as _write_compact_strings,
     write_strings as _write_strings,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "DescribeGroupsRequest",

@@ -8,7 +8,7 @@ Reference: docs/reference/rpc/describe_share_group_offsets.md
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -26,7 +26,9 @@ from kafka_records_runtime.codec import (
     unpacker as _unpacker,
     uvarint as _uvarint,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "DescribeShareGroupOffsetsRequest",

@@ -9,7 +9,7 @@ Reference: docs/reference/rpc/fetch.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -32,8 +32,10 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     write_compact_string as _write_compact_string,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "FetchPartition",
@@ -295,6 +297,8 @@ def _read_fetch_request_tags_v12(
         if tag <= last or end > len(data):
             raise _GiveUp
         last = tag
+        if tag == 1:
+            raise _GiveUp
         if tag == 0:
             n, pos = _read_uvarint(data, pos)
             if n == 0:
@@ -321,7 +325,26 @@ def _read_fetch_topic_tags_v12(
 def _read_fetch_partition_tags_v12(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
+    unknown: tuple[tuple[int, bytes], ...] = ()
+    last = -1
+    if count > 127:
+        raise _GiveUp
+    for _ in range(count):
+        tag = data[pos]
+        size = data[pos + 1]
+        pos += 2
+        if tag > 127 or size > 127:
+            tag, pos = _read_uvarint(data, pos - 2)
+            size, pos = _read_uvarint(data, pos)
+        end = pos + size
+        if tag <= last or end > len(data):
+            raise _GiveUp
+        last = tag
+        if tag == 0 or tag == 1:
+            raise _GiveUp
+        unknown += ((tag, data[pos:end]),)
+        pos = end
+    return unknown, pos
 
 
 def _read_forgotten_topic_tags_v12(
@@ -349,6 +372,8 @@ def _read_fetch_request_tags_v13(
         if tag <= last or end > len(data):
             raise _GiveUp
         last = tag
+        if tag == 1:
+            raise _GiveUp
         if tag == 0:
             n, pos = _read_uvarint(data, pos)
             if n == 0:
@@ -487,6 +512,8 @@ def _read_fetch_partition_tags_v17(
         if tag <= last or end > len(data):
             raise _GiveUp
         last = tag
+        if tag == 1:
+            raise _GiveUp
         if tag == 0:
             (replica_directory_id,) = _unpack_u(data, pos)
             replica_directory_id = _UUIDS[replica_directory_id]

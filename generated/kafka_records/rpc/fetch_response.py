@@ -9,7 +9,7 @@ Reference: docs/reference/rpc/fetch.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -29,8 +29,10 @@ from kafka_records_runtime.codec import (
     unpacker as _unpacker,
     uvarint as _uvarint,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "AbortedTransaction",
@@ -307,7 +309,26 @@ _iB_compact_text_iBB: Final[dict[int, _Unpack]] = {}
 def _read_fetch_response_tags_v12(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
+    unknown: tuple[tuple[int, bytes], ...] = ()
+    last = -1
+    if count > 127:
+        raise _GiveUp
+    for _ in range(count):
+        tag = data[pos]
+        size = data[pos + 1]
+        pos += 2
+        if tag > 127 or size > 127:
+            tag, pos = _read_uvarint(data, pos - 2)
+            size, pos = _read_uvarint(data, pos)
+        end = pos + size
+        if tag <= last or end > len(data):
+            raise _GiveUp
+        last = tag
+        if tag == 0:
+            raise _GiveUp
+        unknown += ((tag, data[pos:end]),)
+        pos = end
+    return unknown, pos
 
 
 def _read_fetchable_topic_response_tags_v12(
@@ -378,7 +399,26 @@ def _read_aborted_transaction_tags_v12(
 def _read_fetch_response_tags_v13(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
+    unknown: tuple[tuple[int, bytes], ...] = ()
+    last = -1
+    if count > 127:
+        raise _GiveUp
+    for _ in range(count):
+        tag = data[pos]
+        size = data[pos + 1]
+        pos += 2
+        if tag > 127 or size > 127:
+            tag, pos = _read_uvarint(data, pos - 2)
+            size, pos = _read_uvarint(data, pos)
+        end = pos + size
+        if tag <= last or end > len(data):
+            raise _GiveUp
+        last = tag
+        if tag == 0:
+            raise _GiveUp
+        unknown += ((tag, data[pos:end]),)
+        pos = end
+    return unknown, pos
 
 
 def _read_fetchable_topic_response_tags_v13(

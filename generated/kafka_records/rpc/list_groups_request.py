@@ -8,7 +8,7 @@ Reference: docs/reference/rpc/list_groups.md
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -21,7 +21,9 @@ from kafka_records_runtime.codec import (
     read_uvarint as _read_uvarint,
     write_compact_strings as _write_compact_strings,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "ListGroupsRequest",

@@ -9,7 +9,7 @@ Reference: docs/reference/rpc/list_groups.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -26,7 +26,9 @@ from kafka_records_runtime.codec import (
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "ListGroupsResponse",

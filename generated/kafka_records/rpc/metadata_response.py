@@ -9,7 +9,7 @@ Reference: docs/reference/rpc/metadata.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -31,8 +31,10 @@ from kafka_records_runtime.codec import (
     unpacker as _unpacker,
     uvarint as _uvarint,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "MetadataResponse",

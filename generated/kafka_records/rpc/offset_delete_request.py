@@ -9,7 +9,7 @@ Reference: docs/reference/rpc/offset_delete.md
 from __future__ import annotations
 
 from struct import Struct as _Struct
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -22,7 +22,9 @@ from kafka_records_runtime.codec import (
     require_list as _require_list,
     text_unpacker as _text_unpacker,
 )
-from kafka_records_runtime.schema import MessageSchema as _MessageSchema
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "OffsetDeleteRequest",

@@ -63,6 +63,11 @@ class Layout:
         return sorted(found, key=lambda f: f.tag or 0)
 
     @property
+    def misplaced_tags(self) -> list[int]:
+        """Tags of fields that this version does not have, or has in the body: no section may hold them."""
+        return sorted(f.tag for f in self.struct.fields if f.tag is not None and self.version not in f.tagged)
+
+    @property
     def absent(self) -> list[Field]:
         """Fields the version does not have."""
         return [f for f in self.struct.fields if self.version not in f.versions]

@@ -445,7 +445,14 @@ def read_array_function(layout: Layout, tables: Tables) -> str:
     name = layout.struct.python_name
     head = f"def {function('read', layout, 'array')}(data: bytes, pos: int, count: int)"
     with lines.block(f"{head} -> tuple[tuple[{name}, ...], int]:"):
-        with lines.block(f"if count < 0 or count * {max(1, layout.min_size())} > len(data) - pos:"):
+        smallest = layout.min_size()
+        if not smallest:
+            # How many elements without bytes a message may have is a question for all its arrays together.
+            with lines.block("if count:"):
+                lines.add("raise _GiveUp")
+            lines.add("return (), pos")
+            return lines.text()
+        with lines.block(f"if count < 0 or count * {smallest} > len(data) - pos:"):
             lines.add("raise _GiveUp")
         lines.add(f"items: list[{name}] = []")
         lines.add("append = items.append")

@@ -16,7 +16,8 @@ def read_tags_function(layout: Layout, tables: Tables) -> str:
     head = f"def {function('read', layout, 'tags')}(data: bytes, pos: int, count: int)"
     result = ", ".join(["Any"] * len(known) + ["tuple[tuple[int, bytes], ...]", "int"])
     with lines.block(f"{head} -> tuple[{result}]:"):
-        if not known:
+        misplaced = layout.misplaced_tags
+        if not known and not misplaced:
             lines.add("return _read_unknown_tags(data, pos, count)")
             return lines.text()
         for field in known:
@@ -26,13 +27,17 @@ def read_tags_function(layout: Layout, tables: Tables) -> str:
         _give_up_if("count > 127", lines)
         with lines.block("for _ in range(count):"):
             _tag_and_size(lines)
+            if misplaced:
+                _give_up_if(" or ".join(f"tag == {tag}" for tag in misplaced), lines)
             for number, field in enumerate(known):
                 with lines.block(f"{'elif' if number else 'if'} tag == {field.tag}:"):
                     _payload(layout, field, lines, tables)
-            with lines.block("else:"):
-                lines.add("unknown += ((tag, data[pos:end]),)")
-                lines.add("pos = end")
-            _give_up_if("pos != end", lines)
+            if known:
+                with lines.block("else:"):
+                    _keep(lines)
+                _give_up_if("pos != end", lines)
+            else:
+                _keep(lines)
         lines.add(f"return {', '.join([*(local(field) for field in known), 'unknown', 'pos'])}")
     return lines.text()
 
@@ -48,6 +53,12 @@ def _tag_and_size(lines: Lines) -> None:
     lines.add("end = pos + size")
     _give_up_if("tag <= last or end > len(data)", lines)
     lines.add("last = tag")
+
+
+def _keep(lines: Lines) -> None:
+    """A tag without a field."""
+    lines.add("unknown += ((tag, data[pos:end]),)")
+    lines.add("pos = end")
 
 
 def _payload(layout: Layout, field: Field, lines: Lines, tables: Tables) -> None:
