@@ -30,7 +30,8 @@ from tools.kafka_releases import (  # noqa: E402
 _EPILOG = """\
 Prints one line per difference in meaning: message, field, what differs, our side and Kafka's. Comments, `about`,
 `entityType`, `zeroCopy` and `listeners` change no byte and are left out. A message of ours that the release does not
-have is a difference (but for the folder proposed, whose messages were never released), and so is a record of its coordinators that we do not have.
+have is a difference (but for the folder proposed, whose messages were never released), and so is a record of its
+coordinators that we do not have.
 
 Kafka's jars are fetched by Maven (mvn). Their specs stay in $KAFKA_RECORDS_CACHE, by default kafka-records in the
 user's cache directory, and are not fetched again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import sys
@@ -68,7 +69,7 @@ def padded_uvarint(out: bytearray, value: int) -> None:
 
 
 def growing(cls: Any, version: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[bytes]]]:
-    """Names and inputs that grow in one respect only, elements of one level or tags: by as much again, then twice that."""
+    """Names and inputs that grow in one respect only, elements of one level or tags: by as much, then twice that."""
     schema: MessageSchema = cls.CODEC.schema
     name = schema.root.name
     shapes = [(f"arrays at level {depth}", depth, False) for depth in range(depth_of(schema, name, version) + 1)]
@@ -106,10 +107,8 @@ def work_of(read: Callable[[], Any]) -> int:
 
     before = sys.getprofile()
     sys.setprofile(count)
-    try:
+    with contextlib.suppress(DecodeError):
         read()
-    except DecodeError:
-        pass
     finally:
         sys.setprofile(before)
     return calls
@@ -135,10 +134,8 @@ def readers(cls: Any, version: int, data: bytes) -> list[Callable[[], Any]]:
 
 def warm(read: Callable[[], Any]) -> None:
     """Let tables and plans be made that are kept."""
-    try:
+    with contextlib.suppress(DecodeError):
         read()
-    except DecodeError:
-        pass
 
 
 @pytest.mark.parametrize("name", NAMES)
