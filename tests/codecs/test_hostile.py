@@ -8,6 +8,7 @@ import json
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -107,8 +108,9 @@ def work_of(read: Callable[[], Any]) -> int:
 
     before = sys.getprofile()
     sys.setprofile(count)
-    with contextlib.suppress(DecodeError):
-        read()
+    try:
+        with contextlib.suppress(DecodeError):
+            read()
     finally:
         sys.setprofile(before)
     return calls

@@ -21,7 +21,7 @@ V3 = bytes.fromhex("00000000000000640000000a00086d6574616461746100000000000004d2
 
 
 def finding(cls: Any, version: int, data: bytes) -> str:
-    ready(cls)
+    hostile.ready(cls)
     with watched(), pytest.raises(Finding) as caught:
         check(cls, version, data)
     return str(caught.value)
