@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import sys
@@ -109,7 +108,7 @@ def work_of(read: Callable[[], Any]) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        with contextlib.suppress(DecodeError):
+        with suppress(DecodeError):
             read()
     finally:
         sys.setprofile(before)
@@ -136,7 +135,7 @@ def readers(cls: Any, version: int, data: bytes) -> list[Callable[[], Any]]:
 
 def warm(read: Callable[[], Any]) -> None:
     """Let tables and plans be made that are kept."""
-    with contextlib.suppress(DecodeError):
+    with suppress(DecodeError):
         read()
 
 
