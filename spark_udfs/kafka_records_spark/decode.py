@@ -64,8 +64,9 @@ DECODED_SCHEMA: Final = spark_schema(_DECODED)
 `record_type` is null for control records and for keys that hold none, `value_version` for tombstones and unknown record
 types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and value that Kafka leaves alone, and
 `leniencies` names what was accepted because Kafka accepts it (`invalid_utf8`, for instance): 0, 0 and empty for nearly
-every record. `raw_key` and `raw_value` are the bytes of a record that was not decoded: its `error` says why, or there
-is none because this build does not know its type.
+every record. `raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was
+not decoded (its `error` says why, or there is none because this build does not know its type), or that was read as
+leniently as Kafka reads.
 """
 
 
@@ -204,8 +205,8 @@ class BatchDecoder:
             row = Row() if is_control else reader.read(key, value)
             if row.error is not None and self.mode == FAILFAST:
                 raise _located(batch, index, row.error)
-            data.append(row, None if is_control else value is None, not is_control and not row.is_decoded)
-        undecoded = pa.array(data.undecoded, pa.bool_())
+            data.append(row, None if is_control else value is None, not is_control and not row.is_faithful)
+        keeps_bytes = pa.array(data.keeps_bytes, pa.bool_())
         nothing = pa.scalar(None, pa.binary())
         return [
             *(batch.column(name) for name in _COORDINATES),
@@ -216,8 +217,8 @@ class BatchDecoder:
             pa.array(data.value_left, pa.int32()),
             pa.array(data.leniencies, pa.list_(pa.string())),
             pa.array(data.error, _ERROR),
-            pc.if_else(undecoded, keys, nothing),
-            pc.if_else(undecoded, values, nothing),
+            pc.if_else(keeps_bytes, keys, nothing),
+            pc.if_else(keeps_bytes, values, nothing),
             *(pa.array(data.records[number], item) for number, item in records),
         ]
 
@@ -234,13 +235,13 @@ class _Columns:
     value_left: list[int] = field(default_factory=list)
     leniencies: list[list[str]] = field(default_factory=list)
     error: list[dict[str, Any] | None] = field(default_factory=list)
-    undecoded: list[bool] = field(default_factory=list)
+    keeps_bytes: list[bool] = field(default_factory=list)
     records: dict[int, list[dict[str, Any] | None]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.records = {number: [] for number in self.numbers}
 
-    def append(self, row: Row, is_tombstone: bool | None, undecoded: bool) -> None:
+    def append(self, row: Row, is_tombstone: bool | None, keeps_bytes: bool) -> None:
         self.record_type.append(row.record_type)
         self.value_version.append(row.value_version)
         self.is_tombstone.append(is_tombstone)
@@ -248,7 +249,7 @@ class _Columns:
         self.value_left.append(row.value_left)
         self.leniencies.append(row.leniencies)
         self.error.append(error_fields(row))
-        self.undecoded.append(undecoded)
+        self.keeps_bytes.append(keeps_bytes)
         for column in self.records.values():
             column.append(None)
         if row.key is not None and row.record_type is not None:

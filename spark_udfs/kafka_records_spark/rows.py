@@ -39,6 +39,11 @@ class Row:
     def is_decoded(self) -> bool:
         return self.known and self.error is None
 
+    @property
+    def is_faithful(self) -> bool:
+        """Whether the decoded values say all that the bytes say."""
+        return self.is_decoded and not (self.leniencies or self.key_left or self.value_left)
+
 
 class RowReader:
     """Reads records by the schemas of their types, as leniently as Kafka's own readers (bytes behind a message, for

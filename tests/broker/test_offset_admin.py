@@ -12,6 +12,9 @@ import pytest
 from kafka import KafkaConsumer
 from kafka.admin import KafkaAdminClient
 from kafka.structs import MemberState
+
+from examples import offset_admin
+from examples.offset_admin import Connection
 from kafka_records.rpc.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kafka_records.rpc.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kafka_records.rpc.offset_commit_request import (
@@ -20,9 +23,6 @@ from kafka_records.rpc.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
-
-from examples import offset_admin
-from examples.offset_admin import Connection
 from kafka_records_runtime.error_codes import ErrorCode
 from tests.broker.clients import PATIENCE, annotated, commit, create_topics, wait_until
 from tools.broker import HOST, Broker

@@ -163,6 +163,7 @@ def test_what_is_accepted_as_kafka_accepts_it_is_told(spark: SparkSession) -> No
         (1, 2, ["invalid_utf8"]),
         (0, 0, []),
     ]
+    assert [(row.raw_key, row.raw_value) for row in rows] == [(odd + b"\0", VALUE + b"\0\0"), (None, None)]
     assert observation.get == {"rows": 2, "malformed": 0, "with_bytes_left": 1, "bytes_left": 3, "lenient": 1}
 
 
