@@ -6,12 +6,14 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.ci import count_skip_as_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,3 +99,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         )
         yield session
         session.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a test that fetches Kafka's jars is not skipped for want of Maven."""
+    report = yield
+    if item.get_closest_marker("maven"):
+        count_skip_as_failure(report)
+    return report

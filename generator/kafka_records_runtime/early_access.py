@@ -19,8 +19,8 @@ EARLY_LAYOUTS: Final = {
     "ConsumerGroupCurrentMemberAssignmentValue": _CONSUMER,
     "ShareGroupMetadataValue": _SHARE,
     "ShareGroupStatePartitionMetadataValue": "4.0",
-    "ShareSnapshotValue": _SHARE,
-    "ShareUpdateValue": _SHARE,
+    "ShareSnapshotValue": "4.0",
+    "ShareUpdateValue": "4.0",
 }
 """Message → the releases that wrote version 0 of it in another layout (KIP-848 and KIP-932 before they were final)."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
 
 import pytest
 from kafka.admin import KafkaAdminClient
 
 from tests.broker.clients import wait_for_coordinators
+from tests.ci import count_skip_as_failure
 from tools.broker import Broker, MissingPrerequisite
 from tools.kafka_releases import FetchError
 
@@ -45,10 +45,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Where CI says that it is CI, a skipped test has failed. A failed one says where the broker's log is."""
     report = yield
-    if report.skipped and os.environ.get("CI", "").lower() in ("true", "1"):
-        assert isinstance(report.longrepr, tuple)
-        report.outcome = "failed"
-        report.longrepr = f"CI has to run this, but: {report.longrepr[2]}"
+    count_skip_as_failure(report)
     if report.failed and (log := item.config.stash.get(_LOG, None)):
         report.sections.append(("Broker", f"Kafka's log is {log}"))
     return report

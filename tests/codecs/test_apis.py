@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_records.registry import APIS
+from kafka_records.registry import APIS, message_class
 from kafka_records_runtime.apis import Api, Apis
 from kafka_records_runtime.errors import UnknownApi, UnsupportedVersion
 
@@ -60,3 +60,8 @@ def test_what_is_not_there() -> None:
     assert one_way.request_class(7) == "PingRequest"
     with pytest.raises(UnknownApi):
         one_way.response_class(7)
+
+
+def test_what_was_never_released_is_no_api() -> None:
+    assert not hasattr(message_class("ConsumerGroupPrepareAssignmentResponse"), "API_KEY")
+    assert all("PrepareAssignment" not in api.name for api in APIS)

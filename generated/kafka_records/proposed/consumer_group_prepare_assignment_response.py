@@ -123,7 +123,7 @@ class ConsumerGroupPrepareAssignmentResponse(msgspec.Struct, frozen=True, gc=Fal
     ConsumerGroupPrepareAssignment request, gets this answer, and installs its result with
     ConsumerGroupInstallAssignment. Kafka shipped KIP-848 with assignors on the broker only (early
     access in 3.7, complete in 4.0) and dropped both requests. They never got an api key, so this is
-    of type data and stands in no registry.
+    of type data, without an api key: no request leads to it, it is only found by its name.
 
     Errors it was to give: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE,
     COORDINATOR_LOAD_IN_PROGRESS, INVALID_REQUEST, INVALID_GROUP_ID, GROUP_ID_NOT_FOUND,
