@@ -3,7 +3,7 @@
     python examples/offset_admin.py 127.0.0.1:9092 payments              what the group has committed
     python examples/offset_admin.py 127.0.0.1:9092 payments orders:0     delete what it has committed for a partition
 
-Speaks plain text with brokers of Kafka 3.0 or later. Exit status 1 when the broker refuses something.
+Speaks plain text with brokers of Kafka 3.8 or later. Exit status 1 when the broker refuses something.
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ R = TypeVar("R")
 
 
 class BrokerRefused(Exception):
-    """The broker answered with an error code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(ErrorCode(code).name)
+    """The broker answered with an error code, whose name this is."""
 
 
 class Connection:
@@ -71,9 +68,9 @@ class Connection:
         return decode(data[end:], version)
 
     def _read(self, size: int) -> bytes:
-        data = self._received.read(size)
-        if len(data) < size:
-            raise ConnectionError("the broker closed the connection")
+        data = self._received.read(size) if 0 <= size < 100_000_000 else b""
+        if len(data) != size:
+            raise ConnectionError(f"expected {size} more bytes: the connection was closed, or this is no Kafka broker")
         return data
 
     def close(self) -> None:
@@ -91,7 +88,7 @@ def coordinator(host: str, port: int, group: str) -> Connection:
                 break
             time.sleep(seconds)  # the first to ask waits until the offsets topic has been made
     if found.error_code:
-        raise BrokerRefused(found.error_code)
+        raise BrokerRefused(ErrorCode(found.error_code).name)
     return Connection(found.host, found.port)
 
 
@@ -107,7 +104,7 @@ def committed(connection: Connection, group: str) -> dict[Partition, int]:
     # From version 10 on topics have ids, whose names would take one more request.
     (answer,) = connection.ask(request, OffsetFetchResponse.decode, at_most=9).groups
     if answer.error_code:
-        raise BrokerRefused(answer.error_code)
+        raise BrokerRefused(ErrorCode(answer.error_code).name)
     return {(topic.name, p.partition_index): p.committed_offset for topic in answer.topics for p in topic.partitions}
 
 
@@ -124,7 +121,6 @@ def delete(connection: Connection, group: str, partitions: Iterable[Partition]) 
 
 
 def main() -> int:
-    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("broker", metavar="HOST:PORT")
     parser.add_argument("group", metavar="GROUP")
@@ -138,12 +134,16 @@ def main() -> int:
             for (topic, index), code in outcomes.items():
                 print(f"{topic}:{index} {code.name if code else 'deleted'}")
             return 1 if any(outcomes.values()) else 0
-        described = describe(connection, asked.group)
-        print(f"{asked.group}: {described.error_message or described.group_state}")
-        for (topic, index), offset in sorted(committed(connection, asked.group).items()):
+        described, offsets = describe(connection, asked.group), committed(connection, asked.group)
+        state = ErrorCode(described.error_code).name if described.error_code else described.group_state
+        print(f"{asked.group}: {described.error_message or state}")
+        for (topic, index), offset in sorted(offsets.items()):
             print(f"{topic}:{index} {offset}")
-    return 0
+        return 1 if described.error_code and not offsets else 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except (OSError, ValueError, BrokerRefused) as error:  # the errors of the codecs are ValueErrors
+        raise SystemExit(f"{type(error).__name__}: {error}") from None

@@ -39,21 +39,22 @@ class Api(NamedTuple):
         return 1 if self._is_flexible(version) and self.key != _API_VERSIONS else 0
 
     def _is_flexible(self, version: int) -> bool:
+        if not isinstance(version, int):
+            raise TypeError(f"a version is an int, not {type(version).__name__}")
         if version not in self.versions:
             raise UnsupportedVersion(self.request, version, self.versions)
         return self.flexible_from is not None and version >= self.flexible_from
 
 
-class Apis:
-    """The requests of a generated package; their classes are imported when they are asked for."""
+class Apis(Mapping[int, Api]):
+    """The requests of a generated package by api key; their classes are imported when they are asked for."""
 
     def __init__(self, apis: Mapping[int, Api], message_class: Callable[[str], Any]) -> None:
         self._apis = apis
         self._message_class = message_class
 
-    def __iter__(self) -> Iterator[Api]:
-        """All requests, by api key."""
-        return iter(self._apis.values())
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._apis)
 
     def __len__(self) -> int:
         return len(self._apis)

@@ -223,6 +223,8 @@ class RecordSet:
         if not isinstance(value, kind.value_class):
             raise WrongType(kind.name, value_version, "value", kind.value_class.__name__, type(value).__name__)
         version = kind.value_versions[-1] if value_version is None else value_version
+        if not isinstance(version, int):
+            raise TypeError(f"a version is an int, not {type(version).__name__}")
         if version not in kind.value_versions:
             raise UnsupportedVersion(kind.value_class.__name__, version, kind.value_versions)
         return framed_key, version.to_bytes(2, "big") + value.encode(version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 from typing import Final, SupportsFloat, SupportsIndex
 
-from kafka_records_runtime.errors import ValueOutOfRange, WrongLength, WrongType
+from kafka_records_runtime.errors import NullNotAllowed, ValueOutOfRange, WrongLength, WrongType
 from kafka_records_runtime.failure import WriteFailure
 from kafka_records_runtime.wire import INTEGERS, MAX_INT32
 
@@ -14,6 +14,8 @@ _FLOAT_LIMIT: Final = 2**1024
 
 def wrong_type(expected: str, value: object) -> WriteFailure:
     """The failure for a value that is not `expected`."""
+    if value is None:
+        return WriteFailure(NullNotAllowed)
     return WriteFailure(WrongType, expected, type(value).__name__)
 
 

@@ -25,8 +25,10 @@ def test_a_request_and_its_response() -> None:
 
 def test_all_of_them() -> None:
     assert len(APIS) == 33
-    assert [api.key for api in APIS] == sorted(api.key for api in APIS)
-    for api in APIS:
+    assert list(APIS) == sorted(APIS)
+    assert OFFSET_FETCH in APIS
+    assert 999 not in APIS
+    for api in APIS.values():
         request, response = APIS.request_class(api.key), APIS.response_class(api.key)
         assert request.API_KEY == response.API_KEY == api.key
         assert request.VERSIONS == response.VERSIONS == api.versions
@@ -60,8 +62,10 @@ def test_what_is_not_there() -> None:
     assert one_way.request_class(7) == "PingRequest"
     with pytest.raises(UnknownApi):
         one_way.response_class(7)
+    with pytest.raises(TypeError, match="a version is an int, not str"):
+        APIS[OFFSET_FETCH].request_header_version("6")  # type: ignore[arg-type]
 
 
 def test_what_was_never_released_is_no_api() -> None:
     assert not hasattr(message_class("ConsumerGroupPrepareAssignmentResponse"), "API_KEY")
-    assert all("PrepareAssignment" not in api.name for api in APIS)
+    assert all("PrepareAssignment" not in api.name for api in APIS.values())

@@ -146,8 +146,8 @@ REFUSED: list[tuple[str, int, Any, type[EncodeError], str]] = [
         "OffsetCommitValue v4: unknown_tagged_fields[0] is of type str, expected bytes",
     ),
     (
-        "OffsetCommitValue", 4, {"unknown_tagged_fields": None}, errors.WrongType,
-        "OffsetCommitValue v4: unknown_tagged_fields is of type NoneType, expected tuple",
+        "OffsetCommitValue", 4, {"unknown_tagged_fields": None}, errors.NullNotAllowed,
+        "OffsetCommitValue v4: unknown_tagged_fields is None, which this version does not allow",
     ),
 ]  # fmt: skip
 

@@ -31,7 +31,8 @@ def decode_record(
 
     A record type or value version this build does not know is no error: the `Record` holds its bytes. Bytes behind
     the key or the value are ignored as Kafka ignores them, and counted. Raises a FramingError for a null key and
-    for a key or value too short for its type or version, a DecodeError for bytes that do not parse.
+    for a key or value too short for its type or version, a DecodeError for bytes that do not parse; its offset counts
+    from behind the int16 that the key or the value starts with.
     """
     return RECORD_TYPES.decode(key, value)
 
