@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_PAGES = Path("docs/reference")
+
 _EXAMPLES = """examples:
   kafka-records-codegen generate --specs message_specs --out generated/kafka_records --package kafka_records
       write the package, delete what earlier runs wrote and this one does not
@@ -111,7 +113,19 @@ def _run(options: argparse.Namespace) -> int:
 def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
     from kafka_records_codegen.generate import generate
 
-    return generate(model, options.package, None if options.docs is None else options.docs.as_posix())
+    docs = options.docs or _own_pages(options.package)
+    return generate(model, options.package, None if docs is None else docs.as_posix())
+
+
+def _own_pages(package: str) -> Path | None:
+    """docs/reference, when reference pages of this very package stand there: then plain `generate` names them too."""
+    from kafka_records_codegen.backends.page import MARK
+
+    index = _PAGES / "README.md"
+    if not index.is_file():
+        return None
+    head = index.read_text(encoding="utf-8", errors="replace")[:500]
+    return _PAGES if MARK in head and f"--package {package} -->" in head else None
 
 
 def _docs(model: Model, options: argparse.Namespace) -> dict[str, str]:
@@ -169,7 +183,10 @@ def _parser() -> argparse.ArgumentParser:
     generate = _add_command(commands, "generate", "write a package from specs, or check that it is up to date")
     generate.set_defaults(run=_generate, product="package")
     generate.add_argument(
-        "--docs", type=_path, metavar="DIR", help="folder of the reference pages: docstrings then name them"
+        "--docs",
+        type=_path,
+        metavar="DIR",
+        help="folder of the reference pages that docstrings name (default: docs/reference, if it has them)",
     )
     docs = _add_command(commands, "docs", "write reference pages from specs, or check that they are up to date")
     docs.set_defaults(run=_docs, product="pages")

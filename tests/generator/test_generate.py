@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_records_codegen.cli import main
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 
@@ -52,6 +53,20 @@ def test_a_second_run_gives_the_same_text() -> None:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+def test_the_plain_command_finds_the_pages_of_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --docs too, `--check` holds the tree that `make generate` writes."""
+    monkeypatch.chdir(ROOT)
+    out = "generated/kafka_records"
+    assert main(["generate", "--specs", "message_specs", "--out", out, "--package", "kafka_records", "--check"]) == 0
+
+
+def test_pages_of_another_package_are_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    specs, out = str(ROOT / "tests" / "data" / "specs" / "acme"), tmp_path / "acme"
+    assert main(["generate", "--specs", specs, "--out", str(out), "--package", "kafka"]) == 0
+    assert "docs/reference" not in (out / "everything.py").read_text(encoding="utf-8")
 
 
 def test_every_page_says_where_it_comes_from(ours: dict[str, str]) -> None:
