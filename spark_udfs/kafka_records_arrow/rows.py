@@ -45,7 +45,7 @@ def rebatched(batches: Iterable[Any], rows: int) -> Iterator[Any]:
         count += batch.num_rows
         size += batch.nbytes
         if count >= rows or size >= _MOST_PENDING:
-            joined = pa.concat_batches(pending) if len(pending) > 1 else pending[0]
+            joined = _joined(pending)
             whole = count - count % rows if count >= rows and size < _MOST_PENDING else count
             for start in range(0, whole, rows):
                 yield joined.slice(start, min(rows, whole - start))
@@ -53,7 +53,15 @@ def rebatched(batches: Iterable[Any], rows: int) -> Iterator[Any]:
             count -= whole
             size = sum(each.nbytes for each in pending)
     if count:
-        yield pa.concat_batches(pending) if len(pending) > 1 else pending[0]
+        yield _joined(pending)
+
+
+def _joined(batches: list[Any]) -> Any:
+    """One batch with the rows of all; `pa.concat_batches` does that from pyarrow 19 on only."""
+    if len(batches) == 1:
+        return batches[0]
+    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.record_batch(columns, schema=batches[0].schema)
 
 
 def record_batch(block: Block, topic: str, partition: int, log_start: int) -> Any:

@@ -13,10 +13,12 @@ from kafka_records.spark import consumer_offsets as offsets_columns
 from kafka_records.spark import consumer_protocol as protocol_columns
 from kafka_records.spark import share_group_state as share_columns
 from kafka_records.spark import transaction_state as transaction_columns
+from kafka_records_arrow.plain import plain_values
+from kafka_records_arrow.types import ARROW_TYPES, UnsupportedType, arrow_type
 from kafka_records_runtime.schema import FORMAT, PRIMITIVES, FieldSchema, MessageSchema, StructSchema
+from kafka_records_runtime.spark_names import SPARK_TYPES
 from kafka_records_runtime.uuids import Uuid
-from kafka_records_spark.errors import UnsupportedType
-from kafka_records_spark.types import COLUMN_TYPES, arrow_type, column_name, plain_values, spark_type
+from kafka_records_spark.types import column_name, spark_type
 
 SOME_UUID = Uuid.from_string("M4_2Tv--T0Gv8t6piaeUcQ")
 
@@ -26,7 +28,7 @@ def _message(*fields: FieldSchema, structs: tuple[StructSchema, ...] = ()) -> Me
 
 
 def test_every_primitive_has_a_column_type() -> None:
-    assert set(COLUMN_TYPES) == PRIMITIVES
+    assert set(ARROW_TYPES) == set(SPARK_TYPES) == PRIMITIVES
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_arrow_types_are_what_spark_makes_of_its_own() -> None:
     for name in consumer_offsets.__all__:
         message = getattr(consumer_offsets, name)
         if isinstance(message, MessageSchema):
-            assert str(arrow_type(message)) == str(to_arrow_type(spark_type(message))).replace(" not null", "")
+            assert str(arrow_type(message)) == str(to_arrow_type(spark_type(message)))
 
 
 def test_a_type_without_column_is_refused() -> None:

@@ -1,0 +1,260 @@
+"""From rows of bytes to columns: vectors first, the schema walker for the rows that vectors refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kafka_records_arrow.columns.cursor import Batch, Cursor
+from kafka_records_arrow.columns.leaves import at, flags, without_inner_nulls
+from kafka_records_arrow.columns.plans import message_plan
+from kafka_records_arrow.columns.spans import MOST_BYTES, Spans, pieces
+from kafka_records_arrow.plain import Plain, holds_unknown_tags, plain_values
+from kafka_records_arrow.types import arrow_type
+from kafka_records_arrow.varints import FLAGS, INT64
+from kafka_records_runtime import walker
+from kafka_records_runtime.errors import DecodeError, FramingError, MissingValueVersion, UnsupportedVersion
+from kafka_records_runtime.layout import versions_of
+from kafka_records_runtime.schema import MessageSchema
+
+BLOCK: Final = 4 << 20
+"""Bytes of rows that are decoded together: more would no longer stay in the processor's caches."""
+
+PREFIX: Final = 2
+"""Bytes of the int16 that stands before a message: the version, or the type of the record."""
+
+
+@dataclass
+class Columns:
+    """A decoded column, with an element per row.
+
+    `values` is null where the row is null or could not be decoded. `errors` says by row what is wrong with those, and
+    `leniencies` what a strict reader would have refused before that, or in rows that were decoded. `bytes_left` counts
+    the bytes behind a message; `has_unknown_tags` says that a row had tagged fields which the schema does not define,
+    at any depth.
+    """
+
+    values: pa.StructArray
+    bytes_left: INT64
+    has_unknown_tags: FLAGS
+    errors: dict[int, DecodeError | FramingError] = field(default_factory=dict)
+    leniencies: dict[int, list[str]] = field(default_factory=dict)
+
+
+def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unknown_tags: bool = False) -> Columns:
+    """Decode a column of encoded messages as leniently as Kafka reads.
+
+    Parameters
+    ----------
+    message
+        Schema, from a generated `schemas.<folder>` module.
+    data
+        Array or chunked array: binary, large_binary, binary_view.
+    version
+        One int for all rows, or an integer array with one for each (null: the row counts as null). By default an int16
+        version stands before each message, as in record values.
+    unknown_tags
+        Keep tagged fields that the schema does not define, as `unknown_tagged_fields` (see `arrow_type`).
+
+    Returns
+    -------
+    Columns
+        Nothing that stands in the bytes raises.
+
+    Examples
+    --------
+    >>> from kafka_records.schemas.consumer_offsets import OFFSET_COMMIT_VALUE
+    >>> decode_column(OFFSET_COMMIT_VALUE, pa.array([bytes.fromhex("0001" "000000000000002a" "0000" "0000018f" * 5)]))
+    """
+    if isinstance(version, pa.ChunkedArray):
+        version = version.combine_chunks()
+    found: list[Columns] = []
+    first = 0
+    for spans in pieces(data):
+        found.append(_decode_piece(message, spans, _part(version, first, len(spans)), unknown_tags))
+        first += len(spans)
+    return _joined(found, arrow_type(message, unknown_tags))
+
+
+def _part(version: Any, first: int, count: int) -> Any:
+    if version is None or isinstance(version, int):
+        return version
+    return version.slice(first, count) if isinstance(version, pa.Array) else version[first : first + count]
+
+
+def _decode_piece(message: MessageSchema, spans: Spans, version: Any, unknown_tags: bool) -> Columns:
+    rows = np.arange(len(spans)) if spans.valid is None else np.flatnonzero(spans.valid)
+    if version is None:
+        rows, versions, short = prefixes(spans, rows)
+        columns = decode_rows(message, spans, rows, versions, PREFIX, unknown_tags)
+        for row in short.tolist():
+            columns.errors[row] = MissingValueVersion(int(spans.ends[row] - spans.starts[row]))
+        return columns
+    if isinstance(version, int):
+        return decode_rows(message, spans, rows, version, 0, unknown_tags)
+    given = version if isinstance(version, pa.Array) else pa.array(version)
+    rows = rows[flags(given.is_valid())[rows]]
+    versions = given.cast(pa.int64()).fill_null(0).to_numpy()[rows]
+    return decode_rows(message, spans, rows, versions, 0, unknown_tags)
+
+
+def prefixes(spans: Spans, rows: INT64) -> tuple[INT64, INT64, INT64]:
+    """The rows that start with an int16, those numbers, and the rows that are too short for one."""
+    starts, ends = spans.of(rows)
+    long = ends - starts >= PREFIX
+    short = rows[:0]
+    if not long.all():
+        short, rows, starts = rows[~long], rows[long], starts[long]
+    batch = Batch(spans.buffer, spans.data, 0, spans.last)
+    return rows, batch.at(">i2", starts).astype(np.int64), short
+
+
+def decode_rows(
+    message: MessageSchema, spans: Spans, rows: INT64, versions: int | INT64, skip: int, unknown_tags: bool
+) -> Columns:
+    """Decode some `rows` (in order) at their `versions`, `skip` bytes into each; all others are null."""
+    out = _Assembly(message, unknown_tags, len(spans))
+    if isinstance(versions, int):
+        versions = np.full(min(len(rows), 1), versions)  # one for all is as good as one for each
+    lowest, highest = message.versions or (0, -1)
+    if len(versions) and (versions.min() < lowest or versions.max() > highest):
+        versions = np.broadcast_to(versions, len(rows))
+        known = (versions >= lowest) & (versions <= highest)
+        # Not one version after another: hostile rows may have thousands.
+        for row, version in zip(rows[~known].tolist(), versions[~known].tolist(), strict=True):
+            out.errors[row] = UnsupportedVersion(message.name, version, versions_of(message))
+        rows, versions = rows[known], versions[known]
+    for version, chosen in split(rows, versions):
+        out.add(spans, chosen, version, skip)
+    return out.columns()
+
+
+def split(rows: INT64, numbers: INT64) -> Iterator[tuple[int, INT64]]:
+    """Rows by a number that each of them has, or that is one for all."""
+    if not len(numbers):
+        return
+    if numbers.min() == numbers.max():
+        yield int(numbers[0]), rows
+        return
+    for number in np.unique(numbers).tolist():
+        yield number, rows[numbers == number]
+
+
+def put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
+    """`vector[rows] = values`, quickly where that is all of it."""
+    if len(rows) == len(vector):
+        vector[:] = values
+    else:
+        vector[rows] = values
+
+
+class _Assembly:
+    """Puts rows that were decoded in groups back in order."""
+
+    def __init__(self, message: MessageSchema, unknown_tags: bool, count: int) -> None:
+        self._message = message
+        self._unknown_tags = unknown_tags
+        self._count = count
+        self._type = arrow_type(message, unknown_tags)
+        self._arrays: list[pa.Array] = []
+        self._rows: list[INT64] = []
+        self._walked: list[tuple[int, Any]] = []
+        self._plain: Plain | None = None
+        self._left = np.zeros(count, np.int64)
+        self._has_unknown = np.zeros(count, np.bool_)
+        self.errors: dict[int, DecodeError | FramingError] = {}
+        self._leniencies: dict[int, list[str]] = {}
+
+    def add(self, spans: Spans, rows: INT64, version: int, skip: int) -> None:
+        """Decode `rows`, block by block."""
+        if spans.last <= BLOCK:
+            self._add(spans, rows, version, skip)
+            return
+        starts, ends = spans.of(rows)
+        behind = np.cumsum(ends - starts)
+        first = 0
+        while first < len(rows):
+            reached = int(behind[first - 1]) if first else 0
+            last = max(int(np.searchsorted(behind, reached + BLOCK, side="right")), first + 1)
+            self._add(spans, rows[first:last], version, skip)
+            first = last
+
+    def _add(self, spans: Spans, rows: INT64, version: int, skip: int) -> None:
+        starts, ends = spans.of(rows)
+        batch = Batch(spans.buffer, spans.data, len(rows), spans.last)
+        cursor = Cursor(batch, starts + skip, ends)
+        if spans.last > MOST_BYTES:
+            cursor.fail_where(ends - starts > MOST_BYTES)  # places are kept in 32 bits
+        values = message_plan(self._message, version, self._unknown_tags).read(cursor)
+        left = ends - cursor.pos
+        if batch.failed.any():
+            kept = np.flatnonzero(~batch.failed)
+            for row in rows[batch.failed].tolist():
+                self._walk(spans, row, version, skip)
+            values, left, unknown, rows = at(values, kept), left[kept], batch.unknown_tags[kept], rows[kept]
+        else:
+            unknown = batch.unknown_tags
+        self._arrays.append(values)
+        self._rows.append(rows)
+        put(self._left, rows, left)
+        put(self._has_unknown, rows, unknown)
+
+    def _walk(self, spans: Spans, row: int, version: int, skip: int) -> None:
+        leniencies: list[str] = []
+        body = spans.row(row)[skip:]
+        try:
+            value, used = walker.decode(
+                self._message, body, version, lenient=True, allow_trailing=True, leniencies=leniencies
+            )
+        except DecodeError as error:
+            self.errors[row] = error
+        else:
+            if self._plain is None:
+                self._plain = plain_values(self._message, self._unknown_tags)
+            self._walked.append((row, self._plain(value)))
+            self._left[row] = len(body) - used
+            self._has_unknown[row] = holds_unknown_tags(value)
+        if leniencies:
+            self._leniencies[row] = leniencies
+
+    def columns(self) -> Columns:
+        if self._walked:
+            self._arrays.append(without_inner_nulls(pa.array([value for _, value in self._walked], self._type)))
+            self._rows.append(np.array([row for row, _ in self._walked], np.int64))
+        return Columns(self._values(), self._left, self._has_unknown, self.errors, self._leniencies)
+
+    def _values(self) -> pa.StructArray:
+        if len(self._arrays) == 1 and len(self._arrays[0]) == self._count:
+            return self._arrays[0]
+        if not self._arrays:
+            return without_inner_nulls(pa.nulls(self._count, self._type))
+        rows = np.concatenate(self._rows)
+        joined = pa.concat_arrays(self._arrays)
+        if len(rows) == self._count and (rows[:-1] < rows[1:]).all():
+            return joined
+        places = np.full(self._count, -1)
+        places[rows] = np.arange(len(rows))
+        return at(joined, places)
+
+
+def _joined(found: list[Columns], kind: pa.StructType) -> Columns:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return Columns(pa.array([], kind), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+    joined = Columns(
+        pa.concat_arrays([each.values for each in found]),
+        np.concatenate([each.bytes_left for each in found]),
+        np.concatenate([each.has_unknown_tags for each in found]),
+    )
+    first = 0
+    for each in found:
+        joined.errors |= {first + row: error for row, error in each.errors.items()}
+        joined.leniencies |= {first + row: names for row, names in each.leniencies.items()}
+        first += len(each.values)
+    return joined
