@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import StructField, StructType
 
+from kafka_records_arrow.columns.leaves import Constant, bytes_of, flags, numbers, sparse
+from kafka_records_arrow.records import RecordColumns, decode_record_columns
 from kafka_records_arrow.segments import RAW_SCHEMA as RAW_ARROW_SCHEMA
+from kafka_records_arrow.types import record_arrow_type
+from kafka_records_arrow.varints import FLAGS
+from kafka_records_runtime.errors import UnsupportedVersion
 from kafka_records_runtime.schema import RecordSchema
 from kafka_records_spark.errors import ColumnClash, UndecodableRecord, UnknownRecord
+from kafka_records_spark.mapping import map_batches
 from kafka_records_spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode
-from kafka_records_spark.raw import RAW_COLUMNS, has_record_type, is_unframed, raw_rows
-from kafka_records_spark.rows import Row, RowReader, error_fields
-from kafka_records_spark.types import column_name, record_arrow_type, record_spark_type, spark_schema
+from kafka_records_spark.raw import RAW_COLUMNS, RAW_SCHEMA, has_record_type, is_unframed, raw_rows
+from kafka_records_spark.rows import fields_of_error
+from kafka_records_spark.types import column_name, record_spark_type, spark_schema
 from kafka_records_spark.workers import check_workers
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation
 
 _ERROR: Final = pa.struct(
     [
@@ -41,16 +46,20 @@ ERROR_SCHEMA: Final = spark_schema(pa.schema(_ERROR))
 (counted from behind the int16 that the key or value starts with) are null when the record is not even framed.
 """
 
-_COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
+COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
+"""The raw columns that a decoded row keeps."""
+
+_PLACE: Final = ("topic", "partition", "offset")
 
 _DECODED: Final = pa.schema(
     [
-        *(RAW_ARROW_SCHEMA.field(name) for name in _COORDINATES),
+        *(RAW_ARROW_SCHEMA.field(name) for name in COORDINATES),
         ("record_type", pa.int16()),
         ("value_version", pa.int16()),
         ("is_tombstone", pa.bool_()),
         ("key_bytes_left", pa.int32()),
         ("value_bytes_left", pa.int32()),
+        ("has_unknown_tags", pa.bool_()),
         ("leniencies", pa.list_(pa.string())),
         ("error", _ERROR),
         ("raw_key", pa.binary()),
@@ -62,19 +71,27 @@ DECODED_SCHEMA: Final = spark_schema(_DECODED)
 """What every decoded row starts with; one struct column per record follows.
 
 `record_type` is null for control records and for keys that hold none, `value_version` for tombstones and unknown record
-types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and value that Kafka leaves alone, and
-`leniencies` names what was accepted because Kafka accepts it (`invalid_utf8`, for instance): 0, 0 and empty for nearly
-every record. `raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was
-not decoded (its `error` says why, or there is none because this build does not know its type), or that was read as
-leniently as Kafka reads.
+types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and value that Kafka leaves alone,
+`has_unknown_tags` says that there are tagged fields which this build does not know, and `leniencies` names what was
+accepted because Kafka accepts it (`invalid_utf8`, for instance): 0, 0, false and empty for nearly every record.
+`raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was not decoded (its
+`error` says why, or there is none because this build does not know its type), that was read as leniently as Kafka
+reads, or whose unknown tagged fields were not kept.
 """
 
 
-def decoded_schema(records: Iterable[RecordSchema]) -> StructType:
+_NO_LENIENCIES: Final = Constant(pa.list_(pa.string()), [])
+_NO_ERROR: Final = Constant(_ERROR, None)
+
+
+def decoded_schema(
+    records: Iterable[RecordSchema], unknown_tags: bool = False, coordinates: Collection[str] = COORDINATES
+) -> StructType:
     """The schema of `decode_records` over `records`. Raises ColumnClash when two columns would share a name."""
-    fields = [*DECODED_SCHEMA.fields]
+    left_out = set(COORDINATES).difference(coordinates)
+    fields = [each for each in DECODED_SCHEMA.fields if each.name not in left_out]
     for record in records:
-        fields.append(StructField(column_name(record.name), record_spark_type(record)))
+        fields.append(StructField(column_name(record.name), record_spark_type(record, unknown_tags)))
     names: set[str] = set()
     for item in fields:
         if item.name in names:
@@ -98,12 +115,24 @@ def chosen_records(
     return chosen
 
 
+def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The raw columns that are called `coordinates`, or all, in their order. Raises ValueError for another name."""
+    if coordinates is None:
+        return COORDINATES
+    wanted = set(coordinates)
+    for name in wanted.difference(COORDINATES):
+        raise ValueError(f"no coordinate is called {name!r}; the coordinates are {', '.join(COORDINATES)}")
+    return tuple(name for name in COORDINATES if name in wanted)
+
+
 def decode_records(
     df: DataFrame,
     schemas: Mapping[int, RecordSchema],
     records: Iterable[str] | None = None,
     mode: str = PERMISSIVE,
     observation: Observation | str | None = None,
+    unknown_tags: bool = False,
+    coordinates: Iterable[str] | None = None,
 ) -> DataFrame:
     """Decode the records of one topic.
 
@@ -121,18 +150,25 @@ def decode_records(
         `PERMISSIVE` keeps rows that cannot be decoded, with their bytes and `error`; `FAILFAST` ends the query at the
         first; `DROPMALFORMED` leaves them out, and needs an `observation` to count them.
     observation
-        A `pyspark.sql.Observation`, or a name for one, that gets the counts `rows`, `malformed`, `with_bytes_left` and
-        `bytes_left` (records with bytes behind key or value, and those bytes), and `lenient` (records with leniencies).
+        A `pyspark.sql.Observation`, or a name under which a streaming query reports, that gets the counts of COUNTS.
+    unknown_tags
+        Keep tagged fields that the schemas do not define: every struct of a message that can have some ends in
+        `unknown_tagged_fields`, an array of `struct<tag int, data binary>`. Otherwise `has_unknown_tags` says that
+        there were some, and `raw_key` and `raw_value` hold them.
+    coordinates
+        Names of the raw columns to keep (COORDINATES), all by default. Every one of them crosses from the JVM to Python
+        and back, which costs more than decoding does: name those you need.
 
     Returns
     -------
     DataFrame
-        `DECODED_SCHEMA` and one column `struct<key, value>` per record, named as the record in snake case. It is null
-        in rows of other types. When only the value could not be decoded, the key is there.
+        `DECODED_SCHEMA` (without the coordinates that were not asked for) and one column `struct<key, value>` per
+        record, named as the record in snake case. It is null in rows of other types. When only the value could not be
+        decoded, the key is there.
 
     Raises
     ------
-    UnknownRecord, ColumnClash, UnsupportedType
+    UnknownRecord, ColumnClash, UnsupportedType, ValueError
         At once, for arguments that do not fit.
     MissingColumn
         At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
@@ -156,106 +192,126 @@ def decode_records(
     """
     known = checked_mode(mode)
     chosen = chosen_records(schemas, records)
-    schema = decoded_schema(chosen.values())
+    kept = chosen_coordinates(coordinates)
+    schema = decoded_schema(chosen.values(), unknown_tags, kept)
     if known == DROPMALFORMED and observation is None:
         raise ValueError("DROPMALFORMED leaves rows out: pass an observation that counts them")
     check_workers(df.sparkSession)
     rows = raw_rows(df)
     if records is not None:
         rows = rows.where(has_record_type(chosen) | is_unframed())
-    decoded = rows.mapInArrow(BatchDecoder(chosen, known), schema)
-    malformed = F.col("error").isNotNull()
+    needed = {*kept, "key", "value", *(_PLACE if known == FAILFAST else ()), *(("control",) if records is None else ())}
+    columns = StructType([field for field in RAW_SCHEMA if field.name in needed])
+    decoded = map_batches(rows, columns, BatchDecoder(chosen, known, unknown_tags, kept), schema)
     if observation is not None:
-        bytes_left = F.col("key_bytes_left") + F.col("value_bytes_left")
-        decoded = decoded.observe(
-            observation,
-            F.count(F.lit(1)).alias("rows"),
-            F.count(F.when(malformed, 1)).alias("malformed"),
-            F.count(F.when(bytes_left > 0, 1)).alias("with_bytes_left"),
-            F.coalesce(F.sum(bytes_left), F.lit(0)).alias("bytes_left"),
-            F.count(F.when(F.size("leniencies") > 0, 1)).alias("lenient"),
-        )
-    return decoded.where(~malformed) if known == DROPMALFORMED else decoded
+        decoded = decoded.observe(observation, *_counts(chosen))
+    return decoded.where(F.col("error").isNull()) if known == DROPMALFORMED else decoded
 
 
-@dataclass
+COUNTS: Final = {
+    "rows": "all rows, those that DROPMALFORMED leaves out among them",
+    "decoded": "records that were decoded",
+    "tombstone": "decoded records without a value",
+    "control": "control records, which hold nothing to decode",
+    "unknown_type": "records of a type without a column here",
+    "unknown_version": "records whose value has a version that this build does not know",
+    "corrupt": "records that cannot be read for any other reason",
+    "with_bytes_left": "decoded records with bytes behind key or value",
+    "bytes_left": "those bytes",
+    "lenient": "decoded records with leniencies",
+    "unknown_tags": "decoded records with tagged fields that this build does not know",
+}
+"""What an observation of `decode_records` counts. `rows` is the sum of `decoded`, `control`, `unknown_type`,
+`unknown_version` and `corrupt`."""
+
+
+def _counts(schemas: Iterable[int]) -> list[Column]:
+    is_record = F.col("is_tombstone").isNotNull()
+    error, reason = F.col("error"), F.col("error.reason")
+    known = F.coalesce(F.col("record_type").isin(*schemas), F.lit(False))
+    decoded = is_record & known & error.isNull()
+    bytes_left = F.col("key_bytes_left") + F.col("value_bytes_left")
+    conditions = {
+        "rows": F.lit(True),
+        "decoded": decoded,
+        "tombstone": decoded & F.col("is_tombstone"),
+        "control": ~is_record,
+        "unknown_type": is_record & ~known & error.isNull(),
+        "unknown_version": reason == UnsupportedVersion.__name__,
+        "corrupt": reason != UnsupportedVersion.__name__,
+        "with_bytes_left": decoded & (bytes_left > 0),
+        "lenient": decoded & (F.size("leniencies") > 0),
+        "unknown_tags": decoded & F.col("has_unknown_tags"),
+    }
+    counts = {name: F.count(F.when(condition, 1)) for name, condition in conditions.items()}
+    counts["bytes_left"] = F.coalesce(F.sum(F.when(decoded, bytes_left)), F.lit(0))
+    return [counts[name].alias(name) for name in COUNTS]
+
+
 class BatchDecoder:
     """What a worker runs: Arrow batches of raw rows in, of decoded rows out."""
 
-    schemas: Mapping[int, RecordSchema]
-    mode: Mode
+    def __init__(
+        self,
+        schemas: Mapping[int, RecordSchema],
+        mode: Mode,
+        unknown_tags: bool = False,
+        coordinates: Sequence[str] = COORDINATES,
+    ) -> None:
+        self.schemas = schemas
+        self.mode = mode
+        self.unknown_tags = unknown_tags
+        self.coordinates = coordinates
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = RowReader(self.schemas)
-        records = [(number, record_arrow_type(schema)) for number, schema in self.schemas.items()]
-        names = [item.name for item in decoded_schema(self.schemas.values()).fields]
+        names = decoded_schema(self.schemas.values(), self.unknown_tags, self.coordinates).names
+        absent = {
+            number: Constant(record_arrow_type(schema, self.unknown_tags), None)
+            for number, schema in self.schemas.items()
+        }
         for batch in batches:
-            columns = self._columns(batch, reader, records)
-            yield pa.RecordBatch.from_arrays(columns, names=names)
+            yield pa.RecordBatch.from_arrays(self._columns(batch, absent), names=names)
 
-    def _columns(
-        self, batch: pa.RecordBatch, reader: RowReader, records: list[tuple[int, pa.DataType]]
-    ) -> list[pa.Array]:
-        keys, values = batch.column("key").cast(pa.binary()), batch.column("value").cast(pa.binary())
-        data = _Columns([number for number, _ in records])
-        control = batch.column("control").is_valid().to_pylist()
-        for index, (is_control, key, value) in enumerate(
-            zip(control, keys.to_pylist(), values.to_pylist(), strict=True)
-        ):
-            row = Row() if is_control else reader.read(key, value)
-            if row.error is not None and self.mode == FAILFAST:
-                raise _located(batch, index, row.error)
-            data.append(row, None if is_control else value is None, not is_control and not row.is_faithful)
-        keeps_bytes = pa.array(data.keeps_bytes, pa.bool_())
-        nothing = pa.scalar(None, pa.binary())
+    def _columns(self, batch: pa.RecordBatch, absent: Mapping[int, Constant]) -> list[pa.Array]:
+        keys, values = batch.column("key"), batch.column("value")
+        is_record = np.ones(len(keys), np.bool_)
+        if "control" in batch.schema.names:  # otherwise control records were left out before
+            is_record = flags(batch.column("control").is_null())
+        found = decode_record_columns(self.schemas, keys, values, is_record, unknown_tags=self.unknown_tags)
+        if found.errors and self.mode == FAILFAST:
+            index = min(found.errors)
+            raise _located(batch, index, found.errors[index])
+        count = len(keys)
+        keeps_bytes = self._needs_bytes(found, is_record)
+        errors = {row: fields_of_error(error, _type_of(found, row)) for row, error in found.errors.items()}
         return [
-            *(batch.column(name) for name in _COORDINATES),
-            pa.array(data.record_type, pa.int16()),
-            pa.array(data.value_version, pa.int16()),
-            pa.array(data.is_tombstone, pa.bool_()),
-            pa.array(data.key_left, pa.int32()),
-            pa.array(data.value_left, pa.int32()),
-            pa.array(data.leniencies, pa.list_(pa.string())),
-            pa.array(data.error, _ERROR),
-            pc.if_else(keeps_bytes, keys, nothing),
-            pc.if_else(keeps_bytes, values, nothing),
-            *(pa.array(data.records[number], item) for number, item in records),
+            *(batch.column(name) for name in self.coordinates),
+            numbers(pa.int16(), found.record_type, found.has_type),
+            numbers(pa.int16(), found.value_version, found.has_version),
+            pa.array(flags(values.is_null()), mask=~is_record),
+            numbers(pa.int32(), found.key_left),
+            numbers(pa.int32(), found.value_left),
+            pa.array(found.has_unknown_tags),
+            sparse(_NO_LENIENCIES, found.leniencies, count),
+            sparse(_NO_ERROR, errors, count),
+            bytes_of(keys, keeps_bytes),
+            bytes_of(values, keeps_bytes),
+            *(found.records.get(number) or constant.times(count) for number, constant in absent.items()),
         ]
 
+    def _needs_bytes(self, found: RecordColumns, is_record: FLAGS) -> FLAGS:
+        """The rows whose columns may not give their bytes back."""
+        needed: FLAGS = is_record & (~found.is_known | (found.key_left != 0) | (found.value_left != 0))
+        if not self.unknown_tags:
+            needed |= found.has_unknown_tags
+        needed[[*found.errors, *found.leniencies]] = True
+        return needed
 
-@dataclass
-class _Columns:
-    """The columns of one batch while they grow, as Python lists."""
 
-    numbers: list[int]
-    record_type: list[int | None] = field(default_factory=list)
-    value_version: list[int | None] = field(default_factory=list)
-    is_tombstone: list[bool | None] = field(default_factory=list)
-    key_left: list[int] = field(default_factory=list)
-    value_left: list[int] = field(default_factory=list)
-    leniencies: list[list[str]] = field(default_factory=list)
-    error: list[dict[str, Any] | None] = field(default_factory=list)
-    keeps_bytes: list[bool] = field(default_factory=list)
-    records: dict[int, list[dict[str, Any] | None]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.records = {number: [] for number in self.numbers}
-
-    def append(self, row: Row, is_tombstone: bool | None, keeps_bytes: bool) -> None:
-        self.record_type.append(row.record_type)
-        self.value_version.append(row.value_version)
-        self.is_tombstone.append(is_tombstone)
-        self.key_left.append(row.key_left)
-        self.value_left.append(row.value_left)
-        self.leniencies.append(row.leniencies)
-        self.error.append(error_fields(row))
-        self.keeps_bytes.append(keeps_bytes)
-        for column in self.records.values():
-            column.append(None)
-        if row.key is not None and row.record_type is not None:
-            self.records[row.record_type][-1] = {"key": row.key, "value": row.value}
+def _type_of(found: RecordColumns, row: int) -> int | None:
+    return int(found.record_type[row]) if found.has_type[row] else None
 
 
 def _located(batch: pa.RecordBatch, index: int, error: Exception) -> UndecodableRecord:
-    topic, partition, offset = (batch.column(name)[index].as_py() for name in ("topic", "partition", "offset"))
+    topic, partition, offset = (batch.column(name)[index].as_py() for name in _PLACE)
     return UndecodableRecord(topic, partition, offset, str(error))

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_records_runtime.errors import KafkaRecordsError
-
-
-class UnsupportedType(KafkaRecordsError, TypeError):
-    """A field (`path`, inside `message_name`) whose type has no column type, for the `reason` given."""
-
-    def __init__(self, message_name: str, path: str, reason: str) -> None:
-        super().__init__(message_name, path, reason)
-        self.message_name = message_name
-        self.path = path
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.message_name}: {self.path} {self.reason}"
+from kafka_records_arrow.types import UnsupportedType as UnsupportedType
+from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
 
 
 class UnknownRecord(KafkaRecordsError, ValueError):
@@ -82,3 +70,41 @@ class WorkerPython(KafkaRecordsError, RuntimeError):
             f"Spark's workers would run {self.python}, which cannot import kafka_records_spark, numpy and pyarrow: "
             'set os.environ["PYSPARK_PYTHON"] = sys.executable before the session starts'
         )
+
+
+class UnsupportedSpark(KafkaRecordsError, RuntimeError):
+    """A column `function` that the installed PySpark (`version`) has no means to run; `instead` says what to do."""
+
+    def __init__(self, function: str, version: str, instead: str | None = None) -> None:
+        super().__init__(function, version, instead)
+        self.function = function
+        self.version = version
+        self.instead = instead
+
+    def __str__(self) -> str:
+        remedy = "" if self.instead is None else f": {self.instead}"
+        return f"{self.function} needs PySpark 4.1 or later, this is {self.version}{remedy}"
+
+
+class MissingField(EncodeError):
+    """A struct column that lacks the `field` of the struct at `path`, which the version writes for every value."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, field: str) -> None:
+        super().__init__(message_name, version, path, field)
+        self.field = field
+
+    @property
+    def detail(self) -> str:
+        return f"lacks the field {self.field!r}"
+
+
+class InvalidUuid(EncodeError):
+    """A `text` that is no uuid as Kafka prints it."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, text: str) -> None:
+        super().__init__(message_name, version, path, text)
+        self.text = text
+
+    @property
+    def detail(self) -> str:
+        return f"is {self.text!r}, a uuid is 22 characters of URL-safe base64"

@@ -24,6 +24,7 @@ from kafka_records_arrow.segments import (
     scan,
 )
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_spark.mapping import map_batches
 from kafka_records_spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_spark.raw import RAW_SCHEMA
 from kafka_records_spark.types import spark_schema
@@ -140,7 +141,7 @@ def read_segments(
     >>> raw.groupBy("partition").count().show()
     """
     reader = SegmentReader(checked_mode(mode, (FAILFAST, PERMISSIVE)), below_log_start)
-    return _listing(spark, paths, topic).mapInArrow(reader, RAW_SCHEMA)
+    return map_batches(_listing(spark, paths, topic), _LISTING, reader, RAW_SCHEMA)
 
 
 def segment_report(spark: SparkSession, paths: Source | Sequence[Source], topic: str | None = None) -> DataFrame:
@@ -149,7 +150,7 @@ def segment_report(spark: SparkSession, paths: Source | Sequence[Source], topic:
     Takes `spark`, `paths` and `topic` as `read_segments` does, and reads every file to its end. Damage never raises
     here: it is what the report is for.
     """
-    return _listing(spark, paths, topic).mapInArrow(report_batches, REPORT_SCHEMA)
+    return map_batches(_listing(spark, paths, topic), _LISTING, report_batches, REPORT_SCHEMA)
 
 
 def _listing(spark: SparkSession, paths: Source | Sequence[Source], topic: str | None) -> DataFrame:

@@ -2,12 +2,13 @@
 
 PySpark starts workers with PYSPARK_PYTHON, or with the first `python3` on PATH when that is not set: a script that runs
 as `.venv/bin/python script.py` gets another interpreter in its workers, where the first row fails with a
-ModuleNotFoundError and a page of traces.
+ModuleNotFoundError and a page of traces. On a cluster the code travels, which docs/cluster.md tells of.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,28 +22,47 @@ if TYPE_CHECKING:
 
 _VARIABLE: Final = "PYSPARK_PYTHON"
 _PROBE: Final = "import kafka_records_spark, numpy, pyarrow"
+_ON_THIS_MACHINE: Final = re.compile(r"local(\[.*\])?")
+"""Masters whose workers are started here as they would be on a shell; `local-cluster[…]` has executors of its own."""
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether `spark` is the client of a Spark Connect server. (Its class needs gRPC, which may not be there.)"""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def check_workers(spark: SparkSession) -> None:
     """Raise WorkerPython when `spark` runs on this machine and its workers cannot import this package.
 
-    An interpreter beside the one that runs this is taken to be fine; another one is asked, once per process. What
-    workers on other machines run cannot be seen from here.
+    An interpreter beside the one that runs this is taken to be fine; another one is asked, once per process, with the
+    archives that `--py-files` and `addPyFile` brought. What workers on other machines run cannot be seen from here, nor
+    what those of a Spark Connect server run, wherever it is.
     """
+    if is_connect(spark):
+        return
     chosen = os.environ.get(_VARIABLE) or "python3"
     found = shutil.which(chosen)
     if found is not None and os.path.dirname(found) == os.path.dirname(sys.executable):
         return
-    if not (spark.conf.get("spark.master", "") or "").startswith("local") or _can_import(found):
+    master = spark.conf.get("spark.master", "") or ""
+    if not _ON_THIS_MACHINE.fullmatch(master) or _can_import(found, _archives()):
         return
     raise WorkerPython(found or chosen)
 
 
+def _archives() -> tuple[str, ...]:
+    """The zip files on this process's path: Spark puts there what it also gives to its workers."""
+    return tuple(place for place in sys.path if os.path.isfile(place))
+
+
 @cache
-def _can_import(python: str | None) -> bool:
+def _can_import(python: str | None, archives: tuple[str, ...]) -> bool:
     if python is None:
         return False
+    # An empty place on that path would stand for the current directory.
+    places = [place for place in (*archives, os.environ.get("PYTHONPATH")) if place]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     try:
-        return subprocess.run([python, "-c", _PROBE], capture_output=True, check=False).returncode == 0
+        return subprocess.run([python, "-c", _PROBE], capture_output=True, check=False, env=environment).returncode == 0
     except OSError:
         return False

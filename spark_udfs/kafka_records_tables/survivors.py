@@ -24,6 +24,11 @@ TOPIC: Final = "__consumer_offsets"
 UNDECIDED: Final = "UndecidedTransaction"
 """The `reason` of a record that can be read, but nobody can tell whether its transaction was committed."""
 
+_COORDINATES: Final = ("partition", "offset", "producer_id", "transaction")
+"""The raw columns that tables need of a decoded row: each of them costs its way through Python."""
+
+_REMARK: Final = ("log_partition", "log_offset", "record_type", "error", "consequence", "raw_key", "raw_value")
+
 
 def records_of_topic(raw: DataFrame) -> DataFrame:
     """The rows of `__consumer_offsets`.
@@ -73,7 +78,7 @@ def with_unframed(survivors: DataFrame, raw: DataFrame) -> DataFrame:
 
 def decoded(survivors: DataFrame, records: Iterable[str]) -> DataFrame:
     """`survivors` with columns of typed keys and values; rows that cannot be decoded stay, with their error."""
-    return decode_records(survivors, records=list(records), mode=PERMISSIVE)
+    return decode_records(survivors, records=list(records), mode=PERMISSIVE, coordinates=_COORDINATES)
 
 
 def place_and_state(part_of_key: Column) -> list[Column]:
@@ -98,21 +103,21 @@ def place_and_state(part_of_key: Column) -> list[Column]:
 def last_per_decoded_key(rows: DataFrame, *key: str) -> DataFrame:
     """The row with the highest `log_offset` per decoded key; of rows with the same coordinates one.
 
-    Rows whose keys cannot be read all stay.
+    Rows whose keys cannot be read all stay. There is a column more, `_rank`, which whoever selects leaves out: a
+    Connect server looks at the input of `drop` at once, which fails over a table of the same Declarative Pipeline.
     """
     newest = Window.partitionBy("log_partition", *key, _alone()).orderBy(F.desc("log_offset"))
-    return rows.withColumn("_rank", F.row_number().over(newest)).where(F.col("_rank") == 1).drop("_rank")
+    return rows.withColumn("_rank", F.row_number().over(newest)).where(F.col("_rank") == 1)
 
 
 def last_decided_and_undecided(rows: DataFrame, *key: str) -> DataFrame:
-    """As `last_per_decoded_key`, and a newer row that is undecided beside it."""
+    """As `last_per_decoded_key`, and a newer row that is undecided beside it. There is one more column, `_decided`."""
     alike = Window.partitionBy("log_partition", *key, _alone())
     decided = F.max(F.when(~F.col("is_undecided"), F.col("log_offset"))).over(alike)
     return (
         last_per_decoded_key(rows, *key, "is_undecided")
         .withColumn("_decided", decided)
         .where(~F.col("is_undecided") | F.col("_decided").isNull() | (F.col("log_offset") > F.col("_decided")))
-        .drop("_decided")
     )
 
 
@@ -132,17 +137,14 @@ def remarks_about(rows: DataFrame, what: Column, consequence: Column) -> DataFra
     return (
         rows.withColumn("error", error)
         .where(F.col("error").isNotNull() | is_lenient)
-        .select(
-            *("log_partition", "log_offset", "record_type", "error"),
-            F.when(F.col("error").isNotNull(), consequence).alias("consequence"),
-            *("raw_key", "raw_value", "bytes_left", "leniencies"),
-        )
+        .withColumn("consequence", F.when(F.col("error").isNotNull(), consequence))
+        .select(*_REMARK, "bytes_left", "leniencies")
     )
 
 
 def only_undecodable(remarks: DataFrame) -> DataFrame:
     """The remarks about records that a table could not use."""
-    return remarks.where(F.col("error").isNotNull()).drop("bytes_left", "leniencies")
+    return remarks.where(F.col("error").isNotNull()).select(*_REMARK)
 
 
 def _undecided(what: Column) -> Column:

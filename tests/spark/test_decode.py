@@ -10,7 +10,7 @@ import pytest
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark import consumer_offsets
 from kafka_records_runtime.schema import RecordSchema
-from kafka_records_spark.decode import DECODED_SCHEMA, decode_records, decoded_schema
+from kafka_records_spark.decode import COUNTS, DECODED_SCHEMA, decode_records, decoded_schema
 from kafka_records_spark.errors import ColumnClash, MissingColumn, UnknownRecord
 from kafka_records_spark.raw import RAW_SCHEMA
 
@@ -147,7 +147,10 @@ def test_dropmalformed_counts_what_it_leaves_out(raw: DataFrame) -> None:
     rows = decode_records(raw, RECORDS, mode="DROPMALFORMED", observation=observation).collect()
 
     assert sorted(row.offset for row in rows) == [0, 1, 5, 6, 7]
-    assert observation.get == {"rows": 8, "malformed": 3, "with_bytes_left": 0, "bytes_left": 0, "lenient": 0}
+    assert observation.get == {
+        **dict.fromkeys(COUNTS, 0),
+        **{"rows": 8, "decoded": 3, "tombstone": 2, "control": 1, "unknown_type": 1, "corrupt": 3},
+    }
 
 
 def test_what_is_accepted_as_kafka_accepts_it_is_told(spark: SparkSession) -> None:
@@ -164,7 +167,10 @@ def test_what_is_accepted_as_kafka_accepts_it_is_told(spark: SparkSession) -> No
         (0, 0, []),
     ]
     assert [(row.raw_key, row.raw_value) for row in rows] == [(odd + b"\0", VALUE + b"\0\0"), (None, None)]
-    assert observation.get == {"rows": 2, "malformed": 0, "with_bytes_left": 1, "bytes_left": 3, "lenient": 1}
+    assert observation.get == {
+        **dict.fromkeys(COUNTS, 0),
+        **{"rows": 2, "decoded": 2, "with_bytes_left": 1, "bytes_left": 3, "lenient": 1},
+    }
 
 
 def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:

@@ -23,7 +23,7 @@ def test_a_record(reader: RowReader) -> None:
     assert (row.record_type, row.value_version) == (1, 3)
     assert row.key == {"group": "g", "topic": "t", "partition": 3}
     assert (row.value["offset"], row.value["leader_epoch"], row.value["commit_timestamp"]) == (42, -1, 5)
-    assert error_fields(row) is None
+    assert row.error is None
 
 
 def test_a_tombstone(reader: RowReader) -> None:

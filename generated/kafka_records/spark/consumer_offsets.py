@@ -118,6 +118,50 @@ __all__ = [
     "from_streams_group_target_assignment_metadata_value",
     "from_streams_group_topology_key",
     "from_streams_group_topology_value",
+    "to_consumer_group_current_member_assignment_key",
+    "to_consumer_group_current_member_assignment_value",
+    "to_consumer_group_member_metadata_key",
+    "to_consumer_group_member_metadata_value",
+    "to_consumer_group_metadata_key",
+    "to_consumer_group_metadata_value",
+    "to_consumer_group_partition_metadata_key",
+    "to_consumer_group_partition_metadata_value",
+    "to_consumer_group_regular_expression_key",
+    "to_consumer_group_regular_expression_value",
+    "to_consumer_group_target_assignment_member_key",
+    "to_consumer_group_target_assignment_member_value",
+    "to_consumer_group_target_assignment_metadata_key",
+    "to_consumer_group_target_assignment_metadata_value",
+    "to_group_metadata_key",
+    "to_group_metadata_value",
+    "to_legacy_offset_commit_key",
+    "to_legacy_offset_commit_value",
+    "to_offset_commit_key",
+    "to_offset_commit_value",
+    "to_share_group_current_member_assignment_key",
+    "to_share_group_current_member_assignment_value",
+    "to_share_group_member_metadata_key",
+    "to_share_group_member_metadata_value",
+    "to_share_group_metadata_key",
+    "to_share_group_metadata_value",
+    "to_share_group_state_partition_metadata_key",
+    "to_share_group_state_partition_metadata_value",
+    "to_share_group_target_assignment_member_key",
+    "to_share_group_target_assignment_member_value",
+    "to_share_group_target_assignment_metadata_key",
+    "to_share_group_target_assignment_metadata_value",
+    "to_streams_group_current_member_assignment_key",
+    "to_streams_group_current_member_assignment_value",
+    "to_streams_group_member_metadata_key",
+    "to_streams_group_member_metadata_value",
+    "to_streams_group_metadata_key",
+    "to_streams_group_metadata_value",
+    "to_streams_group_target_assignment_member_key",
+    "to_streams_group_target_assignment_member_value",
+    "to_streams_group_target_assignment_metadata_key",
+    "to_streams_group_target_assignment_metadata_value",
+    "to_streams_group_topology_key",
+    "to_streams_group_topology_value",
 ]
 
 CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY: Final = StructType(
@@ -820,566 +864,3253 @@ STREAMS_GROUP_TOPOLOGY_VALUE: Final = StructType(
 
 
 def from_consumer_group_current_member_assignment_key(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ConsumerGroupCurrentMemberAssignmentKey into a struct.
 
-    The bytes are record keys of type 8 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ConsumerGroupCurrentMemberAssignment records: int16 type 8,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0008000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_current_member_assignment_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[8], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[8],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_current_member_assignment_key",
+    )
+
+
+def to_consumer_group_current_member_assignment_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ConsumerGroupCurrentMemberAssignmentKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_current_member_assignment_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ConsumerGroupCurrentMemberAssignment records: int16 type 8, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0008000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_current_member_assignment_key("data")
+    >>> again = to_consumer_group_current_member_assignment_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[8], mode=mode, name="to_consumer_group_current_member_assignment_key"
+    )
 
 
 def from_consumer_group_current_member_assignment_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ConsumerGroupCurrentMemberAssignmentValue into a struct.
 
-    The bytes are record values of type 8 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ConsumerGroupCurrentMemberAssignment records (type 8):
+        int16 version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: member_epoch int, previous_member_epoch int, state tinyint, assigned_partitions array<struct>,
-    partitions_pending_revocation array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            member_epoch int
+            previous_member_epoch int
+            state tinyint
+            assigned_partitions array<struct>
+                topic_id string
+                partitions array<int>
+                assignment_epochs array<int>
+            partitions_pending_revocation array<struct>
+                topic_id string
+                partitions array<int>
+                assignment_epochs array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000000000000010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_current_member_assignment_value("data")
+    >>> df.select(decoded.getField("member_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[8], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[8],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_current_member_assignment_value",
+    )
 
 
-def from_consumer_group_member_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_current_member_assignment_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ConsumerGroupCurrentMemberAssignmentValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that
+        `from_consumer_group_current_member_assignment_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ConsumerGroupCurrentMemberAssignment records (type 8): int16 version, then the
+        value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000000000000010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_current_member_assignment_value("data")
+    >>> again = to_consumer_group_current_member_assignment_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[8], version, mode=mode, name="to_consumer_group_current_member_assignment_value"
+    )
+
+
+def from_consumer_group_member_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupMemberMetadataKey into a struct.
 
-    The bytes are record keys of type 5 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ConsumerGroupMemberMetadata records: int16 type 5, then the
+        key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0005000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_member_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[5], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[5],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_member_metadata_key",
+    )
 
 
-def from_consumer_group_member_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ConsumerGroupMemberMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_member_metadata_key` gives.
+        Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ConsumerGroupMemberMetadata records: int16 type 5, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0005000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_member_metadata_key("data")
+    >>> again = to_consumer_group_member_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[5], mode=mode, name="to_consumer_group_member_metadata_key"
+    )
+
+
+def from_consumer_group_member_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupMemberMetadataValue into a struct.
 
-    The bytes are record values of type 5 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ConsumerGroupMemberMetadata records (type 5): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: instance_id string, rack_id string, client_id string, client_host string, subscribed_topic_names
-    array<string>, subscribed_topic_regex string, rebalance_timeout_ms int, server_assignor string,
-    classic_member_metadata struct.
+    Returns
+    -------
+    Column
+        struct of
+            instance_id string
+            rack_id string
+            client_id string
+            client_host string
+            subscribed_topic_names array<string>
+            subscribed_topic_regex string
+            rebalance_timeout_ms int
+            server_assignor string
+            classic_member_metadata struct
+                session_timeout_ms int
+                supported_protocols array<struct>
+                    name string
+                    metadata binary
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00000c696e7374616e63655f6964087261636b5f69640a636c69656e745f69640c636c69"
+    ...     "656e745f686f73740117737562736372696265645f746f7069635f7265676578ffffffff"
+    ...     "107365727665725f61737369676e6f7200"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_member_metadata_value("data")
+    >>> df.select(decoded.getField("instance_id")).first()[0]
+    'instance_id'
     """
-    return _functions.from_value(col, _schemas.RECORDS[5], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[5],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_member_metadata_value",
+    )
 
 
-def from_consumer_group_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_member_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ConsumerGroupMemberMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_member_metadata_value` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ConsumerGroupMemberMetadata records (type 5): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00000c696e7374616e63655f6964087261636b5f69640a636c69656e745f69640c636c69"
+    ...     "656e745f686f73740117737562736372696265645f746f7069635f7265676578ffffffff"
+    ...     "107365727665725f61737369676e6f7200"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_member_metadata_value("data")
+    >>> again = to_consumer_group_member_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[5], version, mode=mode, name="to_consumer_group_member_metadata_value"
+    )
+
+
+def from_consumer_group_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupMetadataKey into a struct.
 
-    The bytes are record keys of type 3 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ConsumerGroupMetadata records: int16 type 3, then the key.
+        Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0003000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[3], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[3],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_metadata_key",
+    )
 
 
-def from_consumer_group_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ConsumerGroupMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_metadata_key` gives. Null
+        gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ConsumerGroupMetadata records: int16 type 3, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0003000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_metadata_key("data")
+    >>> again = to_consumer_group_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[3], mode=mode, name="to_consumer_group_metadata_key")
+
+
+def from_consumer_group_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupMetadataValue into a struct.
 
-    The bytes are record values of type 3 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ConsumerGroupMetadata records (type 3): int16 version, then
+        the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: epoch int, metadata_hash bigint.
+    Returns
+    -------
+    Column
+        struct of
+            epoch int
+            metadata_hash bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_metadata_value("data")
+    >>> df.select(decoded.getField("epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[3], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[3],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_metadata_value",
+    )
 
 
-def from_consumer_group_partition_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ConsumerGroupMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_metadata_value` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ConsumerGroupMetadata records (type 3): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_metadata_value("data")
+    >>> again = to_consumer_group_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[3], version, mode=mode, name="to_consumer_group_metadata_value"
+    )
+
+
+def from_consumer_group_partition_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupPartitionMetadataKey into a struct.
 
-    The bytes are record keys of type 4 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ConsumerGroupPartitionMetadata records: int16 type 4, then
+        the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0004000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_partition_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[4], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[4],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_partition_metadata_key",
+    )
 
 
-def from_consumer_group_partition_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_partition_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ConsumerGroupPartitionMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_partition_metadata_key` gives.
+        Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ConsumerGroupPartitionMetadata records: int16 type 4, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0004000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_partition_metadata_key("data")
+    >>> again = to_consumer_group_partition_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[4], mode=mode, name="to_consumer_group_partition_metadata_key"
+    )
+
+
+def from_consumer_group_partition_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupPartitionMetadataValue into a struct.
 
-    The bytes are record values of type 4 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ConsumerGroupPartitionMetadata records (type 4): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            topics array<struct>
+                topic_id string
+                topic_name string
+                num_partitions int
+                partition_metadata array<struct>
+                    partition int
+                    racks array<string>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_partition_metadata_value("data")
+    >>> df.select(decoded.getField("topics")).first()[0]
+    []
     """
-    return _functions.from_value(col, _schemas.RECORDS[4], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[4],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_partition_metadata_value",
+    )
 
 
-def from_consumer_group_regular_expression_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_partition_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ConsumerGroupPartitionMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_partition_metadata_value`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ConsumerGroupPartitionMetadata records (type 4): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_partition_metadata_value("data")
+    >>> again = to_consumer_group_partition_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[4], version, mode=mode, name="to_consumer_group_partition_metadata_value"
+    )
+
+
+def from_consumer_group_regular_expression_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupRegularExpressionKey into a struct.
 
-    The bytes are record keys of type 16 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ConsumerGroupRegularExpression records: int16 type 16, then
+        the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, regular_expression string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            regular_expression string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0010000867726f75705f69640012726567756c61725f65787072657373696f6e")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_regular_expression_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[16], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[16],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_regular_expression_key",
+    )
 
 
-def from_consumer_group_regular_expression_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_regular_expression_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ConsumerGroupRegularExpressionKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_regular_expression_key` gives.
+        Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ConsumerGroupRegularExpression records: int16 type 16, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0010000867726f75705f69640012726567756c61725f65787072657373696f6e")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_regular_expression_key("data")
+    >>> again = to_consumer_group_regular_expression_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[16], mode=mode, name="to_consumer_group_regular_expression_key"
+    )
+
+
+def from_consumer_group_regular_expression_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ConsumerGroupRegularExpressionValue into a struct.
 
-    The bytes are record values of type 16 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ConsumerGroupRegularExpression records (type 16): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: topics array<string>, version bigint, timestamp bigint.
+    Returns
+    -------
+    Column
+        struct of
+            topics array<string>
+            version bigint
+            timestamp bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000010000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_regular_expression_value("data")
+    >>> df.select(decoded.getField("version")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[16], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[16],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_regular_expression_value",
+    )
+
+
+def to_consumer_group_regular_expression_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ConsumerGroupRegularExpressionValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_regular_expression_value`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ConsumerGroupRegularExpression records (type 16): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000010000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_regular_expression_value("data")
+    >>> again = to_consumer_group_regular_expression_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[16], version, mode=mode, name="to_consumer_group_regular_expression_value"
+    )
 
 
 def from_consumer_group_target_assignment_member_key(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMemberKey into a struct.
 
-    The bytes are record keys of type 7 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ConsumerGroupTargetAssignmentMember records: int16 type 7,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0007000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_member_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[7], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[7],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_target_assignment_member_key",
+    )
+
+
+def to_consumer_group_target_assignment_member_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ConsumerGroupTargetAssignmentMemberKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_target_assignment_member_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ConsumerGroupTargetAssignmentMember records: int16 type 7, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0007000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_member_key("data")
+    >>> again = to_consumer_group_target_assignment_member_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[7], mode=mode, name="to_consumer_group_target_assignment_member_key"
+    )
 
 
 def from_consumer_group_target_assignment_member_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMemberValue into a struct.
 
-    The bytes are record values of type 7 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ConsumerGroupTargetAssignmentMember records (type 7): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: topic_partitions array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            topic_partitions array<struct>
+                topic_id string
+                partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_member_value("data")
+    >>> df.select(decoded.getField("topic_partitions")).first()[0]
+    []
     """
-    return _functions.from_value(col, _schemas.RECORDS[7], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[7],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_target_assignment_member_value",
+    )
+
+
+def to_consumer_group_target_assignment_member_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ConsumerGroupTargetAssignmentMemberValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that
+        `from_consumer_group_target_assignment_member_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ConsumerGroupTargetAssignmentMember records (type 7): int16 version, then the
+        value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_member_value("data")
+    >>> again = to_consumer_group_target_assignment_member_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[7], version, mode=mode, name="to_consumer_group_target_assignment_member_value"
+    )
 
 
 def from_consumer_group_target_assignment_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMetadataKey into a struct.
 
-    The bytes are record keys of type 6 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ConsumerGroupTargetAssignmentMetadata records: int16 type 6,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0006000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[6], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[6],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_target_assignment_metadata_key",
+    )
+
+
+def to_consumer_group_target_assignment_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ConsumerGroupTargetAssignmentMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that
+        `from_consumer_group_target_assignment_metadata_key` gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ConsumerGroupTargetAssignmentMetadata records: int16 type 6, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0006000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_metadata_key("data")
+    >>> again = to_consumer_group_target_assignment_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[6], mode=mode, name="to_consumer_group_target_assignment_metadata_key"
+    )
 
 
 def from_consumer_group_target_assignment_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMetadataValue into a struct.
 
-    The bytes are record values of type 6 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ConsumerGroupTargetAssignmentMetadata records (type 6):
+        int16 version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: assignment_epoch int, assignment_timestamp bigint.
+    Returns
+    -------
+    Column
+        struct of
+            assignment_epoch int
+            assignment_timestamp bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_metadata_value("data")
+    >>> df.select(decoded.getField("assignment_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[6], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[6],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_target_assignment_metadata_value",
+    )
 
 
-def from_group_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_consumer_group_target_assignment_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ConsumerGroupTargetAssignmentMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that
+        `from_consumer_group_target_assignment_metadata_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ConsumerGroupTargetAssignmentMetadata records (type 6): int16 version, then the
+        value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_target_assignment_metadata_value("data")
+    >>> again = to_consumer_group_target_assignment_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col,
+        _schemas.RECORDS[6],
+        version,
+        mode=mode,
+        name="to_consumer_group_target_assignment_metadata_value",
+    )
+
+
+def from_group_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of GroupMetadataKey into a struct.
 
-    The bytes are record keys of type 2 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of GroupMetadata records: int16 type 2, then the key. Null gives
+        null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group string.
+    Returns
+    -------
+    Column
+        struct of
+            group string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0002000567726f7570")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_group_metadata_key("data")
+    >>> df.select(decoded.getField("group")).first()[0]
+    'group'
     """
-    return _functions.from_key(col, _schemas.RECORDS[2], mode=mode)
+    return _functions.from_key(
+        col, _schemas.RECORDS[2], mode=mode, unknown_tags=unknown_tags, name="from_group_metadata_key"
+    )
 
 
-def from_group_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as GroupMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_group_metadata_key` gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of GroupMetadata records: int16 type 2, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0002000567726f7570")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_group_metadata_key("data")
+    >>> again = to_group_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[2], mode=mode, name="to_group_metadata_key")
+
+
+def from_group_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of GroupMetadataValue into a struct.
 
-    The bytes are record values of type 2 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of GroupMetadata records (type 2): int16 version, then the
+        value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: protocol_type string, generation int, protocol string, leader string, current_state_timestamp
-    bigint, members array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            protocol_type string
+            generation int
+            protocol string
+            leader string
+            current_state_timestamp bigint
+            members array<struct>
+                member_id string
+                group_instance_id string
+                client_id string
+                client_host string
+                rebalance_timeout int
+                session_timeout int
+                subscription binary
+                assignment binary
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00040e70726f746f636f6c5f74797065000000000970726f746f636f6c076c6561646572"
+    ...     "ffffffffffffffff0100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_group_metadata_value("data")
+    >>> df.select(decoded.getField("protocol_type")).first()[0]
+    'protocol_type'
     """
-    return _functions.from_value(col, _schemas.RECORDS[2], mode=mode)
+    return _functions.from_value(
+        col, _schemas.RECORDS[2], mode=mode, unknown_tags=unknown_tags, name="from_group_metadata_value"
+    )
 
 
-def from_legacy_offset_commit_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_group_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as GroupMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_group_metadata_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of GroupMetadata records (type 2): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00040e70726f746f636f6c5f74797065000000000970726f746f636f6c076c6561646572"
+    ...     "ffffffffffffffff0100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_group_metadata_value("data")
+    >>> again = to_group_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(col, _schemas.RECORDS[2], version, mode=mode, name="to_group_metadata_value")
+
+
+def from_legacy_offset_commit_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of LegacyOffsetCommitKey into a struct.
 
-    The bytes are record keys of type 0 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of LegacyOffsetCommit records: int16 type 0, then the key. Null
+        gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group string, topic string, partition int.
+    Returns
+    -------
+    Column
+        struct of
+            group string
+            topic string
+            partition int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000567726f75700005746f70696300000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_legacy_offset_commit_key("data")
+    >>> df.select(decoded.getField("group")).first()[0]
+    'group'
     """
-    return _functions.from_key(col, _schemas.RECORDS[0], mode=mode)
+    return _functions.from_key(
+        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_legacy_offset_commit_key"
+    )
 
 
-def from_legacy_offset_commit_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_legacy_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as LegacyOffsetCommitKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_legacy_offset_commit_key` gives. Null gives
+        null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of LegacyOffsetCommit records: int16 type 0, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000567726f75700005746f70696300000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_legacy_offset_commit_key("data")
+    >>> again = to_legacy_offset_commit_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[0], mode=mode, name="to_legacy_offset_commit_key")
+
+
+def from_legacy_offset_commit_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of LegacyOffsetCommitValue into a struct.
 
-    The bytes are record values of type 0 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of LegacyOffsetCommit records (type 0): int16 version, then
+        the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: offset bigint, metadata string, commit_timestamp bigint.
+    Returns
+    -------
+    Column
+        struct of
+            offset bigint
+            metadata string
+            commit_timestamp bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000000000000086d657461646174610000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_legacy_offset_commit_value("data")
+    >>> df.select(decoded.getField("offset")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[0], mode=mode)
+    return _functions.from_value(
+        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_legacy_offset_commit_value"
+    )
 
 
-def from_offset_commit_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_legacy_offset_commit_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as LegacyOffsetCommitValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_legacy_offset_commit_value` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of LegacyOffsetCommit records (type 0): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000000000000086d657461646174610000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_legacy_offset_commit_value("data")
+    >>> again = to_legacy_offset_commit_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[0], version, mode=mode, name="to_legacy_offset_commit_value"
+    )
+
+
+def from_offset_commit_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of OffsetCommitKey into a struct.
 
-    The bytes are record keys of type 1 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of OffsetCommit records: int16 type 1, then the key. Null gives
+        null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group string, topic string, partition int.
+    Returns
+    -------
+    Column
+        struct of
+            group string
+            topic string
+            partition int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0001000567726f75700005746f70696300000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_key("data")
+    >>> df.select(decoded.getField("group")).first()[0]
+    'group'
     """
-    return _functions.from_key(col, _schemas.RECORDS[1], mode=mode)
+    return _functions.from_key(
+        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_offset_commit_key"
+    )
 
 
-def from_offset_commit_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as OffsetCommitKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_commit_key` gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of OffsetCommit records: int16 type 1, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0001000567726f75700005746f70696300000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_key("data")
+    >>> again = to_offset_commit_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[1], mode=mode, name="to_offset_commit_key")
+
+
+def from_offset_commit_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of OffsetCommitValue into a struct.
 
-    The bytes are record values of type 1 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of OffsetCommit records (type 1): int16 version, then the
+        value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: offset bigint, leader_epoch int, metadata string, commit_timestamp bigint, expire_timestamp bigint,
-    topic_id string.
+    Returns
+    -------
+    Column
+        struct of
+            offset bigint
+            leader_epoch int
+            metadata string
+            commit_timestamp bigint
+            expire_timestamp bigint
+            topic_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00040000000000000000ffffffff096d65746164617461000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_value("data")
+    >>> df.select(decoded.getField("offset")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[1], mode=mode)
+    return _functions.from_value(
+        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_offset_commit_value"
+    )
 
 
-def from_share_group_current_member_assignment_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_offset_commit_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as OffsetCommitValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_commit_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of OffsetCommit records (type 1): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00040000000000000000ffffffff096d65746164617461000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_value("data")
+    >>> again = to_offset_commit_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(col, _schemas.RECORDS[1], version, mode=mode, name="to_offset_commit_value")
+
+
+def from_share_group_current_member_assignment_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupCurrentMemberAssignmentKey into a struct.
 
-    The bytes are record keys of type 14 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareGroupCurrentMemberAssignment records: int16 type 14,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000e000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_current_member_assignment_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[14], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[14],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_current_member_assignment_key",
+    )
+
+
+def to_share_group_current_member_assignment_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareGroupCurrentMemberAssignmentKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_current_member_assignment_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareGroupCurrentMemberAssignment records: int16 type 14, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000e000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_current_member_assignment_key("data")
+    >>> again = to_share_group_current_member_assignment_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[14], mode=mode, name="to_share_group_current_member_assignment_key"
+    )
 
 
 def from_share_group_current_member_assignment_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ShareGroupCurrentMemberAssignmentValue into a struct.
 
-    The bytes are record values of type 14 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareGroupCurrentMemberAssignment records (type 14): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: member_epoch int, previous_member_epoch int, state tinyint, assigned_partitions array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            member_epoch int
+            previous_member_epoch int
+            state tinyint
+            assigned_partitions array<struct>
+                topic_id string
+                partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_current_member_assignment_value("data")
+    >>> df.select(decoded.getField("member_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[14], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[14],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_current_member_assignment_value",
+    )
 
 
-def from_share_group_member_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_current_member_assignment_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareGroupCurrentMemberAssignmentValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_current_member_assignment_value`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareGroupCurrentMemberAssignment records (type 14): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_current_member_assignment_value("data")
+    >>> again = to_share_group_current_member_assignment_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[14], version, mode=mode, name="to_share_group_current_member_assignment_value"
+    )
+
+
+def from_share_group_member_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupMemberMetadataKey into a struct.
 
-    The bytes are record keys of type 10 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareGroupMemberMetadata records: int16 type 10, then the
+        key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000a000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_member_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[10], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[10],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_member_metadata_key",
+    )
 
 
-def from_share_group_member_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareGroupMemberMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_member_metadata_key` gives. Null
+        gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareGroupMemberMetadata records: int16 type 10, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000a000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_member_metadata_key("data")
+    >>> again = to_share_group_member_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[10], mode=mode, name="to_share_group_member_metadata_key")
+
+
+def from_share_group_member_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupMemberMetadataValue into a struct.
 
-    The bytes are record values of type 10 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareGroupMemberMetadata records (type 10): int16 version,
+        then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: rack_id string, client_id string, client_host string, subscribed_topic_names array<string>.
+    Returns
+    -------
+    Column
+        struct of
+            rack_id string
+            client_id string
+            client_host string
+            subscribed_topic_names array<string>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000087261636b5f69640a636c69656e745f69640c636c69656e745f686f73740100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_member_metadata_value("data")
+    >>> df.select(decoded.getField("rack_id")).first()[0]
+    'rack_id'
     """
-    return _functions.from_value(col, _schemas.RECORDS[10], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[10],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_member_metadata_value",
+    )
 
 
-def from_share_group_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_member_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareGroupMemberMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_member_metadata_value` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareGroupMemberMetadata records (type 10): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000087261636b5f69640a636c69656e745f69640c636c69656e745f686f73740100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_member_metadata_value("data")
+    >>> again = to_share_group_member_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[10], version, mode=mode, name="to_share_group_member_metadata_value"
+    )
+
+
+def from_share_group_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupMetadataKey into a struct.
 
-    The bytes are record keys of type 11 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareGroupMetadata records: int16 type 11, then the key. Null
+        gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000b000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[11], mode=mode)
+    return _functions.from_key(
+        col, _schemas.RECORDS[11], mode=mode, unknown_tags=unknown_tags, name="from_share_group_metadata_key"
+    )
 
 
-def from_share_group_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareGroupMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_metadata_key` gives. Null gives
+        null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareGroupMetadata records: int16 type 11, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000b000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_metadata_key("data")
+    >>> again = to_share_group_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[11], mode=mode, name="to_share_group_metadata_key")
+
+
+def from_share_group_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupMetadataValue into a struct.
 
-    The bytes are record values of type 11 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareGroupMetadata records (type 11): int16 version, then
+        the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: epoch int, metadata_hash bigint.
+    Returns
+    -------
+    Column
+        struct of
+            epoch int
+            metadata_hash bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_metadata_value("data")
+    >>> df.select(decoded.getField("epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[11], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[11],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_metadata_value",
+    )
 
 
-def from_share_group_state_partition_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareGroupMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_metadata_value` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareGroupMetadata records (type 11): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_metadata_value("data")
+    >>> again = to_share_group_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[11], version, mode=mode, name="to_share_group_metadata_value"
+    )
+
+
+def from_share_group_state_partition_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupStatePartitionMetadataKey into a struct.
 
-    The bytes are record keys of type 15 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareGroupStatePartitionMetadata records: int16 type 15, then
+        the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000f000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_state_partition_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[15], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[15],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_state_partition_metadata_key",
+    )
 
 
-def from_share_group_state_partition_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_state_partition_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareGroupStatePartitionMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_state_partition_metadata_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareGroupStatePartitionMetadata records: int16 type 15, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000f000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_state_partition_metadata_key("data")
+    >>> again = to_share_group_state_partition_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[15], mode=mode, name="to_share_group_state_partition_metadata_key"
+    )
+
+
+def from_share_group_state_partition_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupStatePartitionMetadataValue into a struct.
 
-    The bytes are record values of type 15 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareGroupStatePartitionMetadata records (type 15): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: initializing_topics array<struct>, initialized_topics array<struct>, deleting_topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            initializing_topics array<struct>
+                topic_id string
+                topic_name string
+                partitions array<int>
+            initialized_topics array<struct>
+                topic_id string
+                topic_name string
+                partitions array<int>
+            deleting_topics array<struct>
+                topic_id string
+                topic_name string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000001010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_state_partition_metadata_value("data")
+    >>> df.select(decoded.getField("initializing_topics")).first()[0]
+    []
     """
-    return _functions.from_value(col, _schemas.RECORDS[15], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[15],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_state_partition_metadata_value",
+    )
 
 
-def from_share_group_target_assignment_member_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_state_partition_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareGroupStatePartitionMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_state_partition_metadata_value`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareGroupStatePartitionMetadata records (type 15): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000001010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_state_partition_metadata_value("data")
+    >>> again = to_share_group_state_partition_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[15], version, mode=mode, name="to_share_group_state_partition_metadata_value"
+    )
+
+
+def from_share_group_target_assignment_member_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupTargetAssignmentMemberKey into a struct.
 
-    The bytes are record keys of type 13 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareGroupTargetAssignmentMember records: int16 type 13, then
+        the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000d000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_member_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[13], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[13],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_target_assignment_member_key",
+    )
 
 
-def from_share_group_target_assignment_member_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_target_assignment_member_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareGroupTargetAssignmentMemberKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_target_assignment_member_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareGroupTargetAssignmentMember records: int16 type 13, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000d000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_member_key("data")
+    >>> again = to_share_group_target_assignment_member_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[13], mode=mode, name="to_share_group_target_assignment_member_key"
+    )
+
+
+def from_share_group_target_assignment_member_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupTargetAssignmentMemberValue into a struct.
 
-    The bytes are record values of type 13 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareGroupTargetAssignmentMember records (type 13): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: topic_partitions array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            topic_partitions array<struct>
+                topic_id string
+                partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_member_value("data")
+    >>> df.select(decoded.getField("topic_partitions")).first()[0]
+    []
     """
-    return _functions.from_value(col, _schemas.RECORDS[13], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[13],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_target_assignment_member_value",
+    )
 
 
-def from_share_group_target_assignment_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_group_target_assignment_member_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareGroupTargetAssignmentMemberValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_target_assignment_member_value`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareGroupTargetAssignmentMember records (type 13): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_member_value("data")
+    >>> again = to_share_group_target_assignment_member_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[13], version, mode=mode, name="to_share_group_target_assignment_member_value"
+    )
+
+
+def from_share_group_target_assignment_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareGroupTargetAssignmentMetadataKey into a struct.
 
-    The bytes are record keys of type 12 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareGroupTargetAssignmentMetadata records: int16 type 12,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000c000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[12], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[12],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_target_assignment_metadata_key",
+    )
+
+
+def to_share_group_target_assignment_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareGroupTargetAssignmentMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_target_assignment_metadata_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareGroupTargetAssignmentMetadata records: int16 type 12, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000c000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_metadata_key("data")
+    >>> again = to_share_group_target_assignment_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[12], mode=mode, name="to_share_group_target_assignment_metadata_key"
+    )
 
 
 def from_share_group_target_assignment_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of ShareGroupTargetAssignmentMetadataValue into a struct.
 
-    The bytes are record values of type 12 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareGroupTargetAssignmentMetadata records (type 12): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: assignment_epoch int, assignment_timestamp bigint.
+    Returns
+    -------
+    Column
+        struct of
+            assignment_epoch int
+            assignment_timestamp bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_metadata_value("data")
+    >>> df.select(decoded.getField("assignment_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[12], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[12],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_target_assignment_metadata_value",
+    )
+
+
+def to_share_group_target_assignment_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareGroupTargetAssignmentMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_target_assignment_metadata_value`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareGroupTargetAssignmentMetadata records (type 12): int16 version, then the
+        value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_target_assignment_metadata_value("data")
+    >>> again = to_share_group_target_assignment_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[12], version, mode=mode, name="to_share_group_target_assignment_metadata_value"
+    )
 
 
 def from_streams_group_current_member_assignment_key(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of StreamsGroupCurrentMemberAssignmentKey into a struct.
 
-    The bytes are record keys of type 22 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of StreamsGroupCurrentMemberAssignment records: int16 type 22,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0016000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_current_member_assignment_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[22], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[22],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_current_member_assignment_key",
+    )
+
+
+def to_streams_group_current_member_assignment_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as StreamsGroupCurrentMemberAssignmentKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_current_member_assignment_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of StreamsGroupCurrentMemberAssignment records: int16 type 22, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0016000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_current_member_assignment_key("data")
+    >>> again = to_streams_group_current_member_assignment_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[22], mode=mode, name="to_streams_group_current_member_assignment_key"
+    )
 
 
 def from_streams_group_current_member_assignment_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of StreamsGroupCurrentMemberAssignmentValue into a struct.
 
-    The bytes are record values of type 22 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of StreamsGroupCurrentMemberAssignment records (type 22):
+        int16 version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: member_epoch int, previous_member_epoch int, state tinyint, active_tasks array<struct>,
-    standby_tasks array<struct>, warmup_tasks array<struct>, active_tasks_pending_revocation
-    array<struct>, standby_tasks_pending_revocation array<struct>, warmup_tasks_pending_revocation
-    array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            member_epoch int
+            previous_member_epoch int
+            state tinyint
+            active_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+                assignment_epochs array<int>
+            standby_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+                assignment_epochs array<int>
+            warmup_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+                assignment_epochs array<int>
+            active_tasks_pending_revocation array<struct>
+                subtopology_id string
+                partitions array<int>
+                assignment_epochs array<int>
+            standby_tasks_pending_revocation array<struct>
+                subtopology_id string
+                partitions array<int>
+                assignment_epochs array<int>
+            warmup_tasks_pending_revocation array<struct>
+                subtopology_id string
+                partitions array<int>
+                assignment_epochs array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000001010101010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_current_member_assignment_value("data")
+    >>> df.select(decoded.getField("member_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[22], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[22],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_current_member_assignment_value",
+    )
 
 
-def from_streams_group_member_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_streams_group_current_member_assignment_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as StreamsGroupCurrentMemberAssignmentValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that
+        `from_streams_group_current_member_assignment_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of StreamsGroupCurrentMemberAssignment records (type 22): int16 version, then the
+        value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000001010101010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_current_member_assignment_value("data")
+    >>> again = to_streams_group_current_member_assignment_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[22], version, mode=mode, name="to_streams_group_current_member_assignment_value"
+    )
+
+
+def from_streams_group_member_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of StreamsGroupMemberMetadataKey into a struct.
 
-    The bytes are record keys of type 19 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of StreamsGroupMemberMetadata records: int16 type 19, then the
+        key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0013000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_member_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[19], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[19],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_member_metadata_key",
+    )
 
 
-def from_streams_group_member_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_streams_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as StreamsGroupMemberMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_member_metadata_key` gives.
+        Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of StreamsGroupMemberMetadata records: int16 type 19, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0013000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_member_metadata_key("data")
+    >>> again = to_streams_group_member_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[19], mode=mode, name="to_streams_group_member_metadata_key"
+    )
+
+
+def from_streams_group_member_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of StreamsGroupMemberMetadataValue into a struct.
 
-    The bytes are record values of type 19 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of StreamsGroupMemberMetadata records (type 19): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: instance_id string, rack_id string, client_id string, client_host string, rebalance_timeout_ms int,
-    topology_epoch int, process_id string, user_endpoint struct, client_tags array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            instance_id string
+            rack_id string
+            client_id string
+            client_host string
+            rebalance_timeout_ms int
+            topology_epoch int
+            process_id string
+            user_endpoint struct
+                host string
+                port int
+            client_tags array<struct>
+                key string
+                value string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00000c696e7374616e63655f6964087261636b5f69640a636c69656e745f69640c636c69"
+    ...     "656e745f686f7374ffffffff000000000b70726f636573735f6964ff0100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_member_metadata_value("data")
+    >>> df.select(decoded.getField("instance_id")).first()[0]
+    'instance_id'
     """
-    return _functions.from_value(col, _schemas.RECORDS[19], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[19],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_member_metadata_value",
+    )
 
 
-def from_streams_group_metadata_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_streams_group_member_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as StreamsGroupMemberMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_member_metadata_value` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of StreamsGroupMemberMetadata records (type 19): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00000c696e7374616e63655f6964087261636b5f69640a636c69656e745f69640c636c69"
+    ...     "656e745f686f7374ffffffff000000000b70726f636573735f6964ff0100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_member_metadata_value("data")
+    >>> again = to_streams_group_member_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[19], version, mode=mode, name="to_streams_group_member_metadata_value"
+    )
+
+
+def from_streams_group_metadata_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of StreamsGroupMetadataKey into a struct.
 
-    The bytes are record keys of type 17 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of StreamsGroupMetadata records: int16 type 17, then the key.
+        Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0011000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[17], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[17],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_metadata_key",
+    )
 
 
-def from_streams_group_metadata_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_streams_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as StreamsGroupMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_metadata_key` gives. Null gives
+        null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of StreamsGroupMetadata records: int16 type 17, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0011000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_metadata_key("data")
+    >>> again = to_streams_group_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[17], mode=mode, name="to_streams_group_metadata_key")
+
+
+def from_streams_group_metadata_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of StreamsGroupMetadataValue into a struct.
 
-    The bytes are record values of type 17 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of StreamsGroupMetadata records (type 17): int16 version, then
+        the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: epoch int, metadata_hash bigint, validated_topology_epoch int, last_assignment_configs array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            epoch int
+            metadata_hash bigint
+            validated_topology_epoch int
+            last_assignment_configs array<struct>
+                key string
+                value string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_metadata_value("data")
+    >>> df.select(decoded.getField("epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[17], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[17],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_metadata_value",
+    )
 
 
-def from_streams_group_target_assignment_member_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_streams_group_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as StreamsGroupMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_metadata_value` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of StreamsGroupMetadata records (type 17): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_metadata_value("data")
+    >>> again = to_streams_group_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[17], version, mode=mode, name="to_streams_group_metadata_value"
+    )
+
+
+def from_streams_group_target_assignment_member_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of StreamsGroupTargetAssignmentMemberKey into a struct.
 
-    The bytes are record keys of type 21 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of StreamsGroupTargetAssignmentMember records: int16 type 21,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0015000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_member_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[21], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[21],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_target_assignment_member_key",
+    )
+
+
+def to_streams_group_target_assignment_member_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as StreamsGroupTargetAssignmentMemberKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_target_assignment_member_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of StreamsGroupTargetAssignmentMember records: int16 type 21, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0015000867726f75705f696400096d656d6265725f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_member_key("data")
+    >>> again = to_streams_group_target_assignment_member_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[21], mode=mode, name="to_streams_group_target_assignment_member_key"
+    )
 
 
 def from_streams_group_target_assignment_member_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of StreamsGroupTargetAssignmentMemberValue into a struct.
 
-    The bytes are record values of type 21 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of StreamsGroupTargetAssignmentMember records (type 21): int16
+        version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: active_tasks array<struct>, standby_tasks array<struct>, warmup_tasks array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            active_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            standby_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            warmup_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000001010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_member_value("data")
+    >>> df.select(decoded.getField("active_tasks")).first()[0]
+    []
     """
-    return _functions.from_value(col, _schemas.RECORDS[21], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[21],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_target_assignment_member_value",
+    )
+
+
+def to_streams_group_target_assignment_member_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as StreamsGroupTargetAssignmentMemberValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_target_assignment_member_value`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of StreamsGroupTargetAssignmentMember records (type 21): int16 version, then the
+        value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000001010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_member_value("data")
+    >>> again = to_streams_group_target_assignment_member_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[21], version, mode=mode, name="to_streams_group_target_assignment_member_value"
+    )
 
 
 def from_streams_group_target_assignment_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of StreamsGroupTargetAssignmentMetadataKey into a struct.
 
-    The bytes are record keys of type 20 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of StreamsGroupTargetAssignmentMetadata records: int16 type 20,
+        then the key. Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0014000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_metadata_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[20], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[20],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_target_assignment_metadata_key",
+    )
+
+
+def to_streams_group_target_assignment_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as StreamsGroupTargetAssignmentMetadataKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_target_assignment_metadata_key`
+        gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of StreamsGroupTargetAssignmentMetadata records: int16 type 20, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0014000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_metadata_key("data")
+    >>> again = to_streams_group_target_assignment_metadata_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(
+        col, _schemas.RECORDS[20], mode=mode, name="to_streams_group_target_assignment_metadata_key"
+    )
 
 
 def from_streams_group_target_assignment_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE"
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
 ) -> Column:
     """Decode a binary column of StreamsGroupTargetAssignmentMetadataValue into a struct.
 
-    The bytes are record values of type 20 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of StreamsGroupTargetAssignmentMetadata records (type 20):
+        int16 version, then the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: assignment_epoch int, assignment_timestamp bigint.
+    Returns
+    -------
+    Column
+        struct of
+            assignment_epoch int
+            assignment_timestamp bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_metadata_value("data")
+    >>> df.select(decoded.getField("assignment_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[20], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[20],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_target_assignment_metadata_value",
+    )
 
 
-def from_streams_group_topology_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_streams_group_target_assignment_metadata_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as StreamsGroupTargetAssignmentMetadataValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that
+        `from_streams_group_target_assignment_metadata_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of StreamsGroupTargetAssignmentMetadata records (type 20): int16 version, then the
+        value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_target_assignment_metadata_value("data")
+    >>> again = to_streams_group_target_assignment_metadata_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col,
+        _schemas.RECORDS[20],
+        version,
+        mode=mode,
+        name="to_streams_group_target_assignment_metadata_value",
+    )
+
+
+def from_streams_group_topology_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of StreamsGroupTopologyKey into a struct.
 
-    The bytes are record keys of type 23 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of StreamsGroupTopology records: int16 type 23, then the key.
+        Null gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0017000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_topology_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[23], mode=mode)
+    return _functions.from_key(
+        col,
+        _schemas.RECORDS[23],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_topology_key",
+    )
 
 
-def from_streams_group_topology_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_streams_group_topology_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as StreamsGroupTopologyKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_topology_key` gives. Null gives
+        null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of StreamsGroupTopology records: int16 type 23, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0017000867726f75705f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_topology_key("data")
+    >>> again = to_streams_group_topology_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[23], mode=mode, name="to_streams_group_topology_key")
+
+
+def from_streams_group_topology_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of StreamsGroupTopologyValue into a struct.
 
-    The bytes are record values of type 23 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of StreamsGroupTopology records (type 23): int16 version, then
+        the value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: epoch int, subtopologies array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            epoch int
+            subtopologies array<struct>
+                subtopology_id string
+                source_topics array<string>
+                source_topic_regex array<string>
+                state_changelog_topics array<struct>
+                    name string
+                    partitions int
+                    replication_factor smallint
+                    topic_configs array<struct>
+                        key string
+                        value string
+                repartition_sink_topics array<string>
+                repartition_source_topics array<struct>
+                    name string
+                    partitions int
+                    replication_factor smallint
+                    topic_configs array<struct>
+                        key string
+                        value string
+                copartition_groups array<struct>
+                    source_topics array<smallint>
+                    source_topic_regex array<smallint>
+                    repartition_source_topics array<smallint>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_topology_value("data")
+    >>> df.select(decoded.getField("epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[23], mode=mode)
+    return _functions.from_value(
+        col,
+        _schemas.RECORDS[23],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_topology_value",
+    )
+
+
+def to_streams_group_topology_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as StreamsGroupTopologyValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_topology_value` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of StreamsGroupTopology records (type 23): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_topology_value("data")
+    >>> again = to_streams_group_topology_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(
+        col, _schemas.RECORDS[23], version, mode=mode, name="to_streams_group_topology_value"
+    )
 
 
 def decode_records(
@@ -1387,12 +4118,16 @@ def decode_records(
     records: Sequence[str] | None = None,
     mode: str = "PERMISSIVE",
     observation: Observation | str | None = None,
+    unknown_tags: bool = False,
+    coordinates: Sequence[str] | None = None,
 ) -> DataFrame:
     """Decode raw rows of this topic: one struct column, holding `key` and `value`, for each type of record.
 
-    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types are left
-    out; without it every row stays. See `kafka_records_spark.decode.decode_records` for the columns before the
-    structs, the modes PERMISSIVE, FAILFAST and DROPMALFORMED, and the counts an `observation` gets.
+    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types
+    are left out; without it every row stays. `coordinates` names the raw columns to keep, all by default.
+
+    See `kafka_records_spark.decode.decode_records` for the columns before the structs, the modes PERMISSIVE,
+    FAILFAST and DROPMALFORMED, the counts that an `observation` gets, and `unknown_tags`.
 
     Types: LegacyOffsetCommit, OffsetCommit, GroupMetadata, ConsumerGroupMetadata,
     ConsumerGroupPartitionMetadata, ConsumerGroupMemberMetadata, ConsumerGroupTargetAssignmentMetadata,
@@ -1402,4 +4137,4 @@ def decode_records(
     StreamsGroupMetadata, StreamsGroupMemberMetadata, StreamsGroupTargetAssignmentMetadata,
     StreamsGroupTargetAssignmentMember, StreamsGroupCurrentMemberAssignment, StreamsGroupTopology.
     """
-    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation)
+    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates)

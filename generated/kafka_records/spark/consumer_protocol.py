@@ -20,6 +20,8 @@ __all__ = [
     "CONSUMER_PROTOCOL_SUBSCRIPTION",
     "from_consumer_protocol_assignment",
     "from_consumer_protocol_subscription",
+    "to_consumer_protocol_assignment",
+    "to_consumer_protocol_subscription",
 ]
 
 CONSUMER_PROTOCOL_ASSIGNMENT: Final = StructType(
@@ -67,29 +69,205 @@ CONSUMER_PROTOCOL_SUBSCRIPTION: Final = StructType(
 
 
 def from_consumer_protocol_assignment(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    parse_as: int | None = None,
+    newer_as_highest: bool = True,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ConsumerProtocolAssignment into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    parse_as
+        Read every message at this version, whatever the int16 before it says.
+    newer_as_highest
+        Read an int16 version above the highest known as that one, as Kafka does.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: assigned_partitions array<struct>, user_data binary.
+    Returns
+    -------
+    Column
+        struct of
+            assigned_partitions array<struct>
+                topic string
+                partitions array<int>
+            user_data binary
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000300000000ffffffff")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_protocol_assignment("data")
+    >>> df.select(decoded.getField("assigned_partitions")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.CONSUMER_PROTOCOL_ASSIGNMENT, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.CONSUMER_PROTOCOL_ASSIGNMENT,
+        version,
+        mode=mode,
+        parse_as=parse_as,
+        newer_as_highest=newer_as_highest,
+        unknown_tags=unknown_tags,
+        name="from_consumer_protocol_assignment",
+    )
+
+
+def to_consumer_protocol_assignment(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = True,
+) -> Column:
+    """Encode a struct column as ConsumerProtocolAssignment.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_protocol_assignment` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (3) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000300000000ffffffff")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_protocol_assignment("data")
+    >>> again = to_consumer_protocol_assignment(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONSUMER_PROTOCOL_ASSIGNMENT,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_consumer_protocol_assignment",
+    )
 
 
 def from_consumer_protocol_subscription(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    parse_as: int | None = None,
+    newer_as_highest: bool = True,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ConsumerProtocolSubscription into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    parse_as
+        Read every message at this version, whatever the int16 before it says.
+    newer_as_highest
+        Read an int16 version above the highest known as that one, as Kafka does.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: topics array<string>, user_data binary, owned_partitions array<struct>, generation_id int, rack_id
-    string.
+    Returns
+    -------
+    Column
+        struct of
+            topics array<string>
+            user_data binary
+            owned_partitions array<struct>
+                topic string
+                partitions array<int>
+            generation_id int
+            rack_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000300000000ffffffff00000000ffffffff00077261636b5f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_protocol_subscription("data")
+    >>> df.select(decoded.getField("generation_id")).first()[0]
+    -1
     """
-    return _functions.from_message(col, _schemas.CONSUMER_PROTOCOL_SUBSCRIPTION, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.CONSUMER_PROTOCOL_SUBSCRIPTION,
+        version,
+        mode=mode,
+        parse_as=parse_as,
+        newer_as_highest=newer_as_highest,
+        unknown_tags=unknown_tags,
+        name="from_consumer_protocol_subscription",
+    )
+
+
+def to_consumer_protocol_subscription(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = True,
+) -> Column:
+    """Encode a struct column as ConsumerProtocolSubscription.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_protocol_subscription` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (3) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000300000000ffffffff00000000ffffffff00077261636b5f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_protocol_subscription("data")
+    >>> again = to_consumer_protocol_subscription(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONSUMER_PROTOCOL_SUBSCRIPTION,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_consumer_protocol_subscription",
+    )

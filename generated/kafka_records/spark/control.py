@@ -20,6 +20,8 @@ __all__ = [
     "END_TXN_MARKER",
     "from_control_record_type_schema",
     "from_end_txn_marker",
+    "to_control_record_type_schema",
+    "to_end_txn_marker",
 ]
 
 CONTROL_RECORD_TYPE_SCHEMA: Final = StructType([StructField("type_", ShortType(), False)])
@@ -30,26 +32,195 @@ END_TXN_MARKER: Final = StructType([StructField("coordinator_epoch", IntegerType
 
 
 def from_control_record_type_schema(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    parse_as: int | None = None,
+    newer_as_highest: bool = True,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ControlRecordTypeSchema into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    parse_as
+        Read every message at this version, whatever the int16 before it says.
+    newer_as_highest
+        Read an int16 version above the highest known as that one, as Kafka does.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: type_ smallint.
+    Returns
+    -------
+    Column
+        struct of
+            type_ smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_control_record_type_schema("data")
+    >>> df.select(decoded.getField("type_")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.CONTROL_RECORD_TYPE_SCHEMA, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.CONTROL_RECORD_TYPE_SCHEMA,
+        version,
+        mode=mode,
+        parse_as=parse_as,
+        newer_as_highest=newer_as_highest,
+        unknown_tags=unknown_tags,
+        name="from_control_record_type_schema",
+    )
 
 
-def from_end_txn_marker(col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE") -> Column:
+def to_control_record_type_schema(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = True,
+) -> Column:
+    """Encode a struct column as ControlRecordTypeSchema.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_control_record_type_schema` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_control_record_type_schema("data")
+    >>> again = to_control_record_type_schema(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONTROL_RECORD_TYPE_SCHEMA,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_control_record_type_schema",
+    )
+
+
+def from_end_txn_marker(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    parse_as: int | None = None,
+    newer_as_highest: bool = True,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+) -> Column:
     """Decode a binary column of EndTxnMarker into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    parse_as
+        Read every message at this version, whatever the int16 before it says.
+    newer_as_highest
+        Read an int16 version above the highest known as that one, as Kafka does.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: coordinator_epoch int.
+    Returns
+    -------
+    Column
+        struct of
+            coordinator_epoch int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_end_txn_marker("data")
+    >>> df.select(decoded.getField("coordinator_epoch")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.END_TXN_MARKER, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.END_TXN_MARKER,
+        version,
+        mode=mode,
+        parse_as=parse_as,
+        newer_as_highest=newer_as_highest,
+        unknown_tags=unknown_tags,
+        name="from_end_txn_marker",
+    )
+
+
+def to_end_txn_marker(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = True,
+) -> Column:
+    """Encode a struct column as EndTxnMarker.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_end_txn_marker` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_end_txn_marker("data")
+    >>> again = to_end_txn_marker(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.END_TXN_MARKER,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_end_txn_marker",
+    )

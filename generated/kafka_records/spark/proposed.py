@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE",
     "from_consumer_group_prepare_assignment_response",
+    "to_consumer_group_prepare_assignment_response",
 ]
 
 CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE: Final = StructType(
@@ -95,17 +96,124 @@ CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE: Final = StructType(
 
 
 def from_consumer_group_prepare_assignment_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    parse_as: int | None = None,
+    newer_as_highest: bool = False,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ConsumerGroupPrepareAssignmentResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    parse_as
+        Read every message at this version, whatever the int16 before it says.
+    newer_as_highest
+        Read an int16 version above the highest known as that one.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, group_epoch int, assignor_name
-    string, members array<struct>, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            group_epoch int
+            assignor_name string
+            members array<struct>
+                member_id string
+                member_epoch int
+                instance_id string
+                rack_id string
+                subscribed_topic_ids array<string>
+                assignor struct
+                    version smallint
+                    reason tinyint
+                    metadata binary
+                topic_partitions array<struct>
+                    topic_id string
+                    partitions array<int>
+            topics array<struct>
+                topic_id string
+                num_partitions int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00000000000000000e6572726f725f6d657373616765000000000e61737369676e6f725f"
+    ...     "6e616d65010100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_prepare_assignment_response("data")
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
     return _functions.from_message(
-        col, _schemas.CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE, version, mode=mode
+        col,
+        _schemas.CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE,
+        version,
+        mode=mode,
+        parse_as=parse_as,
+        newer_as_highest=newer_as_highest,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_prepare_assignment_response",
+    )
+
+
+def to_consumer_group_prepare_assignment_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = True,
+) -> Column:
+    """Encode a struct column as ConsumerGroupPrepareAssignmentResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_prepare_assignment_response`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "00000000000000000e6572726f725f6d657373616765000000000e61737369676e6f725f"
+    ...     "6e616d65010100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_prepare_assignment_response("data")
+    >>> again = to_consumer_group_prepare_assignment_response(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_consumer_group_prepare_assignment_response",
     )

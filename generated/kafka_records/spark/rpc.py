@@ -163,6 +163,74 @@ __all__ = [
     "from_txn_offset_commit_response",
     "from_write_share_group_state_request",
     "from_write_share_group_state_response",
+    "to_add_offsets_to_txn_request",
+    "to_add_offsets_to_txn_response",
+    "to_alter_share_group_offsets_request",
+    "to_alter_share_group_offsets_response",
+    "to_api_versions_request",
+    "to_api_versions_response",
+    "to_consumer_group_describe_request",
+    "to_consumer_group_describe_response",
+    "to_consumer_group_heartbeat_request",
+    "to_consumer_group_heartbeat_response",
+    "to_delete_groups_request",
+    "to_delete_groups_response",
+    "to_delete_share_group_offsets_request",
+    "to_delete_share_group_offsets_response",
+    "to_delete_share_group_state_request",
+    "to_delete_share_group_state_response",
+    "to_describe_groups_request",
+    "to_describe_groups_response",
+    "to_describe_share_group_offsets_request",
+    "to_describe_share_group_offsets_response",
+    "to_fetch_request",
+    "to_fetch_response",
+    "to_find_coordinator_request",
+    "to_find_coordinator_response",
+    "to_heartbeat_request",
+    "to_heartbeat_response",
+    "to_initialize_share_group_state_request",
+    "to_initialize_share_group_state_response",
+    "to_join_group_request",
+    "to_join_group_response",
+    "to_leave_group_request",
+    "to_leave_group_response",
+    "to_list_groups_request",
+    "to_list_groups_response",
+    "to_list_offsets_request",
+    "to_list_offsets_response",
+    "to_metadata_request",
+    "to_metadata_response",
+    "to_offset_commit_request",
+    "to_offset_commit_response",
+    "to_offset_delete_request",
+    "to_offset_delete_response",
+    "to_offset_fetch_request",
+    "to_offset_fetch_response",
+    "to_read_share_group_state_request",
+    "to_read_share_group_state_response",
+    "to_read_share_group_state_summary_request",
+    "to_read_share_group_state_summary_response",
+    "to_request_header",
+    "to_response_header",
+    "to_share_acknowledge_request",
+    "to_share_acknowledge_response",
+    "to_share_fetch_request",
+    "to_share_fetch_response",
+    "to_share_group_describe_request",
+    "to_share_group_describe_response",
+    "to_share_group_heartbeat_request",
+    "to_share_group_heartbeat_response",
+    "to_streams_group_describe_request",
+    "to_streams_group_describe_response",
+    "to_streams_group_heartbeat_request",
+    "to_streams_group_heartbeat_response",
+    "to_sync_group_request",
+    "to_sync_group_response",
+    "to_txn_offset_commit_request",
+    "to_txn_offset_commit_response",
+    "to_write_share_group_state_request",
+    "to_write_share_group_state_response",
 ]
 
 ADD_OFFSETS_TO_TXN_REQUEST: Final = StructType(
@@ -2962,976 +3030,6896 @@ WRITE_SHARE_GROUP_STATE_RESPONSE: Final = StructType(
 
 
 def from_add_offsets_to_txn_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of AddOffsetsToTxnRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: transactional_id string, producer_id bigint, producer_epoch smallint, group_id string.
+    Returns
+    -------
+    Column
+        struct of
+            transactional_id string
+            producer_id bigint
+            producer_epoch smallint
+            group_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "117472616e73616374696f6e616c5f6964000000000000000000000967726f75705f6964"
+    ...     "00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_add_offsets_to_txn_request("data", 4)
+    >>> df.select(decoded.getField("transactional_id")).first()[0]
+    'transactional_id'
     """
-    return _functions.from_message(col, _schemas.ADD_OFFSETS_TO_TXN_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.ADD_OFFSETS_TO_TXN_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_add_offsets_to_txn_request",
+    )
+
+
+def to_add_offsets_to_txn_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as AddOffsetsToTxnRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_add_offsets_to_txn_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "117472616e73616374696f6e616c5f6964000000000000000000000967726f75705f6964"
+    ...     "00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_add_offsets_to_txn_request("data", 4)
+    >>> again = to_add_offsets_to_txn_request(decoded, 4)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.ADD_OFFSETS_TO_TXN_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_add_offsets_to_txn_request",
+    )
 
 
 def from_add_offsets_to_txn_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of AddOffsetsToTxnResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_add_offsets_to_txn_response("data", 4)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.ADD_OFFSETS_TO_TXN_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.ADD_OFFSETS_TO_TXN_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_add_offsets_to_txn_response",
+    )
+
+
+def to_add_offsets_to_txn_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as AddOffsetsToTxnResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_add_offsets_to_txn_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_add_offsets_to_txn_response("data", 4)
+    >>> again = to_add_offsets_to_txn_response(decoded, 4)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.ADD_OFFSETS_TO_TXN_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_add_offsets_to_txn_response",
+    )
 
 
 def from_alter_share_group_offsets_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of AlterShareGroupOffsetsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                topic_name string
+                partitions array<struct>
+                    partition_index int
+                    start_offset bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_alter_share_group_offsets_request("data", 0)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.ALTER_SHARE_GROUP_OFFSETS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.ALTER_SHARE_GROUP_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_alter_share_group_offsets_request",
+    )
+
+
+def to_alter_share_group_offsets_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as AlterShareGroupOffsetsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_alter_share_group_offsets_request` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_alter_share_group_offsets_request("data", 0)
+    >>> again = to_alter_share_group_offsets_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.ALTER_SHARE_GROUP_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_alter_share_group_offsets_request",
+    )
 
 
 def from_alter_share_group_offsets_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of AlterShareGroupOffsetsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, responses array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            responses array<struct>
+                topic_name string
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+                    error_message string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d6573736167650100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_alter_share_group_offsets_response("data", 0)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.ALTER_SHARE_GROUP_OFFSETS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.ALTER_SHARE_GROUP_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_alter_share_group_offsets_response",
+    )
+
+
+def to_alter_share_group_offsets_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as AlterShareGroupOffsetsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_alter_share_group_offsets_response` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d6573736167650100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_alter_share_group_offsets_response("data", 0)
+    >>> again = to_alter_share_group_offsets_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.ALTER_SHARE_GROUP_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_alter_share_group_offsets_response",
+    )
 
 
 def from_api_versions_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ApiVersionsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: client_software_name string, client_software_version string.
+    Returns
+    -------
+    Column
+        struct of
+            client_software_name string
+            client_software_version string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "15636c69656e745f736f6674776172655f6e616d6518636c69656e745f736f6674776172"
+    ...     "655f76657273696f6e00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_api_versions_request("data", 4)
+    >>> df.select(decoded.getField("client_software_name")).first()[0]
+    'client_software_name'
     """
-    return _functions.from_message(col, _schemas.API_VERSIONS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.API_VERSIONS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_api_versions_request",
+    )
+
+
+def to_api_versions_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ApiVersionsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_api_versions_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "15636c69656e745f736f6674776172655f6e616d6518636c69656e745f736f6674776172"
+    ...     "655f76657273696f6e00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_api_versions_request("data", 4)
+    >>> again = to_api_versions_request(decoded, 4)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.API_VERSIONS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_api_versions_request",
+    )
 
 
 def from_api_versions_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ApiVersionsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: error_code smallint, api_keys array<struct>, throttle_time_ms int, supported_features array<struct>,
-    finalized_features_epoch bigint, finalized_features array<struct>, zk_migration_ready boolean.
+    Returns
+    -------
+    Column
+        struct of
+            error_code smallint
+            api_keys array<struct>
+                api_key smallint
+                min_version smallint
+                max_version smallint
+            throttle_time_ms int
+            supported_features array<struct>
+                name string
+                min_version smallint
+                max_version smallint
+            finalized_features_epoch bigint
+            finalized_features array<struct>
+                name string
+                max_version_level smallint
+                min_version_level smallint
+            zk_migration_ready boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000010000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_api_versions_response("data", 4)
+    >>> df.select(decoded.getField("error_code")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.API_VERSIONS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.API_VERSIONS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_api_versions_response",
+    )
+
+
+def to_api_versions_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ApiVersionsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_api_versions_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000010000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_api_versions_response("data", 4)
+    >>> again = to_api_versions_response(decoded, 4)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.API_VERSIONS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_api_versions_response",
+    )
 
 
 def from_consumer_group_describe_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ConsumerGroupDescribeRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_ids array<string>, include_authorized_operations boolean.
+    Returns
+    -------
+    Column
+        struct of
+            group_ids array<string>
+            include_authorized_operations boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_describe_request("data", 1)
+    >>> df.select(decoded.getField("include_authorized_operations")).first()[0]
+    False
     """
-    return _functions.from_message(col, _schemas.CONSUMER_GROUP_DESCRIBE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.CONSUMER_GROUP_DESCRIBE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_describe_request",
+    )
+
+
+def to_consumer_group_describe_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ConsumerGroupDescribeRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_describe_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_describe_request("data", 1)
+    >>> again = to_consumer_group_describe_request(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONSUMER_GROUP_DESCRIBE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_consumer_group_describe_request",
+    )
 
 
 def from_consumer_group_describe_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ConsumerGroupDescribeResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            groups array<struct>
+                error_code smallint
+                error_message string
+                group_id string
+                group_state string
+                group_epoch int
+                assignment_epoch int
+                assignor_name string
+                members array<struct>
+                    member_id string
+                    instance_id string
+                    rack_id string
+                    member_epoch int
+                    client_id string
+                    client_host string
+                    subscribed_topic_names array<string>
+                    subscribed_topic_regex string
+                    assignment struct
+                        topic_partitions array<struct>
+                            topic_id string
+                            topic_name string
+                            partitions array<int>
+                    target_assignment struct
+                        topic_partitions array<struct>
+                            topic_id string
+                            topic_name string
+                            partitions array<int>
+                    member_type tinyint
+                authorized_operations int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_describe_response("data", 1)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.CONSUMER_GROUP_DESCRIBE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.CONSUMER_GROUP_DESCRIBE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_describe_response",
+    )
+
+
+def to_consumer_group_describe_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ConsumerGroupDescribeResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_describe_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_describe_response("data", 1)
+    >>> again = to_consumer_group_describe_response(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONSUMER_GROUP_DESCRIBE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_consumer_group_describe_response",
+    )
 
 
 def from_consumer_group_heartbeat_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ConsumerGroupHeartbeatRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string, member_epoch int, instance_id string, rack_id string,
-    rebalance_timeout_ms int, subscribed_topic_names array<string>, subscribed_topic_regex string,
-    server_assignor string, topic_partitions array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+            member_epoch int
+            instance_id string
+            rack_id string
+            rebalance_timeout_ms int
+            subscribed_topic_names array<string>
+            subscribed_topic_regex string
+            server_assignor string
+            topic_partitions array<struct>
+                topic_id string
+                partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f69640a6d656d6265725f6964000000000c696e7374616e63655f696408"
+    ...     "7261636b5f6964ffffffff0017737562736372696265645f746f7069635f726567657810"
+    ...     "7365727665725f61737369676e6f720000"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_heartbeat_request("data", 1)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.CONSUMER_GROUP_HEARTBEAT_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.CONSUMER_GROUP_HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_heartbeat_request",
+    )
+
+
+def to_consumer_group_heartbeat_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ConsumerGroupHeartbeatRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_heartbeat_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f69640a6d656d6265725f6964000000000c696e7374616e63655f696408"
+    ...     "7261636b5f6964ffffffff0017737562736372696265645f746f7069635f726567657810"
+    ...     "7365727665725f61737369676e6f720000"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_heartbeat_request("data", 1)
+    >>> again = to_consumer_group_heartbeat_request(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONSUMER_GROUP_HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_consumer_group_heartbeat_request",
+    )
 
 
 def from_consumer_group_heartbeat_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ConsumerGroupHeartbeatResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, member_id string, member_epoch int,
-    heartbeat_interval_ms int, assignment struct.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            member_id string
+            member_epoch int
+            heartbeat_interval_ms int
+            assignment struct
+                topic_partitions array<struct>
+                    topic_id string
+                    partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
+    ...     "0000ff00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_heartbeat_response("data", 1)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.CONSUMER_GROUP_HEARTBEAT_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.CONSUMER_GROUP_HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_consumer_group_heartbeat_response",
+    )
+
+
+def to_consumer_group_heartbeat_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ConsumerGroupHeartbeatResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_consumer_group_heartbeat_response` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
+    ...     "0000ff00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_consumer_group_heartbeat_response("data", 1)
+    >>> again = to_consumer_group_heartbeat_response(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.CONSUMER_GROUP_HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_consumer_group_heartbeat_response",
+    )
 
 
 def from_delete_groups_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DeleteGroupsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: groups_names array<string>.
+    Returns
+    -------
+    Column
+        struct of
+            groups_names array<string>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_groups_request("data", 2)
+    >>> df.select(decoded.getField("groups_names")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.DELETE_GROUPS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DELETE_GROUPS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_delete_groups_request",
+    )
+
+
+def to_delete_groups_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DeleteGroupsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_delete_groups_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_groups_request("data", 2)
+    >>> again = to_delete_groups_request(decoded, 2)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DELETE_GROUPS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_delete_groups_request",
+    )
 
 
 def from_delete_groups_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DeleteGroupsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, results array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            results array<struct>
+                group_id string
+                error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_groups_response("data", 2)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.DELETE_GROUPS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DELETE_GROUPS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_delete_groups_response",
+    )
+
+
+def to_delete_groups_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DeleteGroupsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_delete_groups_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_groups_response("data", 2)
+    >>> again = to_delete_groups_response(decoded, 2)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DELETE_GROUPS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_delete_groups_response",
+    )
 
 
 def from_delete_share_group_offsets_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DeleteShareGroupOffsetsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                topic_name string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_offsets_request("data", 0)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.DELETE_SHARE_GROUP_OFFSETS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_delete_share_group_offsets_request",
+    )
+
+
+def to_delete_share_group_offsets_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DeleteShareGroupOffsetsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_delete_share_group_offsets_request` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_offsets_request("data", 0)
+    >>> again = to_delete_share_group_offsets_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_delete_share_group_offsets_request",
+    )
 
 
 def from_delete_share_group_offsets_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DeleteShareGroupOffsetsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, responses array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            responses array<struct>
+                topic_name string
+                topic_id string
+                error_code smallint
+                error_message string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d6573736167650100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_offsets_response("data", 0)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.DELETE_SHARE_GROUP_OFFSETS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_delete_share_group_offsets_response",
+    )
+
+
+def to_delete_share_group_offsets_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DeleteShareGroupOffsetsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_delete_share_group_offsets_response` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d6573736167650100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_offsets_response("data", 0)
+    >>> again = to_delete_share_group_offsets_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_delete_share_group_offsets_response",
+    )
 
 
 def from_delete_share_group_state_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DeleteShareGroupStateRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_state_request("data", 0)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.DELETE_SHARE_GROUP_STATE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_delete_share_group_state_request",
+    )
+
+
+def to_delete_share_group_state_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DeleteShareGroupStateRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_delete_share_group_state_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_state_request("data", 0)
+    >>> again = to_delete_share_group_state_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_delete_share_group_state_request",
+    )
 
 
 def from_delete_share_group_state_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DeleteShareGroupStateResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: results array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            results array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    error_code smallint
+                    error_message string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_state_response("data", 0)
+    >>> df.select(decoded.getField("results")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.DELETE_SHARE_GROUP_STATE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_delete_share_group_state_response",
+    )
+
+
+def to_delete_share_group_state_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DeleteShareGroupStateResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_delete_share_group_state_response` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_delete_share_group_state_response("data", 0)
+    >>> again = to_delete_share_group_state_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DELETE_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_delete_share_group_state_response",
+    )
 
 
 def from_describe_groups_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DescribeGroupsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: groups array<string>, include_authorized_operations boolean.
+    Returns
+    -------
+    Column
+        struct of
+            groups array<string>
+            include_authorized_operations boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_groups_request("data", 6)
+    >>> df.select(decoded.getField("include_authorized_operations")).first()[0]
+    False
     """
-    return _functions.from_message(col, _schemas.DESCRIBE_GROUPS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DESCRIBE_GROUPS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_describe_groups_request",
+    )
+
+
+def to_describe_groups_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DescribeGroupsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_describe_groups_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (6) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_groups_request("data", 6)
+    >>> again = to_describe_groups_request(decoded, 6)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DESCRIBE_GROUPS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_describe_groups_request",
+    )
 
 
 def from_describe_groups_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DescribeGroupsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            groups array<struct>
+                error_code smallint
+                error_message string
+                group_id string
+                group_state string
+                protocol_type string
+                protocol_data string
+                members array<struct>
+                    member_id string
+                    group_instance_id string
+                    client_id string
+                    client_host string
+                    member_metadata binary
+                    member_assignment binary
+                authorized_operations int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_groups_response("data", 6)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.DESCRIBE_GROUPS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DESCRIBE_GROUPS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_describe_groups_response",
+    )
+
+
+def to_describe_groups_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DescribeGroupsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_describe_groups_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (6) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_groups_response("data", 6)
+    >>> again = to_describe_groups_response(decoded, 6)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DESCRIBE_GROUPS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_describe_groups_response",
+    )
 
 
 def from_describe_share_group_offsets_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DescribeShareGroupOffsetsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            groups array<struct>
+                group_id string
+                topics array<struct>
+                    topic_name string
+                    partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_share_group_offsets_request("data", 1)
+    >>> df.select(decoded.getField("groups")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_describe_share_group_offsets_request",
+    )
+
+
+def to_describe_share_group_offsets_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DescribeShareGroupOffsetsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_describe_share_group_offsets_request` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_share_group_offsets_request("data", 1)
+    >>> again = to_describe_share_group_offsets_request(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_describe_share_group_offsets_request",
+    )
 
 
 def from_describe_share_group_offsets_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of DescribeShareGroupOffsetsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            groups array<struct>
+                group_id string
+                topics array<struct>
+                    topic_name string
+                    topic_id string
+                    partitions array<struct>
+                        partition_index int
+                        start_offset bigint
+                        leader_epoch int
+                        lag bigint
+                        error_code smallint
+                        error_message string
+                error_code smallint
+                error_message string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_share_group_offsets_response("data", 1)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_describe_share_group_offsets_response",
+    )
 
 
-def from_fetch_request(col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE") -> Column:
+def to_describe_share_group_offsets_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as DescribeShareGroupOffsetsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_describe_share_group_offsets_response` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_describe_share_group_offsets_response("data", 1)
+    >>> again = to_describe_share_group_offsets_response(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_describe_share_group_offsets_response",
+    )
+
+
+def from_fetch_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+) -> Column:
     """Decode a binary column of FetchRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: cluster_id string, replica_id int, replica_state struct, max_wait_ms int, min_bytes int, max_bytes
-    int, isolation_level tinyint, session_id int, session_epoch int, topics array<struct>,
-    forgotten_topics_data array<struct>, rack_id string.
+    Returns
+    -------
+    Column
+        struct of
+            cluster_id string
+            replica_id int
+            replica_state struct
+                replica_id int
+                replica_epoch bigint
+            max_wait_ms int
+            min_bytes int
+            max_bytes int
+            isolation_level tinyint
+            session_id int
+            session_epoch int
+            topics array<struct>
+                topic string
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    current_leader_epoch int
+                    fetch_offset bigint
+                    last_fetched_epoch int
+                    log_start_offset bigint
+                    partition_max_bytes int
+                    replica_directory_id string
+                    high_watermark bigint
+            forgotten_topics_data array<struct>
+                topic string
+                topic_id string
+                partitions array<int>
+            rack_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000007fffffff0000000000ffffffff0101087261636b5f696400")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_fetch_request("data", 18)
+    >>> df.select(decoded.getField("max_wait_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.FETCH_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col, _schemas.FETCH_REQUEST, version, mode=mode, unknown_tags=unknown_tags, name="from_fetch_request"
+    )
 
 
-def from_fetch_response(col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE") -> Column:
+def to_fetch_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as FetchRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_fetch_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (18) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000007fffffff0000000000ffffffff0101087261636b5f696400")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_fetch_request("data", 18)
+    >>> again = to_fetch_request(decoded, 18)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.FETCH_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_fetch_request",
+    )
+
+
+def from_fetch_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+) -> Column:
     """Decode a binary column of FetchResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, session_id int, responses array<struct>, node_endpoints
-    array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            session_id int
+            responses array<struct>
+                topic string
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+                    high_watermark bigint
+                    last_stable_offset bigint
+                    log_start_offset bigint
+                    diverging_epoch struct
+                        epoch int
+                        end_offset bigint
+                    current_leader struct
+                        leader_id int
+                        leader_epoch int
+                    snapshot_id struct
+                        end_offset bigint
+                        epoch int
+                    aborted_transactions array<struct>
+                        producer_id bigint
+                        first_offset bigint
+                    preferred_read_replica int
+                    records binary
+            node_endpoints array<struct>
+                node_id int
+                host string
+                port int
+                rack string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_fetch_response("data", 18)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.FETCH_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.FETCH_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_fetch_response",
+    )
+
+
+def to_fetch_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as FetchResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_fetch_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (18) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_fetch_response("data", 18)
+    >>> again = to_fetch_response(decoded, 18)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.FETCH_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_fetch_response",
+    )
 
 
 def from_find_coordinator_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of FindCoordinatorRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: key string, key_type tinyint, coordinator_keys array<string>.
+    Returns
+    -------
+    Column
+        struct of
+            key string
+            key_type tinyint
+            coordinator_keys array<string>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_find_coordinator_request("data", 6)
+    >>> df.select(decoded.getField("key_type")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.FIND_COORDINATOR_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.FIND_COORDINATOR_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_find_coordinator_request",
+    )
+
+
+def to_find_coordinator_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as FindCoordinatorRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_find_coordinator_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (6) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_find_coordinator_request("data", 6)
+    >>> again = to_find_coordinator_request(decoded, 6)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.FIND_COORDINATOR_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_find_coordinator_request",
+    )
 
 
 def from_find_coordinator_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of FindCoordinatorResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, node_id int, host string, port int,
-    coordinators array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            node_id int
+            host string
+            port int
+            coordinators array<struct>
+                key string
+                node_id int
+                host string
+                port int
+                error_code smallint
+                error_message string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_find_coordinator_response("data", 6)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.FIND_COORDINATOR_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.FIND_COORDINATOR_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_find_coordinator_response",
+    )
+
+
+def to_find_coordinator_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as FindCoordinatorResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_find_coordinator_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (6) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_find_coordinator_response("data", 6)
+    >>> again = to_find_coordinator_response(decoded, 6)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.FIND_COORDINATOR_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_find_coordinator_response",
+    )
 
 
 def from_heartbeat_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of HeartbeatRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, generation_id int, member_id string, group_instance_id string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            generation_id int
+            member_id string
+            group_instance_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f6964000000000a6d656d6265725f69641267726f75705f696e7374616e"
+    ...     "63655f696400"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_heartbeat_request("data", 4)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.HEARTBEAT_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_heartbeat_request",
+    )
+
+
+def to_heartbeat_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as HeartbeatRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_heartbeat_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f6964000000000a6d656d6265725f69641267726f75705f696e7374616e"
+    ...     "63655f696400"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_heartbeat_request("data", 4)
+    >>> again = to_heartbeat_request(decoded, 4)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_heartbeat_request",
+    )
 
 
 def from_heartbeat_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of HeartbeatResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_heartbeat_response("data", 4)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.HEARTBEAT_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_heartbeat_response",
+    )
+
+
+def to_heartbeat_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as HeartbeatResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_heartbeat_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_heartbeat_response("data", 4)
+    >>> again = to_heartbeat_response(decoded, 4)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_heartbeat_response",
+    )
 
 
 def from_initialize_share_group_state_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of InitializeShareGroupStateRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    state_epoch int
+                    start_offset bigint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_initialize_share_group_state_request("data", 0)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.INITIALIZE_SHARE_GROUP_STATE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.INITIALIZE_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_initialize_share_group_state_request",
+    )
+
+
+def to_initialize_share_group_state_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as InitializeShareGroupStateRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_initialize_share_group_state_request` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_initialize_share_group_state_request("data", 0)
+    >>> again = to_initialize_share_group_state_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.INITIALIZE_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_initialize_share_group_state_request",
+    )
 
 
 def from_initialize_share_group_state_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of InitializeShareGroupStateResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: results array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            results array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    error_code smallint
+                    error_message string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_initialize_share_group_state_response("data", 0)
+    >>> df.select(decoded.getField("results")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.INITIALIZE_SHARE_GROUP_STATE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.INITIALIZE_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_initialize_share_group_state_response",
+    )
+
+
+def to_initialize_share_group_state_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as InitializeShareGroupStateResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_initialize_share_group_state_response` gives.
+        Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_initialize_share_group_state_response("data", 0)
+    >>> again = to_initialize_share_group_state_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.INITIALIZE_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_initialize_share_group_state_response",
+    )
 
 
 def from_join_group_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of JoinGroupRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, session_timeout_ms int, rebalance_timeout_ms int, member_id string,
-    group_instance_id string, protocol_type string, protocols array<struct>, reason string.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            session_timeout_ms int
+            rebalance_timeout_ms int
+            member_id string
+            group_instance_id string
+            protocol_type string
+            protocols array<struct>
+                name string
+                metadata binary
+            reason string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f696400000000ffffffff0a6d656d6265725f69641267726f75705f696e"
+    ...     "7374616e63655f69640e70726f746f636f6c5f747970650107726561736f6e00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_join_group_request("data", 9)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.JOIN_GROUP_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.JOIN_GROUP_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_join_group_request",
+    )
+
+
+def to_join_group_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as JoinGroupRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_join_group_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (9) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f696400000000ffffffff0a6d656d6265725f69641267726f75705f696e"
+    ...     "7374616e63655f69640e70726f746f636f6c5f747970650107726561736f6e00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_join_group_request("data", 9)
+    >>> again = to_join_group_request(decoded, 9)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.JOIN_GROUP_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_join_group_request",
+    )
 
 
 def from_join_group_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of JoinGroupResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, generation_id int, protocol_type string, protocol_name
-    string, leader string, skip_assignment boolean, member_id string, members array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            generation_id int
+            protocol_type string
+            protocol_name string
+            leader string
+            skip_assignment boolean
+            member_id string
+            members array<struct>
+                member_id string
+                group_instance_id string
+                metadata binary
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "000000000000ffffffff0e70726f746f636f6c5f747970650e70726f746f636f6c5f6e61"
+    ...     "6d65076c6561646572000a6d656d6265725f69640100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_join_group_response("data", 9)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.JOIN_GROUP_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.JOIN_GROUP_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_join_group_response",
+    )
+
+
+def to_join_group_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as JoinGroupResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_join_group_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (9) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "000000000000ffffffff0e70726f746f636f6c5f747970650e70726f746f636f6c5f6e61"
+    ...     "6d65076c6561646572000a6d656d6265725f69640100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_join_group_response("data", 9)
+    >>> again = to_join_group_response(decoded, 9)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.JOIN_GROUP_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_join_group_response",
+    )
 
 
 def from_leave_group_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of LeaveGroupRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string, members array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+            members array<struct>
+                member_id string
+                group_instance_id string
+                reason string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_leave_group_request("data", 5)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.LEAVE_GROUP_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.LEAVE_GROUP_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_leave_group_request",
+    )
+
+
+def to_leave_group_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as LeaveGroupRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_leave_group_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_leave_group_request("data", 5)
+    >>> again = to_leave_group_request(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.LEAVE_GROUP_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_leave_group_request",
+    )
 
 
 def from_leave_group_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of LeaveGroupResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, members array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            members array<struct>
+                member_id string
+                group_instance_id string
+                error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_leave_group_response("data", 5)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.LEAVE_GROUP_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.LEAVE_GROUP_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_leave_group_response",
+    )
+
+
+def to_leave_group_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as LeaveGroupResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_leave_group_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_leave_group_response("data", 5)
+    >>> again = to_leave_group_response(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.LEAVE_GROUP_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_leave_group_response",
+    )
 
 
 def from_list_groups_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ListGroupsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: states_filter array<string>, types_filter array<string>.
+    Returns
+    -------
+    Column
+        struct of
+            states_filter array<string>
+            types_filter array<string>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_groups_request("data", 5)
+    >>> df.select(decoded.getField("states_filter")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.LIST_GROUPS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.LIST_GROUPS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_list_groups_request",
+    )
+
+
+def to_list_groups_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ListGroupsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_list_groups_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_groups_request("data", 5)
+    >>> again = to_list_groups_request(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.LIST_GROUPS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_list_groups_request",
+    )
 
 
 def from_list_groups_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ListGroupsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            groups array<struct>
+                group_id string
+                protocol_type string
+                group_state string
+                group_type string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_groups_response("data", 5)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.LIST_GROUPS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.LIST_GROUPS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_list_groups_response",
+    )
+
+
+def to_list_groups_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ListGroupsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_list_groups_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_groups_response("data", 5)
+    >>> again = to_list_groups_response(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.LIST_GROUPS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_list_groups_response",
+    )
 
 
 def from_list_offsets_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ListOffsetsRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: replica_id int, isolation_level tinyint, topics array<struct>, timeout_ms int.
+    Returns
+    -------
+    Column
+        struct of
+            replica_id int
+            isolation_level tinyint
+            topics array<struct>
+                name string
+                partitions array<struct>
+                    partition_index int
+                    current_leader_epoch int
+                    timestamp bigint
+            timeout_ms int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000010000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_offsets_request("data", 11)
+    >>> df.select(decoded.getField("replica_id")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.LIST_OFFSETS_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.LIST_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_list_offsets_request",
+    )
+
+
+def to_list_offsets_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ListOffsetsRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_list_offsets_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (11) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000010000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_offsets_request("data", 11)
+    >>> again = to_list_offsets_request(decoded, 11)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.LIST_OFFSETS_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_list_offsets_request",
+    )
 
 
 def from_list_offsets_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ListOffsetsResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            topics array<struct>
+                name string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+                    timestamp bigint
+                    offset bigint
+                    leader_epoch int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_offsets_response("data", 11)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.LIST_OFFSETS_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.LIST_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_list_offsets_response",
+    )
+
+
+def to_list_offsets_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ListOffsetsResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_list_offsets_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (11) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_list_offsets_response("data", 11)
+    >>> again = to_list_offsets_response(decoded, 11)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.LIST_OFFSETS_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_list_offsets_response",
+    )
 
 
 def from_metadata_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of MetadataRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: topics array<struct>, allow_auto_topic_creation boolean, include_cluster_authorized_operations
-    boolean, include_topic_authorized_operations boolean.
+    Returns
+    -------
+    Column
+        struct of
+            topics array<struct>
+                topic_id string
+                name string
+            allow_auto_topic_creation boolean
+            include_cluster_authorized_operations boolean
+            include_topic_authorized_operations boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("01010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_metadata_request("data", 13)
+    >>> df.select(decoded.getField("allow_auto_topic_creation")).first()[0]
+    True
     """
-    return _functions.from_message(col, _schemas.METADATA_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.METADATA_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_metadata_request",
+    )
+
+
+def to_metadata_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as MetadataRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_metadata_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (13) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("01010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_metadata_request("data", 13)
+    >>> again = to_metadata_request(decoded, 13)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.METADATA_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_metadata_request",
+    )
 
 
 def from_metadata_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of MetadataResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, brokers array<struct>, cluster_id string, controller_id int, topics
-    array<struct>, cluster_authorized_operations int, error_code smallint.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            brokers array<struct>
+                node_id int
+                host string
+                port int
+                rack string
+            cluster_id string
+            controller_id int
+            topics array<struct>
+                error_code smallint
+                name string
+                topic_id string
+                is_internal boolean
+                partitions array<struct>
+                    error_code smallint
+                    partition_index int
+                    leader_id int
+                    leader_epoch int
+                    replica_nodes array<int>
+                    isr_nodes array<int>
+                    offline_replicas array<int>
+                topic_authorized_operations int
+            cluster_authorized_operations int
+            error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000010b636c75737465725f6964ffffffff01000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_metadata_response("data", 13)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.METADATA_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.METADATA_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_metadata_response",
+    )
+
+
+def to_metadata_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as MetadataResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_metadata_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (13) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000010b636c75737465725f6964ffffffff01000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_metadata_response("data", 13)
+    >>> again = to_metadata_response(decoded, 13)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.METADATA_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_metadata_response",
+    )
 
 
 def from_offset_commit_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of OffsetCommitRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, generation_id_or_member_epoch int, member_id string, group_instance_id string,
-    retention_time_ms bigint, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            generation_id_or_member_epoch int
+            member_id string
+            group_instance_id string
+            retention_time_ms bigint
+            topics array<struct>
+                name string
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    committed_offset bigint
+                    committed_leader_epoch int
+                    committed_metadata string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f6964ffffffff0a6d656d6265725f69641267726f75705f696e7374616e"
+    ...     "63655f69640100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_request("data", 10)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.OFFSET_COMMIT_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.OFFSET_COMMIT_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_commit_request",
+    )
+
+
+def to_offset_commit_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as OffsetCommitRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_commit_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (10) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f6964ffffffff0a6d656d6265725f69641267726f75705f696e7374616e"
+    ...     "63655f69640100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_request("data", 10)
+    >>> again = to_offset_commit_request(decoded, 10)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.OFFSET_COMMIT_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_offset_commit_request",
+    )
 
 
 def from_offset_commit_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of OffsetCommitResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            topics array<struct>
+                name string
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_response("data", 10)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.OFFSET_COMMIT_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.OFFSET_COMMIT_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_commit_response",
+    )
+
+
+def to_offset_commit_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as OffsetCommitResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_commit_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (10) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_commit_response("data", 10)
+    >>> again = to_offset_commit_response(decoded, 10)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.OFFSET_COMMIT_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_offset_commit_response",
+    )
 
 
 def from_offset_delete_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of OffsetDeleteRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                name string
+                partitions array<struct>
+                    partition_index int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000867726f75705f696400000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_delete_request("data", 0)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.OFFSET_DELETE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.OFFSET_DELETE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_delete_request",
+    )
+
+
+def to_offset_delete_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as OffsetDeleteRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_delete_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000867726f75705f696400000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_delete_request("data", 0)
+    >>> again = to_offset_delete_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.OFFSET_DELETE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_offset_delete_request",
+    )
 
 
 def from_offset_delete_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of OffsetDeleteResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: error_code smallint, throttle_time_ms int, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            error_code smallint
+            throttle_time_ms int
+            topics array<struct>
+                name string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_delete_response("data", 0)
+    >>> df.select(decoded.getField("error_code")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.OFFSET_DELETE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.OFFSET_DELETE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_delete_response",
+    )
+
+
+def to_offset_delete_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as OffsetDeleteResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_delete_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_delete_response("data", 0)
+    >>> again = to_offset_delete_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.OFFSET_DELETE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_offset_delete_response",
+    )
 
 
 def from_offset_fetch_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of OffsetFetchRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>, groups array<struct>, require_stable boolean.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                name string
+                partition_indexes array<int>
+            groups array<struct>
+                group_id string
+                member_id string
+                member_epoch int
+                topics array<struct>
+                    name string
+                    topic_id string
+                    partition_indexes array<int>
+            require_stable boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_fetch_request("data", 10)
+    >>> df.select(decoded.getField("require_stable")).first()[0]
+    False
     """
-    return _functions.from_message(col, _schemas.OFFSET_FETCH_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.OFFSET_FETCH_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_fetch_request",
+    )
+
+
+def to_offset_fetch_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as OffsetFetchRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_fetch_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (10) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_fetch_request("data", 10)
+    >>> again = to_offset_fetch_request(decoded, 10)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.OFFSET_FETCH_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_offset_fetch_request",
+    )
 
 
 def from_offset_fetch_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of OffsetFetchResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, topics array<struct>, error_code smallint, groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            topics array<struct>
+                name string
+                partitions array<struct>
+                    partition_index int
+                    committed_offset bigint
+                    committed_leader_epoch int
+                    metadata string
+                    error_code smallint
+            error_code smallint
+            groups array<struct>
+                group_id string
+                topics array<struct>
+                    name string
+                    topic_id string
+                    partitions array<struct>
+                        partition_index int
+                        committed_offset bigint
+                        committed_leader_epoch int
+                        metadata string
+                        error_code smallint
+                error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_fetch_response("data", 10)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.OFFSET_FETCH_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.OFFSET_FETCH_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_fetch_response",
+    )
+
+
+def to_offset_fetch_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as OffsetFetchResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_offset_fetch_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (10) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_offset_fetch_response("data", 10)
+    >>> again = to_offset_fetch_response(decoded, 10)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.OFFSET_FETCH_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_offset_fetch_response",
+    )
 
 
 def from_read_share_group_state_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ReadShareGroupStateRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    leader_epoch int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_request("data", 0)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.READ_SHARE_GROUP_STATE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_read_share_group_state_request",
+    )
+
+
+def to_read_share_group_state_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ReadShareGroupStateRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_read_share_group_state_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_request("data", 0)
+    >>> again = to_read_share_group_state_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_read_share_group_state_request",
+    )
 
 
 def from_read_share_group_state_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ReadShareGroupStateResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: results array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            results array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    error_code smallint
+                    error_message string
+                    state_epoch int
+                    start_offset bigint
+                    state_batches array<struct>
+                        first_offset bigint
+                        last_offset bigint
+                        delivery_state tinyint
+                        delivery_count smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_response("data", 0)
+    >>> df.select(decoded.getField("results")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.READ_SHARE_GROUP_STATE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_read_share_group_state_response",
+    )
+
+
+def to_read_share_group_state_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ReadShareGroupStateResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_read_share_group_state_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_response("data", 0)
+    >>> again = to_read_share_group_state_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_read_share_group_state_response",
+    )
 
 
 def from_read_share_group_state_summary_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ReadShareGroupStateSummaryRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    leader_epoch int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_summary_request("data", 1)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.READ_SHARE_GROUP_STATE_SUMMARY_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_SUMMARY_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_read_share_group_state_summary_request",
+    )
+
+
+def to_read_share_group_state_summary_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ReadShareGroupStateSummaryRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_read_share_group_state_summary_request`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_summary_request("data", 1)
+    >>> again = to_read_share_group_state_summary_request(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_SUMMARY_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_read_share_group_state_summary_request",
+    )
 
 
 def from_read_share_group_state_summary_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ReadShareGroupStateSummaryResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: results array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            results array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    error_code smallint
+                    error_message string
+                    state_epoch int
+                    leader_epoch int
+                    start_offset bigint
+                    delivery_complete_count int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_summary_response("data", 1)
+    >>> df.select(decoded.getField("results")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_read_share_group_state_summary_response",
+    )
 
 
-def from_request_header(col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE") -> Column:
+def to_read_share_group_state_summary_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ReadShareGroupStateSummaryResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_read_share_group_state_summary_response`
+        gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_read_share_group_state_summary_response("data", 1)
+    >>> again = to_read_share_group_state_summary_response(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_read_share_group_state_summary_response",
+    )
+
+
+def from_request_header(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+) -> Column:
     """Decode a binary column of RequestHeader into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: request_api_key smallint, request_api_version smallint, correlation_id int, client_id string.
+    Returns
+    -------
+    Column
+        struct of
+            request_api_key smallint
+            request_api_version smallint
+            correlation_id int
+            client_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000000009636c69656e745f696400")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_request_header("data", 2)
+    >>> df.select(decoded.getField("request_api_key")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.REQUEST_HEADER, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.REQUEST_HEADER,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_request_header",
+    )
+
+
+def to_request_header(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as RequestHeader.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_request_header` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("00000000000000000009636c69656e745f696400")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_request_header("data", 2)
+    >>> again = to_request_header(decoded, 2)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.REQUEST_HEADER,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_request_header",
+    )
 
 
 def from_response_header(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ResponseHeader into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: correlation_id int.
+    Returns
+    -------
+    Column
+        struct of
+            correlation_id int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_response_header("data", 1)
+    >>> df.select(decoded.getField("correlation_id")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.RESPONSE_HEADER, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.RESPONSE_HEADER,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_response_header",
+    )
+
+
+def to_response_header(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ResponseHeader.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_response_header` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_response_header("data", 1)
+    >>> again = to_response_header(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.RESPONSE_HEADER,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_response_header",
+    )
 
 
 def from_share_acknowledge_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareAcknowledgeRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string, share_session_epoch int, is_renew_ack boolean, topics
-    array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+            share_session_epoch int
+            is_renew_ack boolean
+            topics array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    acknowledgement_batches array<struct>
+                        first_offset bigint
+                        last_offset bigint
+                        acknowledge_types array<tinyint>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640a6d656d6265725f696400000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_acknowledge_request("data", 2)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.SHARE_ACKNOWLEDGE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_ACKNOWLEDGE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_acknowledge_request",
+    )
+
+
+def to_share_acknowledge_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareAcknowledgeRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_acknowledge_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640a6d656d6265725f696400000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_acknowledge_request("data", 2)
+    >>> again = to_share_acknowledge_request(decoded, 2)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_ACKNOWLEDGE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_acknowledge_request",
+    )
 
 
 def from_share_acknowledge_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareAcknowledgeResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, acquisition_lock_timeout_ms int,
-    responses array<struct>, node_endpoints array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            acquisition_lock_timeout_ms int
+            responses array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+                    error_message string
+                    current_leader struct
+                        leader_id int
+                        leader_epoch int
+            node_endpoints array<struct>
+                node_id int
+                host string
+                port int
+                rack string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d65737361676500000000010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_acknowledge_response("data", 2)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.SHARE_ACKNOWLEDGE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_ACKNOWLEDGE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_acknowledge_response",
+    )
+
+
+def to_share_acknowledge_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareAcknowledgeResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_acknowledge_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d65737361676500000000010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_acknowledge_response("data", 2)
+    >>> again = to_share_acknowledge_response(decoded, 2)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_ACKNOWLEDGE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_acknowledge_response",
+    )
 
 
 def from_share_fetch_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareFetchRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string, share_session_epoch int, max_wait_ms int, min_bytes int,
-    max_bytes int, max_records int, batch_size int, share_acquire_mode tinyint, is_renew_ack boolean,
-    topics array<struct>, forgotten_topics_data array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+            share_session_epoch int
+            max_wait_ms int
+            min_bytes int
+            max_bytes int
+            max_records int
+            batch_size int
+            share_acquire_mode tinyint
+            is_renew_ack boolean
+            topics array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    partition_max_bytes int
+                    acknowledgement_batches array<struct>
+                        first_offset bigint
+                        last_offset bigint
+                        acknowledge_types array<tinyint>
+            forgotten_topics_data array<struct>
+                topic_id string
+                partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f69640a6d656d6265725f69640000000000000000000000007fffffff00"
+    ...     "000000000000000000010100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_fetch_request("data", 2)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.SHARE_FETCH_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_FETCH_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_fetch_request",
+    )
+
+
+def to_share_fetch_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareFetchRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_fetch_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f69640a6d656d6265725f69640000000000000000000000007fffffff00"
+    ...     "000000000000000000010100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_fetch_request("data", 2)
+    >>> again = to_share_fetch_request(decoded, 2)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_FETCH_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_fetch_request",
+    )
 
 
 def from_share_fetch_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareFetchResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, acquisition_lock_timeout_ms int,
-    responses array<struct>, node_endpoints array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            acquisition_lock_timeout_ms int
+            responses array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+                    error_message string
+                    acknowledge_error_code smallint
+                    acknowledge_error_message string
+                    current_leader struct
+                        leader_id int
+                        leader_epoch int
+                    records binary
+                    acquired_records array<struct>
+                        first_offset bigint
+                        last_offset bigint
+                        delivery_count smallint
+            node_endpoints array<struct>
+                node_id int
+                host string
+                port int
+                rack string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d65737361676500000000010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_fetch_response("data", 2)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.SHARE_FETCH_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_FETCH_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_fetch_response",
+    )
+
+
+def to_share_fetch_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareFetchResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_fetch_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e6572726f725f6d65737361676500000000010100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_fetch_response("data", 2)
+    >>> again = to_share_fetch_response(decoded, 2)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_FETCH_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_fetch_response",
+    )
 
 
 def from_share_group_describe_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareGroupDescribeRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_ids array<string>, include_authorized_operations boolean.
+    Returns
+    -------
+    Column
+        struct of
+            group_ids array<string>
+            include_authorized_operations boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_describe_request("data", 1)
+    >>> df.select(decoded.getField("include_authorized_operations")).first()[0]
+    False
     """
-    return _functions.from_message(col, _schemas.SHARE_GROUP_DESCRIBE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_GROUP_DESCRIBE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_describe_request",
+    )
+
+
+def to_share_group_describe_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareGroupDescribeRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_describe_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_describe_request("data", 1)
+    >>> again = to_share_group_describe_request(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_GROUP_DESCRIBE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_group_describe_request",
+    )
 
 
 def from_share_group_describe_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareGroupDescribeResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            groups array<struct>
+                error_code smallint
+                error_message string
+                group_id string
+                group_state string
+                group_epoch int
+                assignment_epoch int
+                assignor_name string
+                members array<struct>
+                    member_id string
+                    rack_id string
+                    member_epoch int
+                    client_id string
+                    client_host string
+                    subscribed_topic_names array<string>
+                    assignment struct
+                        topic_partitions array<struct>
+                            topic_id string
+                            topic_name string
+                            partitions array<int>
+                authorized_operations int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_describe_response("data", 1)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.SHARE_GROUP_DESCRIBE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_GROUP_DESCRIBE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_describe_response",
+    )
+
+
+def to_share_group_describe_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareGroupDescribeResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_describe_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_describe_response("data", 1)
+    >>> again = to_share_group_describe_response(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_GROUP_DESCRIBE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_group_describe_response",
+    )
 
 
 def from_share_group_heartbeat_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareGroupHeartbeatRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string, member_epoch int, rack_id string, subscribed_topic_names
-    array<string>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+            member_epoch int
+            rack_id string
+            subscribed_topic_names array<string>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640a6d656d6265725f696400000000087261636b5f69640000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_heartbeat_request("data", 1)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.SHARE_GROUP_HEARTBEAT_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_GROUP_HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_heartbeat_request",
+    )
+
+
+def to_share_group_heartbeat_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareGroupHeartbeatRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_heartbeat_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640a6d656d6265725f696400000000087261636b5f69640000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_heartbeat_request("data", 1)
+    >>> again = to_share_group_heartbeat_request(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_GROUP_HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_group_heartbeat_request",
+    )
 
 
 def from_share_group_heartbeat_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of ShareGroupHeartbeatResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, member_id string, member_epoch int,
-    heartbeat_interval_ms int, assignment struct.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            member_id string
+            member_epoch int
+            heartbeat_interval_ms int
+            assignment struct
+                topic_partitions array<struct>
+                    topic_id string
+                    partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
+    ...     "0000ff00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_heartbeat_response("data", 1)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.SHARE_GROUP_HEARTBEAT_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SHARE_GROUP_HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_heartbeat_response",
+    )
+
+
+def to_share_group_heartbeat_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as ShareGroupHeartbeatResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_group_heartbeat_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
+    ...     "0000ff00"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_group_heartbeat_response("data", 1)
+    >>> again = to_share_group_heartbeat_response(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SHARE_GROUP_HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_share_group_heartbeat_response",
+    )
 
 
 def from_streams_group_describe_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of StreamsGroupDescribeRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_ids array<string>, include_authorized_operations boolean.
+    Returns
+    -------
+    Column
+        struct of
+            group_ids array<string>
+            include_authorized_operations boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_describe_request("data", 0)
+    >>> df.select(decoded.getField("include_authorized_operations")).first()[0]
+    False
     """
-    return _functions.from_message(col, _schemas.STREAMS_GROUP_DESCRIBE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.STREAMS_GROUP_DESCRIBE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_describe_request",
+    )
+
+
+def to_streams_group_describe_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as StreamsGroupDescribeRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_describe_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("010000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_describe_request("data", 0)
+    >>> again = to_streams_group_describe_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.STREAMS_GROUP_DESCRIBE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_streams_group_describe_request",
+    )
 
 
 def from_streams_group_describe_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of StreamsGroupDescribeResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, groups array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            groups array<struct>
+                error_code smallint
+                error_message string
+                group_id string
+                group_state string
+                group_epoch int
+                assignment_epoch int
+                topology struct
+                    epoch int
+                    subtopologies array<struct>
+                        subtopology_id string
+                        source_topics array<string>
+                        repartition_sink_topics array<string>
+                        state_changelog_topics array<struct>
+                            name string
+                            partitions int
+                            replication_factor smallint
+                            topic_configs array<struct>
+                                key string
+                                value string
+                        repartition_source_topics array<struct>
+                            name string
+                            partitions int
+                            replication_factor smallint
+                            topic_configs array<struct>
+                                key string
+                                value string
+                members array<struct>
+                    member_id string
+                    member_epoch int
+                    instance_id string
+                    rack_id string
+                    client_id string
+                    client_host string
+                    topology_epoch int
+                    process_id string
+                    user_endpoint struct
+                        host string
+                        port int
+                    client_tags array<struct>
+                        key string
+                        value string
+                    task_offsets array<struct>
+                        subtopology_id string
+                        partition int
+                        offset bigint
+                    task_end_offsets array<struct>
+                        subtopology_id string
+                        partition int
+                        offset bigint
+                    assignment struct
+                        active_tasks array<struct>
+                            subtopology_id string
+                            partitions array<int>
+                        standby_tasks array<struct>
+                            subtopology_id string
+                            partitions array<int>
+                        warmup_tasks array<struct>
+                            subtopology_id string
+                            partitions array<int>
+                    target_assignment struct
+                        active_tasks array<struct>
+                            subtopology_id string
+                            partitions array<int>
+                        standby_tasks array<struct>
+                            subtopology_id string
+                            partitions array<int>
+                        warmup_tasks array<struct>
+                            subtopology_id string
+                            partitions array<int>
+                    is_classic boolean
+                authorized_operations int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_describe_response("data", 0)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.STREAMS_GROUP_DESCRIBE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.STREAMS_GROUP_DESCRIBE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_describe_response",
+    )
+
+
+def to_streams_group_describe_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as StreamsGroupDescribeResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_describe_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_describe_response("data", 0)
+    >>> again = to_streams_group_describe_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.STREAMS_GROUP_DESCRIBE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_streams_group_describe_response",
+    )
 
 
 def from_streams_group_heartbeat_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of StreamsGroupHeartbeatRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, member_id string, member_epoch int, endpoint_information_epoch int, instance_id
-    string, rack_id string, rebalance_timeout_ms int, topology struct, active_tasks array<struct>,
-    standby_tasks array<struct>, warmup_tasks array<struct>, process_id string, user_endpoint struct,
-    client_tags array<struct>, task_offsets array<struct>, task_end_offsets array<struct>,
-    shutdown_application boolean.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            member_id string
+            member_epoch int
+            endpoint_information_epoch int
+            instance_id string
+            rack_id string
+            rebalance_timeout_ms int
+            topology struct
+                epoch int
+                subtopologies array<struct>
+                    subtopology_id string
+                    source_topics array<string>
+                    source_topic_regex array<string>
+                    state_changelog_topics array<struct>
+                        name string
+                        partitions int
+                        replication_factor smallint
+                        topic_configs array<struct>
+                            key string
+                            value string
+                    repartition_sink_topics array<string>
+                    repartition_source_topics array<struct>
+                        name string
+                        partitions int
+                        replication_factor smallint
+                        topic_configs array<struct>
+                            key string
+                            value string
+                    copartition_groups array<struct>
+                        source_topics array<smallint>
+                        source_topic_regex array<smallint>
+                        repartition_source_topics array<smallint>
+            active_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            standby_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            warmup_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            process_id string
+            user_endpoint struct
+                host string
+                port int
+            client_tags array<struct>
+                key string
+                value string
+            task_offsets array<struct>
+                subtopology_id string
+                partition int
+                offset bigint
+            task_end_offsets array<struct>
+                subtopology_id string
+                partition int
+                offset bigint
+            shutdown_application boolean
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f69640a6d656d6265725f696400000000000000000c696e7374616e6365"
+    ...     "5f6964087261636b5f6964ffffffffff0000000b70726f636573735f6964ff0000000000"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_heartbeat_request("data", 0)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.STREAMS_GROUP_HEARTBEAT_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.STREAMS_GROUP_HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_heartbeat_request",
+    )
+
+
+def to_streams_group_heartbeat_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as StreamsGroupHeartbeatRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_heartbeat_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f69640a6d656d6265725f696400000000000000000c696e7374616e6365"
+    ...     "5f6964087261636b5f6964ffffffffff0000000b70726f636573735f6964ff0000000000"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_heartbeat_request("data", 0)
+    >>> again = to_streams_group_heartbeat_request(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.STREAMS_GROUP_HEARTBEAT_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_streams_group_heartbeat_request",
+    )
 
 
 def from_streams_group_heartbeat_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of StreamsGroupHeartbeatResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, error_message string, member_id string, member_epoch int,
-    heartbeat_interval_ms int, acceptable_recovery_lag int, task_offset_interval_ms int, status
-    array<struct>, active_tasks array<struct>, standby_tasks array<struct>, warmup_tasks array<struct>,
-    endpoint_information_epoch int, partitions_by_user_endpoint array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            error_message string
+            member_id string
+            member_epoch int
+            heartbeat_interval_ms int
+            acceptable_recovery_lag int
+            task_offset_interval_ms int
+            status array<struct>
+                status_code tinyint
+                status_detail string
+            active_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            standby_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            warmup_tasks array<struct>
+                subtopology_id string
+                partitions array<int>
+            endpoint_information_epoch int
+            partitions_by_user_endpoint array<struct>
+                user_endpoint struct
+                    host string
+                    port int
+                active_partitions array<struct>
+                    topic string
+                    partitions array<int>
+                standby_partitions array<struct>
+                    topic string
+                    partitions array<int>
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
+    ...     "0000000000000000000001000000000000000000"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_heartbeat_response("data", 0)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.STREAMS_GROUP_HEARTBEAT_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.STREAMS_GROUP_HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_streams_group_heartbeat_response",
+    )
+
+
+def to_streams_group_heartbeat_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as StreamsGroupHeartbeatResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_streams_group_heartbeat_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
+    ...     "0000000000000000000001000000000000000000"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_streams_group_heartbeat_response("data", 0)
+    >>> again = to_streams_group_heartbeat_response(decoded, 0)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.STREAMS_GROUP_HEARTBEAT_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_streams_group_heartbeat_response",
+    )
 
 
 def from_sync_group_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of SyncGroupRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, generation_id int, member_id string, group_instance_id string, protocol_type
-    string, protocol_name string, assignments array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            generation_id int
+            member_id string
+            group_instance_id string
+            protocol_type string
+            protocol_name string
+            assignments array<struct>
+                member_id string
+                assignment binary
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f6964000000000a6d656d6265725f69641267726f75705f696e7374616e"
+    ...     "63655f69640e70726f746f636f6c5f747970650e70726f746f636f6c5f6e616d650100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_sync_group_request("data", 5)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.SYNC_GROUP_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SYNC_GROUP_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_sync_group_request",
+    )
+
+
+def to_sync_group_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as SyncGroupRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_sync_group_request` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "0967726f75705f6964000000000a6d656d6265725f69641267726f75705f696e7374616e"
+    ...     "63655f69640e70726f746f636f6c5f747970650e70726f746f636f6c5f6e616d650100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_sync_group_request("data", 5)
+    >>> again = to_sync_group_request(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SYNC_GROUP_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_sync_group_request",
+    )
 
 
 def from_sync_group_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of SyncGroupResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, error_code smallint, protocol_type string, protocol_name string, assignment
-    binary.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            error_code smallint
+            protocol_type string
+            protocol_name string
+            assignment binary
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e70726f746f636f6c5f747970650e70726f746f636f6c5f6e616d650100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_sync_group_response("data", 5)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.SYNC_GROUP_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.SYNC_GROUP_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_sync_group_response",
+    )
+
+
+def to_sync_group_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as SyncGroupResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_sync_group_response` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000e70726f746f636f6c5f747970650e70726f746f636f6c5f6e616d650100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_sync_group_response("data", 5)
+    >>> again = to_sync_group_response(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.SYNC_GROUP_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_sync_group_response",
+    )
 
 
 def from_txn_offset_commit_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of TxnOffsetCommitRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: transactional_id string, group_id string, producer_id bigint, producer_epoch smallint, generation_id
-    int, member_id string, group_instance_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            transactional_id string
+            group_id string
+            producer_id bigint
+            producer_epoch smallint
+            generation_id int
+            member_id string
+            group_instance_id string
+            topics array<struct>
+                name string
+                partitions array<struct>
+                    partition_index int
+                    committed_offset bigint
+                    committed_leader_epoch int
+                    committed_metadata string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "117472616e73616374696f6e616c5f69640967726f75705f696400000000000000000000"
+    ...     "ffffffff0a6d656d6265725f69641267726f75705f696e7374616e63655f69640100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_txn_offset_commit_request("data", 5)
+    >>> df.select(decoded.getField("transactional_id")).first()[0]
+    'transactional_id'
     """
-    return _functions.from_message(col, _schemas.TXN_OFFSET_COMMIT_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.TXN_OFFSET_COMMIT_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_txn_offset_commit_request",
+    )
+
+
+def to_txn_offset_commit_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as TxnOffsetCommitRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_txn_offset_commit_request` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "117472616e73616374696f6e616c5f69640967726f75705f696400000000000000000000"
+    ...     "ffffffff0a6d656d6265725f69641267726f75705f696e7374616e63655f69640100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_txn_offset_commit_request("data", 5)
+    >>> again = to_txn_offset_commit_request(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.TXN_OFFSET_COMMIT_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_txn_offset_commit_request",
+    )
 
 
 def from_txn_offset_commit_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of TxnOffsetCommitResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: throttle_time_ms int, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            throttle_time_ms int
+            topics array<struct>
+                name string
+                partitions array<struct>
+                    partition_index int
+                    error_code smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_txn_offset_commit_response("data", 5)
+    >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
+    0
     """
-    return _functions.from_message(col, _schemas.TXN_OFFSET_COMMIT_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.TXN_OFFSET_COMMIT_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_txn_offset_commit_response",
+    )
+
+
+def to_txn_offset_commit_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as TxnOffsetCommitResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_txn_offset_commit_response` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_txn_offset_commit_response("data", 5)
+    >>> again = to_txn_offset_commit_response(decoded, 5)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.TXN_OFFSET_COMMIT_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_txn_offset_commit_response",
+    )
 
 
 def from_write_share_group_state_request(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of WriteShareGroupStateRequest into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topics array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topics array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    state_epoch int
+                    leader_epoch int
+                    start_offset bigint
+                    delivery_complete_count int
+                    state_batches array<struct>
+                        first_offset bigint
+                        last_offset bigint
+                        delivery_state tinyint
+                        delivery_count smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_write_share_group_state_request("data", 1)
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_message(col, _schemas.WRITE_SHARE_GROUP_STATE_REQUEST, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.WRITE_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_write_share_group_state_request",
+    )
+
+
+def to_write_share_group_state_request(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as WriteShareGroupStateRequest.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_write_share_group_state_request` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0967726f75705f69640100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_write_share_group_state_request("data", 1)
+    >>> again = to_write_share_group_state_request(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.WRITE_SHARE_GROUP_STATE_REQUEST,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_write_share_group_state_request",
+    )
 
 
 def from_write_share_group_state_response(
-    col: Column | str, version: int | None = None, *, mode: str = "PERMISSIVE"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
 ) -> Column:
     """Decode a binary column of WriteShareGroupStateResponse into a struct.
 
-    The bytes are the message; an int16 version stands before it unless `version` is given.
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of messages. Null gives null.
+    version
+        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
+        Without it an int16 version stands before each.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: results array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            results array<struct>
+                topic_id string
+                partitions array<struct>
+                    partition int
+                    error_code smallint
+                    error_message string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_write_share_group_state_response("data", 1)
+    >>> df.select(decoded.getField("results")).first()[0]
+    []
     """
-    return _functions.from_message(col, _schemas.WRITE_SHARE_GROUP_STATE_RESPONSE, version, mode=mode)
+    return _functions.from_message(
+        col,
+        _schemas.WRITE_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_write_share_group_state_response",
+    )
+
+
+def to_write_share_group_state_response(
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    version_prefix: bool = False,
+) -> Column:
+    """Encode a struct column as WriteShareGroupStateResponse.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_write_share_group_state_response` gives. Null
+        gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    version_prefix
+        Write the version as int16 before each message.
+
+    Returns
+    -------
+    Column
+        binary: messages
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_write_share_group_state_response("data", 1)
+    >>> again = to_write_share_group_state_response(decoded, 1)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_message(
+        col,
+        _schemas.WRITE_SHARE_GROUP_STATE_RESPONSE,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_write_share_group_state_response",
+    )

@@ -37,6 +37,10 @@ __all__ = [
     "from_share_snapshot_value",
     "from_share_update_key",
     "from_share_update_value",
+    "to_share_snapshot_key",
+    "to_share_snapshot_value",
+    "to_share_update_key",
+    "to_share_update_value",
 ]
 
 SHARE_SNAPSHOT_KEY: Final = StructType(
@@ -111,54 +115,287 @@ SHARE_UPDATE_VALUE: Final = StructType(
 """The columns of ShareUpdateValue."""
 
 
-def from_share_snapshot_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def from_share_snapshot_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareSnapshotKey into a struct.
 
-    The bytes are record keys of type 0 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareSnapshot records: int16 type 0, then the key. Null gives
+        null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topic_id string, partition int.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topic_id string
+            partition int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000867726f75705f69640000000000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_snapshot_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[0], mode=mode)
+    return _functions.from_key(
+        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_share_snapshot_key"
+    )
 
 
-def from_share_snapshot_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_snapshot_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareSnapshotKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_snapshot_key` gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareSnapshot records: int16 type 0, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000867726f75705f69640000000000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_snapshot_key("data")
+    >>> again = to_share_snapshot_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[0], mode=mode, name="to_share_snapshot_key")
+
+
+def from_share_snapshot_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareSnapshotValue into a struct.
 
-    The bytes are record values of type 0 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareSnapshot records (type 0): int16 version, then the
+        value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: snapshot_epoch int, state_epoch int, leader_epoch int, start_offset bigint, delivery_complete_count
-    int, create_timestamp bigint, write_timestamp bigint, state_batches array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            snapshot_epoch int
+            state_epoch int
+            leader_epoch int
+            start_offset bigint
+            delivery_complete_count int
+            create_timestamp bigint
+            write_timestamp bigint
+            state_batches array<struct>
+                first_offset bigint
+                last_offset bigint
+                delivery_state tinyint
+                delivery_count smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "000000000000000000000000000000000000000000000000000000000000000000000000"
+    ...     "00000100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_snapshot_value("data")
+    >>> df.select(decoded.getField("snapshot_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[0], mode=mode)
+    return _functions.from_value(
+        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_share_snapshot_value"
+    )
 
 
-def from_share_update_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_snapshot_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareSnapshotValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_snapshot_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareSnapshot records (type 0): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex(
+    ...     "000000000000000000000000000000000000000000000000000000000000000000000000"
+    ...     "00000100"
+    ... )
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_snapshot_value("data")
+    >>> again = to_share_snapshot_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(col, _schemas.RECORDS[0], version, mode=mode, name="to_share_snapshot_value")
+
+
+def from_share_update_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareUpdateKey into a struct.
 
-    The bytes are record keys of type 1 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of ShareUpdate records: int16 type 1, then the key. Null gives
+        null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: group_id string, topic_id string, partition int.
+    Returns
+    -------
+    Column
+        struct of
+            group_id string
+            topic_id string
+            partition int
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0001000867726f75705f69640000000000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_update_key("data")
+    >>> df.select(decoded.getField("group_id")).first()[0]
+    'group_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[1], mode=mode)
+    return _functions.from_key(
+        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_share_update_key"
+    )
 
 
-def from_share_update_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_share_update_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as ShareUpdateKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_update_key` gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of ShareUpdate records: int16 type 1, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0001000867726f75705f69640000000000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_update_key("data")
+    >>> again = to_share_update_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[1], mode=mode, name="to_share_update_key")
+
+
+def from_share_update_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of ShareUpdateValue into a struct.
 
-    The bytes are record values of type 1 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of ShareUpdate records (type 1): int16 version, then the
+        value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: snapshot_epoch int, leader_epoch int, start_offset bigint, delivery_complete_count int,
-    state_batches array<struct>.
+    Returns
+    -------
+    Column
+        struct of
+            snapshot_epoch int
+            leader_epoch int
+            start_offset bigint
+            delivery_complete_count int
+            state_batches array<struct>
+                first_offset bigint
+                last_offset bigint
+                delivery_state tinyint
+                delivery_count smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000000000000000000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_update_value("data")
+    >>> df.select(decoded.getField("snapshot_epoch")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[1], mode=mode)
+    return _functions.from_value(
+        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_share_update_value"
+    )
+
+
+def to_share_update_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as ShareUpdateValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_share_update_value` gives. Null gives null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of ShareUpdate records (type 1): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0000000000000000000000000000000000000100")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_share_update_value("data")
+    >>> again = to_share_update_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(col, _schemas.RECORDS[1], version, mode=mode, name="to_share_update_value")
 
 
 def decode_records(
@@ -166,13 +403,17 @@ def decode_records(
     records: Sequence[str] | None = None,
     mode: str = "PERMISSIVE",
     observation: Observation | str | None = None,
+    unknown_tags: bool = False,
+    coordinates: Sequence[str] | None = None,
 ) -> DataFrame:
     """Decode raw rows of this topic: one struct column, holding `key` and `value`, for each type of record.
 
-    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types are left
-    out; without it every row stays. See `kafka_records_spark.decode.decode_records` for the columns before the
-    structs, the modes PERMISSIVE, FAILFAST and DROPMALFORMED, and the counts an `observation` gets.
+    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types
+    are left out; without it every row stays. `coordinates` names the raw columns to keep, all by default.
+
+    See `kafka_records_spark.decode.decode_records` for the columns before the structs, the modes PERMISSIVE,
+    FAILFAST and DROPMALFORMED, the counts that an `observation` gets, and `unknown_tags`.
 
     Types: ShareSnapshot, ShareUpdate.
     """
-    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation)
+    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates)

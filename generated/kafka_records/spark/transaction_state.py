@@ -33,6 +33,8 @@ __all__ = [
     "decode_records",
     "from_transaction_log_key",
     "from_transaction_log_value",
+    "to_transaction_log_key",
+    "to_transaction_log_value",
 ]
 
 TRANSACTION_LOG_KEY: Final = StructType([StructField("transactional_id", StringType(), False)])
@@ -68,31 +70,144 @@ TRANSACTION_LOG_VALUE: Final = StructType(
 """The columns of TransactionLogValue."""
 
 
-def from_transaction_log_key(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def from_transaction_log_key(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of TransactionLogKey into a struct.
 
-    The bytes are record keys of type 0 (int16 type, then the key).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of keys of TransactionLog records: int16 type 0, then the key. Null
+        gives null, and so do keys of other types.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: transactional_id string.
+    Returns
+    -------
+    Column
+        struct of
+            transactional_id string
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000107472616e73616374696f6e616c5f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_transaction_log_key("data")
+    >>> df.select(decoded.getField("transactional_id")).first()[0]
+    'transactional_id'
     """
-    return _functions.from_key(col, _schemas.RECORDS[0], mode=mode)
+    return _functions.from_key(
+        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_transaction_log_key"
+    )
 
 
-def from_transaction_log_value(col: Column | str, *, mode: str = "PERMISSIVE") -> Column:
+def to_transaction_log_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+    """Encode a struct column as TransactionLogKey.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_transaction_log_key` gives. Null gives null.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+
+    Returns
+    -------
+    Column
+        binary: keys of TransactionLog records: int16 type 0, then the key
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("000000107472616e73616374696f6e616c5f6964")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_transaction_log_key("data")
+    >>> again = to_transaction_log_key(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_key(col, _schemas.RECORDS[0], mode=mode, name="to_transaction_log_key")
+
+
+def from_transaction_log_value(
+    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+) -> Column:
     """Decode a binary column of TransactionLogValue into a struct.
 
-    The bytes are record values of type 0 (int16 version, then the value).
-    A null stays null. In mode PERMISSIVE bytes that do not parse give null, in FAILFAST they fail the query with
-    field path and byte offset.
+    Parameters
+    ----------
+    col
+        Binary column, or its name, of values of TransactionLog records (type 0): int16 version, then the
+        value. Null gives null.
+    mode
+        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+    unknown_tags
+        Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
 
-    Columns: producer_id bigint, previous_producer_id bigint, next_producer_id bigint, producer_epoch smallint,
-    next_producer_epoch smallint, transaction_timeout_ms int, transaction_status tinyint,
-    transaction_partitions array<struct>, transaction_last_update_timestamp_ms bigint,
-    transaction_start_timestamp_ms bigint, client_transaction_version smallint.
+    Returns
+    -------
+    Column
+        struct of
+            producer_id bigint
+            previous_producer_id bigint
+            next_producer_id bigint
+            producer_epoch smallint
+            next_producer_epoch smallint
+            transaction_timeout_ms int
+            transaction_status tinyint
+            transaction_partitions array<struct>
+                topic string
+                partition_ids array<int>
+            transaction_last_update_timestamp_ms bigint
+            transaction_start_timestamp_ms bigint
+            client_transaction_version smallint
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0001000000000000000000000000000000010000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_transaction_log_value("data")
+    >>> df.select(decoded.getField("producer_id")).first()[0]
+    0
     """
-    return _functions.from_value(col, _schemas.RECORDS[0], mode=mode)
+    return _functions.from_value(
+        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_transaction_log_value"
+    )
+
+
+def to_transaction_log_value(
+    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+) -> Column:
+    """Encode a struct column as TransactionLogValue.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields that `from_transaction_log_value` gives. Null gives
+        null.
+    version
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
+    mode
+        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
+        a tombstone where it is written to a topic.
+
+    Returns
+    -------
+    Column
+        binary: values of TransactionLog records (type 0): int16 version, then the value
+
+    Examples
+    --------
+    >>> data = bytes.fromhex("0001000000000000000000000000000000010000000000000000000000000000000000")
+    >>> df = spark.createDataFrame([(data,)], "data binary")
+    >>> decoded = from_transaction_log_value("data")
+    >>> again = to_transaction_log_value(decoded)
+    >>> df.select(again == df["data"]).first()[0]
+    True
+    """
+    return _functions.to_value(col, _schemas.RECORDS[0], version, mode=mode, name="to_transaction_log_value")
 
 
 def decode_records(
@@ -100,13 +215,17 @@ def decode_records(
     records: Sequence[str] | None = None,
     mode: str = "PERMISSIVE",
     observation: Observation | str | None = None,
+    unknown_tags: bool = False,
+    coordinates: Sequence[str] | None = None,
 ) -> DataFrame:
     """Decode raw rows of this topic: one struct column, holding `key` and `value`, for each type of record.
 
-    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types are left
-    out; without it every row stays. See `kafka_records_spark.decode.decode_records` for the columns before the
-    structs, the modes PERMISSIVE, FAILFAST and DROPMALFORMED, and the counts an `observation` gets.
+    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types
+    are left out; without it every row stays. `coordinates` names the raw columns to keep, all by default.
+
+    See `kafka_records_spark.decode.decode_records` for the columns before the structs, the modes PERMISSIVE,
+    FAILFAST and DROPMALFORMED, the counts that an `observation` gets, and `unknown_tags`.
 
     Types: TransactionLog.
     """
-    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation)
+    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates)

@@ -1,12 +1,15 @@
-"""Spark types and decode functions: one module per folder, thin over the generic functions of kafka_records_spark."""
+"""Spark types and functions: one module per folder, thin over the generic functions of kafka_records_spark."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kafka_records_codegen.backends.page import Package, docstring, folder_path, header, render, sources
 from kafka_records_codegen.backends.schemas import has_inner, with_root
-from kafka_records_codegen.model import Field, Folder, Message, Model, Struct
+from kafka_records_codegen.backends.spark_examples import example
+from kafka_records_codegen.model import Field, Folder, Message, Model, Record, Struct
 from kafka_records_codegen.naming import snake_case, upper_snake_case
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
@@ -22,6 +25,19 @@ _SHORT: Final = {
 }
 """Spark type → its name in SQL."""
 
+_HEX_DIGITS: Final = 72
+"""How much of a message a line of an example holds."""
+
+_WITHOUT_PREFIX: Final = ("request", "response", "header")
+"""Types of messages whose version is not told by the bytes before them: requests have it in their header."""
+
+_READ_NEWER_AS_HIGHEST: Final = frozenset(
+    {"ConsumerProtocolAssignment", "ConsumerProtocolSubscription", "ControlRecordTypeSchema", "EndTxnMarker"}
+)
+"""Kafka's messages that Kafka itself reads at the highest version it knows when the version before them is higher
+(`ConsumerProtocol.deserializeSubscription` and `deserializeAssignment`, `ControlRecordType`,
+`EndTransactionMarker`)."""
+
 
 def generate(model: Model, package: Package) -> dict[str, str]:
     """Every Spark module by its path below the package, and the package that holds them."""
@@ -35,7 +51,8 @@ def _module(folder: Folder, package: Package) -> str:
     text = "".join(each["struct"] for each in types)
     names = {*SPARK_TYPES.values(), "ArrayType", "StructField", "StructType"}
     functions = [_function(folder, message) for message in folder.messages]
-    exported = [each["constant"] for each in types] + [f"from_{each['name']}" for each in functions]
+    exported = [each["constant"] for each in types]
+    exported += [f"{way}_{each['name']}" for each in functions for way in ("from", "to")]
     if folder.records:
         exported.append("decode_records")
     inner = package.module("schemas", folder.path.replace("/", "."))
@@ -79,26 +96,55 @@ def _spark(message: Message, field: Field) -> str:
     return f"ArrayType({element}, False)" if field.is_array else element
 
 
-def _short(field: Field) -> str:
-    element = "struct" if field.is_struct else _SHORT[SPARK_TYPES[field.base]]
-    return f"{field.python_name} {f'array<{element}>' if field.is_array else element}"
+def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str]:
+    """The columns of `struct`, one per line, those inside an array or struct further in."""
+    for field in struct.fields:
+        element = "struct" if field.is_struct else _SHORT[SPARK_TYPES[field.base]]
+        yield f"{indent}{field.python_name} {f'array<{element}>' if field.is_array else element}"
+        if field.is_struct:
+            yield from _columns(message, message.struct(field.base), f"{indent}    ")
 
 
 def _function(folder: Folder, message: Message) -> dict[str, Any]:
-    constant = upper_snake_case(message.name)
-    number = next((record.type for record in folder.records if message in (record.key, record.value)), None)
-    if number is None:
-        call, what = "from_message", "the message; an int16 version stands before it unless `version` is given"
-    elif message.type == "coordinator-key":
-        call, what = "from_key", f"record keys of type {number} (int16 type, then the key)"
-    else:
-        call, what = "from_value", f"record values of type {number} (int16 version, then the value)"
+    record = next((each for each in folder.records if message in (each.key, each.value)), None)
+    kind = "message" if record is None else "key" if message == record.key else "value"
+    argument = f"_schemas.{upper_snake_case(message.name)}" if record is None else f"_schemas.RECORDS[{record.type}]"
     return {
         "name": snake_case(message.name),
         "title": message.name,
-        "what": what,
-        "columns": ", ".join(_short(field) for field in message.root.fields) or "none",
-        "call": call,
-        "argument": f"_schemas.{constant}" if number is None else f"_schemas.RECORDS[{number}]",
-        "takes_version": number is None,
+        "kind": kind,
+        "argument": argument,
+        "bytes": _bytes(kind, record),
+        "has_prefix": message.type not in _WITHOUT_PREFIX,
+        "newer_as_highest": message.name in _READ_NEWER_AS_HIGHEST,
+        "highest": message.versions.highest,
+        "columns": list(_columns(message, message.root)),
+        "example": _example(message, record),
+    }
+
+
+def _bytes(kind: str, record: Record | None) -> str:
+    """What the binary side of a function holds, as the end of a sentence."""
+    if record is None:
+        return "messages"
+    if kind == "key":
+        return f"keys of {record.name} records: int16 type {record.type}, then the key"
+    return f"values of {record.name} records (type {record.type}): int16 version, then the value"
+
+
+def _example(message: Message, record: Record | None) -> dict[str, Any] | None:
+    """What the examples of both functions are made of: bytes with all that stands before them, a column, its value."""
+    made = example(message)
+    if made is None:
+        return None
+    if message.type in _WITHOUT_PREFIX:
+        prefix = b""
+    else:
+        number = record.type if record is not None and message == record.key else made.version
+        prefix = number.to_bytes(2, "big", signed=True)
+    return {
+        "hex": textwrap.wrap((prefix + made.data).hex(), _HEX_DIGITS),
+        "version": "" if prefix else f", {made.version}",
+        "column": made.column,
+        "value": repr(made.value),
     }
