@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import json
 import sys
 import tempfile
@@ -13,15 +14,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
+
+import fastavro
 
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import UntrackedFiles, write
 from kafka_records_codegen.violations import SpecErrors
 from kafka_records_runtime import walker
+from kafka_records_runtime.avro import from_avro, read_schema, to_avro
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
@@ -38,8 +43,9 @@ from tools.random_messages import random_message  # noqa: E402
 _EPILOG = """\
 A release passes when
   - each module holds as many specs as it is known to hold, and all of them load,
-  - the package generated from them can be imported, its Spark types too,
-  - every message comes back from its bytes in every version, and from its JSON form: the default one and N random ones,
+  - the package generated from them can be imported, its Spark types too; fastavro takes its Avro schemas, all together,
+  - every message comes back from its bytes in every version, from its JSON form and through Avro: the default one and
+    N random ones,
   - the generated fast paths, without the help of the schema walker, write the same bytes and read the same message
     as the walker does; only messages with unknown tagged fields they may leave to it.
 
@@ -104,6 +110,7 @@ def round_trip(release: str, specs: Path, home: Path, examples: int) -> Report:
     with report.timed("generate"):
         files = generate(model, package)
     write(home / package, files)
+    report.failures += _bad_avro(files)
     with _importable(home, package):
         with report.timed("import"):
             classes = list(_import_all(package, files, report.failures))
@@ -122,6 +129,23 @@ def _miscounted(release: str, specs: Path, report: Report) -> Iterator[str]:
 
 
 # ---- the package
+
+
+def _bad_avro(files: Mapping[str, str]) -> Iterator[str]:
+    """Every Avro schema that fastavro refuses; and their names, which have to differ within the package."""
+    schemas = {path: json.loads(text) for path, text in files.items() if path.endswith(".avsc")}
+    for path, schema in schemas.items():
+        try:
+            fastavro.parse_schema(schema)
+        except Exception as error:
+            yield f"{path} is no Avro schema: {type(error).__name__}: {error}"
+            return
+    # In one record: names that are there twice go unnoticed in a union.
+    fields = [{"name": f"f{number}", "type": schema} for number, schema in enumerate(schemas.values())]
+    try:
+        fastavro.parse_schema({"type": "record", "name": "All", "fields": fields})
+    except Exception as error:
+        yield f"the Avro schemas do not go together: {type(error).__name__}: {error}"
 
 
 @contextmanager
@@ -197,11 +221,27 @@ def _outcomes(message: Any, version: int, plain: bool) -> Iterator[tuple[str, An
     yield "encode", message.encode(version), encoded
     yield "decode", cls.decode(encoded, version), message
     yield "the fast reader", _alone(cls, lambda: cls.decode(encoded, version)), message
+    yield "Avro", _through_avro(message), message
     if plain:
         # Unknown tagged fields are rare, and the fast writers leave them to the walker.
         yield "the fast writer", _alone(cls, lambda: message.encode(version)), encoded
         text = json.dumps(message.to_json(version))
         yield "the JSON form", cls.from_json(json.loads(text), version), message
+
+
+def _through_avro(message: Any) -> Any:
+    """What comes back from the bytes that fastavro writes."""
+    cls = type(message)
+    schema = _avro_schema(cls.__module__, cls.__name__)
+    file = io.BytesIO()
+    fastavro.schemaless_writer(file, schema, to_avro(message), strict=True)
+    file.seek(0)
+    return from_avro(cls, cast("dict[str, Any]", fastavro.schemaless_reader(file, schema, None)))
+
+
+@cache
+def _avro_schema(module: str, name: str) -> Any:
+    return fastavro.parse_schema(read_schema(module, name))
 
 
 class GaveUpError(Exception):

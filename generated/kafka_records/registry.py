@@ -10,7 +10,7 @@ from typing import Any, Final
 from kafka_records_runtime.apis import Api, Apis
 from kafka_records_runtime.errors import UnknownMessage
 
-__all__ = ["APIS", "MESSAGES", "message_class"]
+__all__ = ["APIS", "MESSAGES", "avro_schema", "message_class"]
 
 MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "AddOffsetsToTxnRequest": ("kafka_records.rpc.add_offsets_to_txn_request", "AddOffsetsToTxnRequest"),
@@ -349,6 +349,35 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
 }
 """Spec name → module and class."""
 
+_RECORDS: Final[dict[str, str]] = {
+    "ConsumerGroupCurrentMemberAssignment": "kafka_records.consumer_offsets.consumer_group_current_member_assignment",
+    "ConsumerGroupMemberMetadata": "kafka_records.consumer_offsets.consumer_group_member_metadata",
+    "ConsumerGroupMetadata": "kafka_records.consumer_offsets.consumer_group_metadata",
+    "ConsumerGroupPartitionMetadata": "kafka_records.consumer_offsets.consumer_group_partition_metadata",
+    "ConsumerGroupRegularExpression": "kafka_records.consumer_offsets.consumer_group_regular_expression",
+    "ConsumerGroupTargetAssignmentMember": "kafka_records.consumer_offsets.consumer_group_target_assignment_member",
+    "ConsumerGroupTargetAssignmentMetadata": "kafka_records.consumer_offsets.consumer_group_target_assignment_metadata",
+    "GroupMetadata": "kafka_records.consumer_offsets.group_metadata",
+    "LegacyOffsetCommit": "kafka_records.consumer_offsets.legacy_offset_commit",
+    "OffsetCommit": "kafka_records.consumer_offsets.offset_commit",
+    "ShareGroupCurrentMemberAssignment": "kafka_records.consumer_offsets.share_group_current_member_assignment",
+    "ShareGroupMemberMetadata": "kafka_records.consumer_offsets.share_group_member_metadata",
+    "ShareGroupMetadata": "kafka_records.consumer_offsets.share_group_metadata",
+    "ShareGroupStatePartitionMetadata": "kafka_records.consumer_offsets.share_group_state_partition_metadata",
+    "ShareGroupTargetAssignmentMember": "kafka_records.consumer_offsets.share_group_target_assignment_member",
+    "ShareGroupTargetAssignmentMetadata": "kafka_records.consumer_offsets.share_group_target_assignment_metadata",
+    "ShareSnapshot": "kafka_records.share_group_state.share_snapshot",
+    "ShareUpdate": "kafka_records.share_group_state.share_update",
+    "StreamsGroupCurrentMemberAssignment": "kafka_records.consumer_offsets.streams_group_current_member_assignment",
+    "StreamsGroupMemberMetadata": "kafka_records.consumer_offsets.streams_group_member_metadata",
+    "StreamsGroupMetadata": "kafka_records.consumer_offsets.streams_group_metadata",
+    "StreamsGroupTargetAssignmentMember": "kafka_records.consumer_offsets.streams_group_target_assignment_member",
+    "StreamsGroupTargetAssignmentMetadata": "kafka_records.consumer_offsets.streams_group_target_assignment_metadata",
+    "StreamsGroupTopology": "kafka_records.consumer_offsets.streams_group_topology",
+    "TransactionLog": "kafka_records.transaction_state.transaction_log",
+}
+"""Name of a record → module of its key and value."""
+
 
 def message_class(name: str) -> Any:
     """The class of the message that the specs call `name`, such as `OffsetCommitValue`.
@@ -360,6 +389,21 @@ def message_class(name: str) -> Any:
     except KeyError:
         raise UnknownMessage(name) from None
     return getattr(import_module(module), class_name)
+
+
+def avro_schema(name: str) -> dict[str, Any]:
+    """The Avro schema of a message, such as `OffsetCommitValue`, or of a record's key and value, `OffsetCommit`.
+
+    It is complete in itself, as `json.load` gives it and `fastavro.parse_schema` takes it, and the caller's to change.
+    Raises UnknownMessage for a name that neither a spec nor a record has.
+    """
+    from kafka_records_runtime.avro import read_schema
+
+    if name in MESSAGES:
+        return read_schema(*MESSAGES[name])
+    if name in _RECORDS:
+        return read_schema(_RECORDS[name])
+    raise UnknownMessage(name)
 
 
 APIS: Final = Apis(

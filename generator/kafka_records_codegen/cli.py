@@ -174,7 +174,7 @@ def _command(options: argparse.Namespace) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kafka-records-codegen",
-        description="Turn Kafka message specs into Python codecs, schemas, Spark types and reference pages.",
+        description="Turn Kafka message specs into Python codecs, schemas, Spark types, Avro and reference pages.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

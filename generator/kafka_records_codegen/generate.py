@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kafka_records_codegen.backends import codecs, reference, registry, schemas, spark
+from kafka_records_codegen.backends import avro, codecs, reference, registry, schemas, spark
 from kafka_records_codegen.backends.page import Package
 from kafka_records_codegen.backends.reference import Links
 from kafka_records_codegen.model import Model
 
-_BACK_ENDS = (codecs, schemas, registry, spark)
+_BACK_ENDS = (codecs, schemas, registry, spark, avro)
 
 
 def generate(model: Model, package: str, docs: str | None = None) -> dict[str, str]:

@@ -145,6 +145,34 @@ class TestCommand:
             "Ball has no class: ModuleNotFoundError: No module named 'no_such_module'",
         ]
 
+    @pytest.mark.parametrize(
+        ("change", "failure"),
+        [
+            (
+                ('"array"', '"arrow"'),
+                "kafka_balls/ball.avsc is no Avro schema: UnknownType: {'type': 'arrow', 'items': 'int'}",
+            ),
+            (
+                ('"namespace": "kafka_9_9_9.kafka_balls.ball"', '"namespace": "one"'),
+                "the Avro schemas do not go together: "
+                "SchemaParseException: redefined named type: one.UnknownTaggedField",
+            ),
+        ],
+    )
+    def test_an_avro_schema_that_is_none(
+        self, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, str], failure: str
+    ) -> None:
+        write(release)
+
+        def broken(*arguments: Any) -> dict[str, str]:
+            files = generate(*arguments)
+            text = files["kafka_balls/ball.avsc"].replace(*change)
+            other = text.replace('"Ball"', '"Bat"')
+            return files | {"kafka_balls/ball.avsc": text, "kafka_balls/bat.avsc": other}
+
+        monkeypatch.setattr(round_trip_release, "generate", broken)
+        assert round_trip("9.9.9", release.parent, tmp_path, 0).failures[0] == failure
+
 
 class TestFailures:
     MESSAGE = OffsetCommitValue(5, 1, "m", 7)
@@ -177,6 +205,12 @@ class TestFailures:
             "ValueOutOfRange: OffsetCommitValue v3: offset is 9223372036854775808, int64 holds "
             "-9223372036854775808 to 9223372036854775807"
         ]
+
+    def test_a_message_that_avro_changes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        row = {"offset": 5, "leader_epoch": 1, "metadata": "m", "expire_timestamp": -1, "unknown_tagged_fields": []}
+        row |= {"commit_timestamp": 8, "topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}
+        monkeypatch.setattr(round_trip_release, "to_avro", lambda message: row)
+        assert self.found() == [f"Avro gives {OffsetCommitValue(5, 1, 'm', 8)!r}, expected {self.MESSAGE!r}"]
 
     def test_long_values_are_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(offset_commit._WRITERS_OFFSET_COMMIT_VALUE, 3, lambda message: bytes(500))

@@ -67,16 +67,21 @@ def render_in_style(template: str, **values: Any) -> str:
     return with_long_lines_in_style(fill(template, **values))
 
 
-def header(package: Package, sources: list[str]) -> str:
+def origin(package: Package, sources: list[str]) -> list[str]:
     """Made by what, from which specs, how to do it again. No clock: the same specs give the same bytes."""
-    lines = [f"{MARK}. Do not edit: change the specs and generate again.", *_wrapped_sources(sources)]
     docs = "" if package.docs is None else " --docs DIR"
-    lines.append(f"To regenerate: kafka-records-codegen generate --specs DIR --out DIR --package {package.name}{docs}")
-    return "\n".join(f"# {line}" for line in lines)
+    return [
+        f"{MARK}. Do not edit: change the specs and generate again.",
+        *([f"Specs: {', '.join(sources)}"] if sources else []),
+        f"To regenerate: kafka-records-codegen generate --specs DIR --out DIR --package {package.name}{docs}",
+    ]
 
 
-def _wrapped_sources(sources: list[str]) -> list[str]:
-    return textwrap.wrap(visible(f"Specs: {', '.join(sources)}"), LINE_LENGTH - 2) if sources else []
+def header(package: Package, sources: list[str]) -> str:
+    """`origin` as comments."""
+    mark, *specs, again = origin(package, sources)
+    wrapped = [line for text in specs for line in textwrap.wrap(visible(text), LINE_LENGTH - 2)]
+    return "\n".join(f"# {line}" for line in (mark, *wrapped, again))
 
 
 def docstring(text: str, indent: int = 0) -> str:

@@ -142,6 +142,7 @@ class _PageView:
             ("Codecs", codecs),
             ("Schemas", f"{schemas}: {constants}"),
             ("Spark", f"{spark}: {constants}, {functions}"),
+            ("Avro", ", ".join(self._avro(unit) for unit in page.units)),
             ("Specs", specs),
         ]
 
@@ -149,6 +150,10 @@ class _PageView:
         module = self._package.module(self._folder.path, unit.name)
         classes = ", ".join(code(message.root.python_name) for message in unit.messages)
         return f"{self._to_module(module, posixpath.join(self._folder.path, f'{unit.name}.py'))}: {classes}"
+
+    def _avro(self, unit: Unit) -> str:
+        path = posixpath.join(self._folder.path, f"{unit.name}.avsc")
+        return self._to_module(path, path)
 
     def _to_module(self, name: str, path: str) -> str:
         label = code(name)

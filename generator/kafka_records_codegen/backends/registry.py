@@ -20,13 +20,28 @@ def generate(model: Model, package: Package) -> dict[str, str]:
         for message in unit.messages
     )
     files = {
-        "registry.py": render("registry.py.jinja", header=header(package, []), messages=messages, apis=_apis(model)),
+        "registry.py": render(
+            "registry.py.jinja",
+            header=header(package, []),
+            messages=messages,
+            records=_records(model, package),
+            apis=_apis(model),
+        ),
         "py.typed": f"# {MARK}.\n",
     }
     for folder in with_root(model):
         path = f"{folder.path}/__init__.py" if folder.path else "__init__.py"
         files[path] = _folder(folder, package)
     return files
+
+
+def _records(model: Model, package: Package) -> list[tuple[str, str]]:
+    """The records by name, each with its module. Should two folders have one of the same name, the first one's."""
+    found: dict[str, str] = {}
+    for folder in model.folders:
+        for record in folder.records:
+            found.setdefault(record.name, package.module(folder.path, module_name(record.name)))
+    return sorted(found.items())
 
 
 def _apis(model: Model) -> list[dict[str, Any]]:
