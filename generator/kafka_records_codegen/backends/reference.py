@@ -136,7 +136,8 @@ class _PageView:
         spark = self._to_module(package.module("spark", dotted), folder_path("spark", folder, inner))
         codecs = "<br>".join(self._codecs(unit) for unit in page.units)
         constants = ", ".join(code(upper_snake_case(message.name)) for message in page.messages)
-        functions = ", ".join(code(f"from_{snake_case(message.name)}") for message in page.messages)
+        names = [snake_case(message.name) for message in page.messages]
+        functions = ", ".join(code(f"{way}_{name}") for way in ("from", "to") for name in names)
         specs = ", ".join(self._to_spec(message) for message in page.messages)
         return [
             ("Codecs", codecs),
