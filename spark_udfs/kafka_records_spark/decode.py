@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from kafka_records_arrow.columns.leaves import Constant, bytes_of, flags, numbers, sparse
 from kafka_records_arrow.records import RecordColumns, decode_record_columns
-from kafka_records_arrow.segments import RAW_SCHEMA as RAW_ARROW_SCHEMA
+from kafka_records_arrow.rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_arrow.types import record_arrow_type
 from kafka_records_arrow.varints import FLAGS
 from kafka_records_runtime.errors import UnsupportedVersion

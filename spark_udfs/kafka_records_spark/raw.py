@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import StringType, StructField
 
-from kafka_records_arrow.segments import RAW_SCHEMA as _ARROW_SCHEMA
+from kafka_records_arrow.rows import RAW_SCHEMA as _ARROW_SCHEMA
 from kafka_records_spark.errors import MissingColumn
 from kafka_records_spark.types import spark_schema
 

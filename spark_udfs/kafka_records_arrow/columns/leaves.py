@@ -251,7 +251,7 @@ def _rebuilt(array: pa.Array, kind: pa.DataType, nullable: bool) -> pa.Array:
 
 def numbers(kind: pa.DataType, vector: INT64, valid: FLAGS | None = None) -> pa.Array:
     """Integers of any width, null where `valid` says so."""
-    content = pa.py_buffer(vector.astype(kind.to_pandas_dtype()))
+    content = pa.py_buffer(vector.astype(f"i{kind.bit_width // 8}"))
     bits = None if valid is None or valid.all() else bitmap(valid)
     return pa.Array.from_buffers(kind, len(vector), [bits, content])
 

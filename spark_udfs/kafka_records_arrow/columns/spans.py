@@ -66,7 +66,7 @@ def pieces(column: Any) -> Iterator[Spans]:
 def _pieces(array: pa.Array) -> Iterator[Spans]:
     kind = array.type
     if pa.types.is_binary_view(kind) or pa.types.is_string_view(kind) or pa.types.is_fixed_size_binary(kind):
-        array = array.cast(pa.large_binary())
+        array = _in_one_buffer(array)
         kind = array.type
     if pa.types.is_binary(kind) or pa.types.is_string(kind):
         width: np.dtype[Any] = np.dtype(np.int32)
@@ -86,6 +86,13 @@ def _pieces(array: pa.Array) -> Iterator[Spans]:
     buffer = pa.py_buffer(b"") if content is None else content
     for first, last in _ranges(offsets):
         yield _piece(buffer, offsets[first : last + 1], None if valid is None else valid[first:last])
+
+
+def _in_one_buffer(array: pa.Array) -> pa.Array:
+    try:
+        return array.cast(pa.large_binary())
+    except pa.ArrowNotImplementedError:  # views in the first pyarrow that has them
+        return pa.array(array.to_pylist(), pa.large_binary())
 
 
 def _ranges(offsets: INT64) -> Iterator[tuple[int, int]]:
