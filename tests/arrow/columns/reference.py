@@ -132,7 +132,8 @@ def assert_columns(found: Columns, message: MessageSchema, rows: Sequence[Row], 
     """`found` says of every row what the walker says."""
     assert_sound(found.values, arrow_type(message, unknown_tags))
     assert bits(found.values.to_pylist()) == bits([row.value for row in rows])
-    assert (found.bytes_left.dtype, found.has_unknown_tags.dtype) == (np.int64, np.bool_)
+    assert found.bytes_left.dtype == np.int64
+    assert found.has_unknown_tags.dtype == np.bool_
     assert found.bytes_left.tolist() == [row.left for row in rows]
     assert found.has_unknown_tags.tolist() == [row.has_unknown_tags for row in rows]
     assert said(found.errors) == said({place: row.error for place, row in enumerate(rows) if row.error is not None})
@@ -149,9 +150,7 @@ def check(
     """Decode rows as a column and compare every one of them; `column` is the same rows in another layout."""
     framed = version is None
     versions = [version] * len(data) if version is None or isinstance(version, int) else version
-    rows = [
-        read_row(message, each, at, unknown_tags, framed) for each, at in zip(data, versions, strict=True)
-    ]
+    rows = [read_row(message, each, at, unknown_tags, framed) for each, at in zip(data, versions, strict=True)]
     given = version if version is None or isinstance(version, int) else pa.array(version, pa.int16())
     column = pa.array(data, pa.binary()) if column is None else column
     found = decode_column(message, column, given, unknown_tags=unknown_tags)

@@ -13,7 +13,20 @@ from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_runtime.wire import INTEGERS, MAX_TAG
 
-_TEXTS = ("", "a", "topic", "né", "日本語", "\U0001f600", "\x00", "\u07ff\u0800", "x" * 126, "x" * 127, "y" * 128, "é" * 200)
+_TEXTS = (
+    "",
+    "a",
+    "topic",
+    "né",
+    "日本語",
+    "\U0001f600",
+    "\x00",
+    "\u07ff\u0800",
+    "x" * 126,
+    "x" * 127,
+    "y" * 128,
+    "é" * 200,
+)
 
 
 # -- good rows --------------------------------------------------------------------------------------

@@ -62,7 +62,13 @@ def _fields(
 
 
 def _field(
-    draw: st.DrawFn, name: str, within: tuple[int, int], flexible: Range, structs: list[StructSchema], depth: int, tags: Any
+    draw: st.DrawFn,
+    name: str,
+    within: tuple[int, int],
+    flexible: Range,
+    structs: list[StructSchema],
+    depth: int,
+    tags: Any,
 ) -> FieldSchema:
     versions = _part(draw, within) if rarely(draw) or rarely(draw) else within
     tagged = _tail(draw, flexible, versions) if draw(st.integers(0, 3)) == 0 else None
@@ -86,9 +92,7 @@ def _field(
     )
 
 
-def _base(
-    draw: st.DrawFn, within: tuple[int, int], flexible: Range, structs: list[StructSchema], depth: int
-) -> str:
+def _base(draw: st.DrawFn, within: tuple[int, int], flexible: Range, structs: list[StructSchema], depth: int) -> str:
     if depth == _MAX_DEPTH or draw(st.integers(0, 9)) < 6:
         return draw(st.sampled_from(sorted(PRIMITIVES)))
     name = f"Struct{depth}{len(structs)}"

@@ -111,7 +111,7 @@ def test_every_cut_of_a_row(message: MessageSchema, random: Random, few: int, un
 @BATCHES
 @given(message=ours(), random=SEEDS, size=SIZES)
 def test_versions_before_the_messages(message: MessageSchema, random: Random, size: int) -> None:
-    rows, versions = batch(random, message, size, damaged=0.3)
+    rows, versions = batch(random, message, size, damaged=0.3, huge=0.05)
     framed = [
         None if row is None else b"" if version is None else version.to_bytes(2, "big", signed=True) + row
         for row, version in zip(rows, versions, strict=True)

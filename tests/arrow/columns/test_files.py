@@ -55,12 +55,8 @@ def has_members(message: MessageSchema) -> bool:
     return all(struct.fields for struct in message.structs)
 
 
-MESSAGES = [
-    schema
-    for schema in [*(registry.message_class(name).CODEC.schema for name in registry.MESSAGES)]
-    + [*language_schemas().values()]
-    if has_members(schema)
-]
+OURS = [registry.message_class(name).CODEC.schema for name in registry.MESSAGES]
+MESSAGES = [*filter(has_members, [*OURS, *language_schemas().values()])]
 
 
 @THROUGH
@@ -74,7 +70,9 @@ MESSAGES = [
 def test_any_batch(through: Any, message: MessageSchema, seed: int, size: int, unknown_tags: bool) -> None:
     """Nulls of every kind are in it: null rows, rows that failed, structs that are null, members that are."""
     rows, versions = batch(Random(seed), message, size, damaged=0.4, huge=0)
-    found = decode_column(message, pa.array(rows, pa.binary()), pa.array(versions, pa.int16()), unknown_tags=unknown_tags)
+    found = decode_column(
+        message, pa.array(rows, pa.binary()), pa.array(versions, pa.int16()), unknown_tags=unknown_tags
+    )
     assert_comes_back(through, found.values)
     assert_comes_back(through, found.values[size // 3 :])
 

@@ -116,7 +116,9 @@ def test_framed_records(load_vectors: VectorLoader, unknown_tags: bool) -> None:
         found = decode_record_columns(
             records_of(folder), pa.array(keys), pa.array(values, pa.binary()), unknown_tags=unknown_tags
         )
-        assert_records(found, records_of(folder), read_rows(records_of(folder), keys, values, unknown_tags), unknown_tags)
+        assert_records(
+            found, records_of(folder), read_rows(records_of(folder), keys, values, unknown_tags), unknown_tags
+        )
         errors.update(type(error).__name__ for error in found.errors.values())
     assert errors["UnsupportedVersion"] >= 10
     assert errors["BufferUnderflow"] >= 5

@@ -80,10 +80,11 @@ def bits_of(rows: list[bytes | None]) -> pa.Buffer:
 
 def exactly_its_bytes(rows: list[bytes | None]) -> pa.Array:
     """Buffers without the padding that Arrow's own have."""
-    array = binary(rows)
-    buffers = [None if each is None else pa.py_buffer(each.to_pybytes()) for each in array.buffers()]
-    places = pa.py_buffer(buffers[1].to_pybytes()[: 4 * (len(rows) + 1)])
-    return pa.Array.from_buffers(pa.binary(), len(rows), [buffers[0], places, buffers[2]])
+    places = np.cumsum([0, *(len(row or b"") for row in rows)]).astype(np.int32)
+    content = b"".join(row or b"" for row in rows)
+    return pa.Array.from_buffers(
+        pa.binary(), len(rows), [bits_of(rows), pa.py_buffer(places.tobytes()), pa.py_buffer(content)]
+    )
 
 
 LAYOUTS: dict[str, Layout] = {
@@ -228,6 +229,14 @@ def test_versions_as_numbers_of_numpy() -> None:
     assert decode_column(OFFSET, binary([*data]), np.full(4, 3)).values.equals(expected.values)
     assert decode_column(OFFSET, binary([*data]), pa.nulls(4, pa.int16())).values.null_count == 4
     assert decode_column(OFFSET, binary([*data]), pa.nulls(4)).values.null_count == 4
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_as_many_versions_as_rows(count: int) -> None:
+    """A version less would be an error somewhere inside; one more would go unseen, and may be of another batch."""
+    for versions in (pa.array([1] * count, pa.int16()), [1] * count, np.ones(count), pa.chunked_array([[1] * count])):
+        with pytest.raises(ValueError, match=f"^3 rows and {count} versions$"):
+            decode_column(OFFSET, binary([b"", b"", None]), versions)
 
 
 def test_a_version_for_all_that_there_is_none_of() -> None:

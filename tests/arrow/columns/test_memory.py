@@ -166,14 +166,9 @@ def test_as_many_elements_as_bytes(name: str, cut: int) -> None:
 
 def test_constants_do_not_grow_with_hostile_rows() -> None:
     """Members that a version does not have are kept as constants: as many as rows, never as many as claimed."""
-    old = MessageSchema(
-        FORMAT,
-        "Old",
-        VERSIONS,
-        None,
-        (StructSchema("One", (FieldSchema("id", "id", "uuid", (1, 1)), FieldSchema("a", "a", "int8", VERSIONS))),)
-        + (StructSchema("Old", (FieldSchema("all", "all", "[]One", VERSIONS),)),),
-    )
+    one = StructSchema("One", (FieldSchema("id", "id", "uuid", (1, 1)), FieldSchema("a", "a", "int8", VERSIONS)))
+    body = StructSchema("Old", (FieldSchema("all", "all", "[]One", VERSIONS),))
+    old = MessageSchema(FORMAT, "Old", VERSIONS, None, (one, body))
     data = batch_of([UNBELIEVABLE[0] + filler(500)])
     with peak() as most:
         found = decode_column(old, data, 0)
