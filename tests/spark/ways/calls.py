@@ -1,0 +1,29 @@
+"""What a Connect client asks of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Calls:
+    """Stands before the stub of a client and notes the name of every call, of an analysis also what it is for."""
+
+    def __init__(self, client: Any) -> None:
+        self._stub = client._stub
+        self._names: list[str] = []
+        client._stub = self
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._stub, name)
+
+        def noted(request: Any, *arguments: Any, **options: Any) -> Any:
+            self._names.append(f"{name} {request.WhichOneof('analyze')}" if name == "AnalyzePlan" else name)
+            return call(request, *arguments, **options)
+
+        return noted
+
+    def so_far(self) -> list[str]:
+        """The calls since the last time this was asked."""
+        names, self._names = self._names, []
+        return names

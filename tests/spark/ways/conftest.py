@@ -1,0 +1,75 @@
+"""What every way is given: topics as raw rows in Parquet files, and a Connect server where one is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster.submitting import Cluster, process
+from tests.spark.ways.truth import TOPICS, Topic, read_topic, tables_of_the_broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).resolve().parents[3]
+SECONDS = 900
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A folder of raw rows per topic, what they have to become, and what the broker says about the tables."""
+
+    folder: Path
+    topics: Mapping[str, Topic]
+    tables: Mapping[str, list[tuple[Any, ...]]]
+
+    def read(self, spark: SparkSession, topic: str) -> DataFrame:
+        return spark.read.parquet(str(self.folder / topic))
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Connect server on this machine: its address, the folder of its tables, and a way to run its clients."""
+
+    remote: str
+    warehouse: Path
+    client: Callable[[Sequence[str]], str]
+
+
+@pytest.fixture(scope="session")
+def inputs(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    capture = topics_dir / "kafka-4.3"
+    topics = {name: read_topic(name, capture / "segments") for name in TOPICS}
+    folder = tmp_path_factory.mktemp("raw")
+    for topic in topics.values():
+        topic.write(folder / topic.name)
+    return Inputs(folder, topics, tables_of_the_broker(capture))
+
+
+@pytest.fixture(scope="session")
+def server(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests of this folder. Its workers have the package from where it is installed."""
+    import pyspark
+
+    folder = tmp_path_factory.mktemp("server")
+    cluster = Cluster(Path(pyspark.__file__).parent, topics_dir, folder, master="local[2]")
+
+    def client(command: Sequence[str]) -> str:
+        environment = cluster.environment(sys.executable) | {"PYTHONPATH": str(ROOT)}
+        with (folder / "client.log").open("w+b") as output:
+            with process(command, environment, output, folder) as running:
+                running.wait(SECONDS)
+            output.seek(0)
+            text = output.read().decode("utf-8", "replace")
+        if running.returncode:
+            raise subprocess.CalledProcessError(running.returncode, command, text)
+        return text
+
+    with cluster.connect_server(sys.executable) as remote:
+        yield Server(remote, folder / "warehouse", client)

@@ -1,0 +1,126 @@
+"""The client of a Connect server, in a process of its own: no process holds sessions of both kinds.
+
+    python -m tests.spark.ways.connect_client REMOTE FOLDER SCRATCH
+
+FOLDER holds the raw rows of each topic. What came of them goes into the pickle SCRATCH/outcome.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Observation, SparkSession
+
+from kafka_records_spark.raw import as_raw_records
+from kafka_records_tables import TABLES
+from tests.spark.ways import queries
+from tests.spark.ways.calls import Calls
+from tests.spark.ways.streams import run, stream_of
+from tests.spark.ways.truth import BROKEN_PARTITION, CUT_VALUE, OFFSETS, SHARE, TOPICS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+class Client:
+    def __init__(self, spark: SparkSession, folder: Path, scratch: Path) -> None:
+        self.spark = spark
+        self.calls = Calls(spark.client)
+        self.raw = {topic: spark.read.parquet(str(folder / topic)) for topic in TOPICS}
+        self.folder = folder
+        self.scratch = scratch
+
+    def everything(self) -> dict[str, Any]:
+        frames = self.frames()
+        called = self.calls.so_far()
+        return {
+            "calls": called,
+            "rows": {name: _rows(frame) for name, frame in frames.items()},
+            "counted": {topic: self.counted(topic) for topic in TOPICS},
+            "dropped": self.dropped(),
+            "saved": self.saved(),
+            "streamed": self.streamed(),
+            "failures": self.failures(),
+        }
+
+    def frames(self) -> dict[str, DataFrame]:
+        """Every query, defined and not run."""
+        frames = {"markers": queries.markers(self.raw[OFFSETS]), "members": queries.members(self.raw[OFFSETS])}
+        for topic, raw in self.raw.items():
+            frames[f"decoded {topic}"] = queries.decoded(raw, topic, observation="decoded")
+            frames[f"there and back {topic}"] = queries.there_and_back(raw, topic)
+        for name in queries.TABLES:
+            frames[f"table {name}"] = queries.table(name, self.raw[OFFSETS])
+        frames["undecodable"] = TABLES["current_offsets"].undecodable(self.raw[OFFSETS])
+        return frames
+
+    def counted(self, topic: str) -> dict[str, int]:
+        observation = Observation()
+        queries.decoded(self.raw[topic], topic, observation=observation).count()
+        return dict(observation.get)
+
+    def dropped(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        observation = Observation("with a name")
+        rows = queries.decoded(self.raw[SHARE], SHARE, mode="DROPMALFORMED", observation=observation)
+        return _rows(rows), dict(observation.get)
+
+    def saved(self) -> dict[str, Any]:
+        """A topic of which keys and values were saved, and what it costs to make raw rows of it."""
+        saved = self.raw[SHARE].select("key", "value", "partition", "offset")
+        self.calls.so_far()
+        asked = as_raw_records(saved, SHARE)
+        calls_to_ask = self.calls.so_far()
+        told = as_raw_records(saved, SHARE, columns=["key", "value", "partition", "offset"])
+        calls_when_told = self.calls.so_far()
+        decoded = [queries.decoded(raw, SHARE, coordinates=["partition", "offset"]) for raw in (asked, told)]
+        return {
+            "calls to ask": calls_to_ask,
+            "calls when told": calls_when_told,
+            "rows": [_rows(frame.select("partition", "offset", "record_type", "error")) for frame in decoded],
+        }
+
+    def streamed(self) -> dict[str, Any]:
+        stream = stream_of(self.spark, self.folder / SHARE)
+        rows = queries.decoded(stream, SHARE, observation="decoded")
+        query = run(rows, self.scratch / "sink", self.scratch / "checkpoint")
+        observed = [progress.observedMetrics["decoded"].asDict() for progress in query.recentProgress]
+        return {"rows": _rows(self.spark.read.parquet(str(self.scratch / "sink"))), "observed": observed}
+
+    def failures(self) -> dict[str, str]:
+        # Nobody knows which of several rows is met first.
+        broken = self.raw[SHARE].where(f"partition < {BROKEN_PARTITION} or offset = {CUT_VALUE}")
+        value = queries.functions_of(SHARE).from_share_snapshot_value("value", mode="FAILFAST")
+        frames = {
+            "failfast": queries.decoded(broken, SHARE, mode="FAILFAST"),
+            "failfast in a column": broken.where(f"partition = {BROKEN_PARTITION}").select(value),
+            "no raw rows": queries.decoded(self.spark.range(1), SHARE),
+            "no raw rows for a table": queries.table("groups", self.spark.range(1)),
+        }
+        return {name: _failure(frame) for name, frame in frames.items()}
+
+
+def _failure(frame: DataFrame) -> str:
+    try:
+        frame.collect()
+    except PySparkException as error:
+        return str(error)
+    return ""
+
+
+def main(remote: str, folder: str, scratch: str) -> None:
+    spark = SparkSession.builder.remote(remote).getOrCreate()
+    outcome = Client(spark, Path(folder), Path(scratch)).everything()
+    (Path(scratch) / "outcome").write_bytes(pickle.dumps(outcome))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

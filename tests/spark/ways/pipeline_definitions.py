@@ -1,0 +1,79 @@
+"""Definitions of a Declarative Pipeline, which `test_pipelines` puts beside those of `examples/pipeline`.
+
+Streaming tables of decoded records, and materialized views by column functions. What Spark was asked meanwhile is
+written down, and what it says to a definition that looks at columns.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pyspark import pipelines as dp
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from kafka_records_spark.raw import as_raw_records
+from tests.spark.ways import queries
+from tests.spark.ways.calls import Calls
+from tests.spark.ways.streams import stream_of
+from tests.spark.ways.truth import OFFSETS, SHARE, TOPICS
+
+spark = SparkSession.active()
+FOLDER = Path(str(spark.conf.get("spark.ways.folder")))
+REPORT = Path(str(spark.conf.get("spark.ways.report")))
+calls = Calls(spark.client)
+
+
+def define(topic: str) -> None:
+    @dp.temporary_view(name=f"raw{topic}")
+    def raw() -> DataFrame:
+        return spark.read.parquet(str(FOLDER / topic))
+
+    @dp.table(name=f"decoded{topic}")
+    def decoded() -> DataFrame:
+        return queries.decoded(stream_of(spark, FOLDER / topic), topic, observation="decoded")
+
+
+for name in TOPICS:
+    define(name)
+
+
+@dp.materialized_view
+def ways_there_and_back() -> DataFrame:
+    return queries.there_and_back(spark.read.table(f"raw{SHARE}"), SHARE)
+
+
+@dp.materialized_view
+def ways_markers() -> DataFrame:
+    return queries.markers(spark.read.table(f"raw{OFFSETS}"))
+
+
+@dp.materialized_view
+def ways_members() -> DataFrame:
+    return queries.members(spark.read.table(f"raw{OFFSETS}"))
+
+
+@dp.materialized_view
+def ways_saved() -> DataFrame:
+    saved = spark.read.table(f"raw{SHARE}").select("key", "value", "partition", "offset")
+    raw = as_raw_records(saved, SHARE, columns=["key", "value", "partition", "offset"])
+    rows = queries.decoded(raw, SHARE, records=["ShareSnapshot"], mode="DROPMALFORMED", observation="saved")
+    return rows.select("partition", "offset", "share_snapshot")
+
+
+called = calls.so_far()
+refusals: list[str] = []
+
+
+@dp.temporary_view
+def ways_refused() -> DataFrame:
+    rows = spark.read.table(f"raw{SHARE}")
+    try:
+        as_raw_records(rows, SHARE)
+    except AnalysisException as error:
+        refusals.append(str(error))
+    return rows
+
+
+REPORT.write_text(json.dumps({"calls": called, "refusals": refusals}), encoding="utf-8")

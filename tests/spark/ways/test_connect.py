@@ -1,0 +1,132 @@
+"""In Spark Connect: one client asks a server on this machine for everything, and here is looked at what it got."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_records_spark.decode import COUNTS as COUNTED
+from tests.spark.ways import queries
+from tests.spark.ways.truth import (
+    BROKEN_PARTITION,
+    COUNTS,
+    CUT_VALUE,
+    FILES,
+    OFFSETS,
+    SHARE,
+    TOPICS,
+    counts_of,
+    in_order,
+)
+
+if TYPE_CHECKING:
+    from tests.spark.ways.conftest import Inputs, Server
+
+pytestmark = pytest.mark.spark
+
+Outcome = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def outcome(server: Server, inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """What `connect_client` says."""
+    scratch = tmp_path_factory.mktemp("client")
+    module = "tests.spark.ways.connect_client"
+    server.client([sys.executable, "-m", module, server.remote, str(inputs.folder), str(scratch)])
+    found: Outcome = pickle.loads((scratch / "outcome").read_bytes())
+    return found
+
+
+def _place(row: dict[str, Any]) -> tuple[int, int]:
+    return row["partition"], row["offset"]
+
+
+def _filled(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_records_are_decoded_and_counted(outcome: Outcome, inputs: Inputs, topic: str) -> None:
+    assert in_order(outcome["rows"][f"decoded {topic}"]) == in_order(inputs.topics[topic].decoded)
+    assert list(outcome["counted"][topic]) == list(COUNTED)
+    assert _filled(outcome["counted"][topic]) == COUNTS[topic]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_column_functions_there_and_back(outcome: Outcome, inputs: Inputs, topic: str) -> None:
+    assert in_order(outcome["rows"][f"there and back {topic}"]) == in_order(inputs.topics[topic].there_and_back())
+
+
+def test_messages_inside_of_records(outcome: Outcome, inputs: Inputs) -> None:
+    assert in_order(outcome["rows"]["markers"]) == in_order(inputs.topics[OFFSETS].markers())
+    assert in_order(outcome["rows"]["members"]) == in_order(inputs.topics[OFFSETS].members())
+
+
+@pytest.mark.parametrize("name", queries.TABLES)
+def test_tables(outcome: Outcome, inputs: Inputs, name: str) -> None:
+    rows = outcome["rows"][f"table {name}"]
+    assert sorted(tuple(row.values()) for row in rows) == inputs.tables[name]
+
+
+def test_records_that_a_table_could_not_use(outcome: Outcome) -> None:
+    """Of those whose keys could be of any type; the broken ones with a type are no commits."""
+    found = {
+        (row["log_partition"], row["log_offset"]): row["error"]["reason"] for row in outcome["rows"]["undecodable"]
+    }
+    assert found == {(BROKEN_PARTITION, 0): "NullKey", (BROKEN_PARTITION, 1): "MissingRecordType"}
+
+
+def test_defining_queries_asks_the_server_nothing_about_them(outcome: Outcome) -> None:
+    """A property of the session is looked up, once."""
+    assert set(outcome["calls"]) <= {"Config"}
+    assert len(outcome["calls"]) <= 1
+
+
+def test_dropmalformed_counts_what_it_leaves_out(outcome: Outcome, inputs: Inputs) -> None:
+    rows, counts = outcome["dropped"]
+    assert in_order(rows) == in_order(row for row in inputs.topics[SHARE].decoded if row["error"] is None)
+    assert _filled(counts) == COUNTS[SHARE]
+
+
+def test_raw_rows_of_a_saved_topic(outcome: Outcome, inputs: Inputs) -> None:
+    saved = outcome["saved"]
+    assert saved["calls to ask"] == ["AnalyzePlan schema"]
+    assert saved["calls when told"] == []
+    expected = [
+        {name: row[name] for name in ("partition", "offset", "record_type", "error")}
+        for row in in_order(inputs.topics[SHARE].decoded)
+    ]
+    assert [in_order(rows) for rows in saved["rows"]] == [expected, expected]
+
+
+def test_a_stream(outcome: Outcome, inputs: Inputs) -> None:
+    streamed = outcome["streamed"]
+    truth = inputs.topics[SHARE].decoded
+    assert in_order(streamed["rows"]) == in_order(truth)
+    # PySpark's Connect client gives names and values of observed metrics apart from each other.
+    found = [
+        _filled(dict(zip((field["name"] for field in each["schema"]["fields"]), each["values"], strict=True)))
+        for each in streamed["observed"]
+    ]
+    assert found == [counts_of(truth[number::FILES], SHARE) for number in range(FILES)]
+
+
+def test_failfast_names_the_record(outcome: Outcome, inputs: Inputs) -> None:
+    (broken,) = [row for row in inputs.topics[SHARE].decoded if _place(row) == (BROKEN_PARTITION, CUT_VALUE)]
+    text = broken["error"]["message"]
+    by_rows, by_column = outcome["failures"]["failfast"], outcome["failures"]["failfast in a column"]
+    assert f"kafka_records_spark.errors.UndecodableRecord: {SHARE}-99 offset {CUT_VALUE}: {text}\n" in by_rows
+    assert f"kafka_records_runtime.errors.BufferUnderflow: {text}\n" in by_column
+
+
+@pytest.mark.parametrize(("name", "missing"), [("no raw rows", "topic"), ("no raw rows for a table", "partition")])
+def test_rows_of_another_shape_fail_when_the_query_runs(outcome: Outcome, name: str, missing: str) -> None:
+    expected = (
+        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name "
+        f"`{missing}` cannot be resolved. Did you mean one of the following? [`id`]. SQLSTATE: 42703;\n"
+    )
+    assert re.match(re.escape(expected), outcome["failures"][name])

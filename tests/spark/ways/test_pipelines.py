@@ -1,0 +1,139 @@
+"""Inside of Declarative Pipelines: a project is run by Spark's own command, and its tables are read back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.spark.ways import queries
+from tests.spark.ways.conftest import ROOT
+from tests.spark.ways.truth import BROKEN_PARTITION, OFFSETS, SHARE, TOPICS, in_order
+
+if TYPE_CHECKING:
+    from tests.spark.across_releases.reading import Record
+    from tests.spark.ways.conftest import Inputs, Server
+
+pytestmark = pytest.mark.spark
+
+EXAMPLE = ROOT / "examples" / "pipeline"
+REFUSED = (
+    "[ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION] Operations that trigger DataFrame analysis or execution are not "
+    "allowed in pipeline query functions. Move code outside of the pipeline query function. SQLSTATE: 0A000"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A pipeline that has run: what the command printed, and where its tables are."""
+
+    printed: str
+    report: Mapping[str, Any]
+    warehouse: Path
+
+    def table(self, name: str) -> list[Record]:
+        rows: list[Record] = pq.read_table(self.warehouse / name).to_pylist()
+        return rows
+
+
+@pytest.fixture(scope="module")
+def pipeline(server: Server, inputs: Inputs, topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The project of examples/pipeline, with another place for what it keeps and more definitions."""
+    import pyspark
+
+    project = tmp_path_factory.mktemp("pipeline")
+    shutil.copytree(EXAMPLE / "transformations", project / "transformations")
+    shutil.copy(Path(__file__).with_name("pipeline_definitions.py"), project / "transformations")
+    report = project / "report.json"
+    (project / "spark-pipeline.yaml").write_text(_spec(project, inputs.folder, report, topics_dir), encoding="utf-8")
+
+    command = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
+    printed = server.client(
+        [str(command), "--remote", server.remote, "run", "--spec", str(project / "spark-pipeline.yaml")]
+    )
+    return Run(printed, json.loads(report.read_text(encoding="utf-8")), server.warehouse)
+
+
+def _spec(project: Path, folder: Path, report: Path, topics_dir: Path) -> str:
+    """The example's own, line by line, with other places in it."""
+    places = {
+        "storage: ": (project / "storage").as_uri(),
+        "  spark.offsets.data: ": f"{topics_dir / 'kafka-4.3' / 'segments'}",
+        "configuration:": f"\n  spark.ways.folder: {folder}\n  spark.ways.report: {report}",
+    }
+    lines = []
+    for line in (EXAMPLE / "spark-pipeline.yaml").read_text(encoding="utf-8").splitlines():
+        start = next((start for start in places if line.startswith(start)), None)
+        lines.append(line if start is None else start + places.pop(start))
+    assert places == {}
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_records_are_decoded_by_a_streaming_table(pipeline: Run, inputs: Inputs, topic: str) -> None:
+    assert in_order(pipeline.table(f"decoded{topic}")) == in_order(inputs.topics[topic].decoded)
+
+
+def test_column_functions_there_and_back(pipeline: Run, inputs: Inputs) -> None:
+    assert in_order(pipeline.table("ways_there_and_back")) == in_order(inputs.topics[SHARE].there_and_back())
+
+
+def test_messages_inside_of_records(pipeline: Run, inputs: Inputs) -> None:
+    assert in_order(pipeline.table("ways_markers")) == in_order(inputs.topics[OFFSETS].markers())
+    assert in_order(pipeline.table("ways_members")) == in_order(inputs.topics[OFFSETS].members())
+
+
+def test_raw_rows_of_a_saved_topic(pipeline: Run, inputs: Inputs) -> None:
+    expected = [
+        {name: row[name] for name in ("partition", "offset", "share_snapshot")}
+        for row in inputs.topics[SHARE].decoded
+        if row["record_type"] == 0 and row["error"] is None
+    ]
+    assert in_order(pipeline.table("ways_saved")) == in_order(expected)
+
+
+def test_definitions_look_at_no_columns(pipeline: Run) -> None:
+    """Spark refuses it to those that do; ours do nothing but define, and look up a property of the session."""
+    assert set(pipeline.report["calls"]) <= {"ExecutePlan", "ReleaseExecute", "Config"}
+    assert [text.splitlines()[0] for text in pipeline.report["refusals"]] == [REFUSED]
+
+
+@pytest.mark.parametrize("name", queries.TABLES)
+def test_the_example_has_the_tables_of_the_broker(pipeline: Run, inputs: Inputs, name: str) -> None:
+    rows = [tuple(row[column] for column in queries.TABLES[name]) for row in pipeline.table(name)]
+    assert sorted(rows) == inputs.tables[name]
+
+
+def test_the_example_has_every_commit(pipeline: Run, inputs: Inputs) -> None:
+    expected = [
+        {
+            "log_partition": row["partition"],
+            "log_offset": row["offset"],
+            "transaction": row["transaction"],
+            **row["offset_commit"]["key"],
+            "value": row["offset_commit"]["value"],
+        }
+        for row in inputs.topics[OFFSETS].decoded
+        if row["offset_commit"] is not None and row["partition"] != BROKEN_PARTITION
+    ]
+    found = sorted(pipeline.table("commits"), key=lambda row: (row["log_partition"], row["log_offset"]))
+    assert found == sorted(expected, key=lambda row: (row["log_partition"], row["log_offset"]))
+
+
+def test_the_example_knows_what_members_read(pipeline: Run, inputs: Inputs) -> None:
+    names = ("member_id", "topics", "assigned")
+    expected = sorted(
+        (row["partition"], row["offset"], *(str(row[name]) for name in names))
+        for row in inputs.topics[OFFSETS].members()
+    )
+    found = sorted(
+        (row["log_partition"], row["log_offset"], *(str(row[name]) for name in names))
+        for row in pipeline.table("members")
+    )
+    assert found == expected

@@ -1,0 +1,206 @@
+"""The rows that every way of running Spark is given, and what has to come of them by the word of others.
+
+Rows are those of a broker's three coordinator topics, and behind them a partition of broken ones. What `decode_records`
+has to make of them the row reader says; what the messages inside group members hold, the codecs; what the tables hold,
+the broker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kafka_records_arrow.segments import RAW_SCHEMA, find_logs, read_partition
+from kafka_records_runtime.errors import DecodeError
+from kafka_records_runtime.schema import RecordSchema
+from kafka_records_spark.types import column_name
+from tests.spark.across_releases.reading import Record, decoded_rows
+
+OFFSETS: Final = "__consumer_offsets"
+SHARE: Final = "__share_group_state"
+TRANSACTIONS: Final = "__transaction_state"
+TOPICS: Final = (OFFSETS, SHARE, TRANSACTIONS)
+
+BROKEN_PARTITION: Final = 99
+"""No captured topic has as many partitions."""
+
+CUT_VALUE: Final = 4
+"""The offset there of a record whose value ends too early, under a key that is sound."""
+
+_BROKEN: Final = {"unknown_type": 1, "unknown_version": 1, "corrupt": 4, "with_bytes_left": 1, "bytes_left": 2}
+
+COUNTS: Final[Mapping[str, Mapping[str, int]]] = {
+    OFFSETS: {"rows": 867, "decoded": 852, "tombstone": 108, "control": 9, **_BROKEN},
+    SHARE: {"rows": 92, "decoded": 86, "tombstone": 6, **_BROKEN},
+    TRANSACTIONS: {"rows": 53, "decoded": 47, "tombstone": 3, **_BROKEN},
+}
+"""What an observation has to count, apart from the counts that are 0."""
+
+FILES: Final = 3
+"""Of a topic: so many micro-batches has a stream that takes one at a time."""
+
+
+def in_order(rows: Iterable[Record]) -> list[Record]:
+    """The rows of any of the queries in the order of the log."""
+    return sorted(rows, key=lambda row: (row["partition"], row["offset"], row.get("member_id", "")))
+
+
+def counts_of(decoded: Iterable[Record], topic: str) -> dict[str, int]:
+    """What an observation has to count in these rows, apart from the counts that are 0."""
+    types = schemas_of(topic)
+    counts: Counter[str] = Counter()
+    for row in decoded:
+        bytes_left = row["key_bytes_left"] + row["value_bytes_left"]
+        counts.update(["rows", _kind(row, types)])
+        if _kind(row, types) == "decoded":
+            counts.update(tombstone=row["is_tombstone"], with_bytes_left=bytes_left > 0, bytes_left=bytes_left)
+    return {name: count for name, count in counts.items() if count}
+
+
+def _kind(row: Record, types: Container[int]) -> str:
+    if row["is_tombstone"] is None:
+        return "control"
+    if row["error"] is not None:
+        return "unknown_version" if row["error"]["reason"] == "UnsupportedVersion" else "corrupt"
+    return "decoded" if row["record_type"] in types else "unknown_type"
+
+
+def schemas_of(topic: str) -> Mapping[int, RecordSchema]:
+    schemas: Mapping[int, RecordSchema] = import_module(f"kafka_records.schemas.{topic.strip('_')}").RECORDS
+    return schemas
+
+
+@dataclass(frozen=True)
+class Topic:
+    """The raw rows of a topic in the order of the log, and the decoded rows."""
+
+    name: str
+    raw: list[Record]
+    decoded: list[Record]
+
+    def write(self, folder: Path, *files: int) -> None:
+        """Write these files of the raw rows as Parquet, or all; a stream takes them by their age, in this order."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in files or range(FILES):
+            # Every partition has rows in each of the files.
+            rows = pa.Table.from_pylist(self.raw[number::FILES], RAW_SCHEMA)
+            file = folder / f"{number}.parquet"
+            pq.write_table(rows, file)
+            os.utime(file, (number, number))
+
+    def there_and_back(self) -> list[Record]:
+        """What `queries.there_and_back` has to give: every key and value that could be read, without bytes behind."""
+        names = [column_name(schema.name) for schema in schemas_of(self.name).values()]
+        rows = []
+        for raw, row in zip(self.raw, self.decoded, strict=True):
+            if raw["control"] is None:
+                (found,) = [row[name] for name in names if row[name] is not None] or [{"key": None, "value": None}]
+                back = {
+                    part: None if found[part] is None else raw[part][: len(raw[part]) - row[f"{part}_bytes_left"]]
+                    for part in ("key", "value")
+                }
+                rows.append(_place(raw) | {name: row[name] for name in names} | back)
+        return rows
+
+    def markers(self) -> list[Record]:
+        """What `queries.markers` has to give: a marker is its version and the epoch of the coordinator."""
+        types = {"abort": 0, "commit": 1}
+        return [
+            _place(raw)
+            | {"type": types[raw["control"]], "epoch": int.from_bytes(raw["value"][2:6], "big")}
+            | {"key": raw["key"], "value": raw["value"]}
+            for raw in self.raw
+            if raw["control"] is not None
+        ]
+
+    def members(self) -> list[Record]:
+        """What `queries.members` has to give."""
+        return [member for row in self.decoded if row["group_metadata"] is not None for member in _members(row)]
+
+
+def _place(row: Record) -> Record:
+    return {name: row[name] for name in ("partition", "offset")}
+
+
+def _members(row: Record) -> Iterator[Record]:
+    value = row["group_metadata"]["value"]
+    if value is None or value["protocol_type"] != "consumer":
+        return
+    for member in value["members"]:
+        subscription = _message(ConsumerProtocolSubscription, member["subscription"])
+        assignment = _message(ConsumerProtocolAssignment, member["assignment"])
+        yield _place(row) | {
+            "member_id": member["member_id"],
+            "topics": subscription and list(subscription.topics),
+            "generation_id": subscription and subscription.generation_id,
+            "assigned": assignment
+            and [{"topic": each.topic, "partitions": list(each.partitions)} for each in assignment.assigned_partitions],
+            "subscription": member["subscription"] if subscription else None,
+            "assignment": member["assignment"] if assignment else None,
+        }
+
+
+def _message(kind: Any, data: bytes) -> Any:
+    """The message behind an int16 version, None for bytes that hold none: clients may write what they like there."""
+    try:
+        return kind.decode(data[2:], int.from_bytes(data[:2], "big", signed=True))
+    except DecodeError:
+        return None
+
+
+def read_topic(name: str, folder: Path) -> Topic:
+    """The topic as a broker left it in `folder`, and a partition of broken records."""
+    captured = [row for log in find_logs([folder], name) for batch in read_partition(log) for row in batch.to_pylist()]
+    raw = [*captured, *_broken(next(row for row in captured if row["value"] is not None))]
+    return Topic(name, raw, list(decoded_rows(raw, schemas_of(name))))
+
+
+def _broken(sound: Record) -> Iterator[Record]:
+    """Everything that an observation tells apart, made of a record that is sound."""
+    key, value = sound["key"], sound["value"]
+    unknown = b"\x7f\xff"
+    records = [
+        (None, value),
+        (b"\x00", value),
+        (unknown + key[2:], value),
+        (key, unknown + value[2:]),
+        (key, value[:3]),
+        (key[:3], value),
+        (key, value + b"\x00\x00"),
+        (key, None),
+    ]
+    for offset, (broken_key, broken_value) in enumerate(records):
+        place = {"partition": BROKEN_PARTITION, "offset": offset}
+        yield sound | place | {"key": broken_key, "value": broken_value}
+
+
+def tables_of_the_broker(capture: Path) -> dict[str, Any]:
+    """What the broker answered when it was asked for all offsets and groups, in the shape of `queries.TABLES`."""
+    groups = json.loads((capture / "truth.json").read_text(encoding="utf-8"))["groups"]
+    return {
+        "current_offsets": sorted(
+            (group, each["topic"], each["partition"], each["offset"])
+            for group, answer in groups.items()
+            for each in answer.get("offsets", [])
+        ),
+        "groups": sorted(
+            (
+                group,
+                "simple" if answer["simple"] else answer["type"].lower(),
+                answer["describe"]["groupState"],
+                len(answer["describe"]["members"]),
+            )
+            for group, answer in groups.items()
+        ),
+    }
