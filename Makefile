@@ -91,6 +91,10 @@ broker: java-found $(INSTALLED) ## Run only the tests against a real Kafka broke
 releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and round-trip every message; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20
 
+.PHONY: spark-releases
+spark-releases: java-found $(INSTALLED) ## Run the tests that every supported PySpark has to pass, 3.5 to 4.3, which pip fetches once.
+	$(BIN)/python tools/spark_releases.py --all
+
 .PHONY: fuzz
 fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests without Spark on many more examples.
 	@$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo "No atheris here: fuzzing without guidance."

@@ -1,0 +1,91 @@
+"""`decode_records` gives what the row reader gives in the driver, on everything that Kafka wrote."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_records_arrow.segments import find_logs, read_partition
+from kafka_records_spark.decode import decode_records
+from kafka_records_spark.raw import RAW_COLUMNS, RAW_SCHEMA
+from kafka_records_spark.segments import read_segments
+from tests.spark.across_releases.reading import Record, Schemas, decoded_rows, key_and_value
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.conftest import VectorLoader
+
+pytestmark = pytest.mark.spark
+
+OFFSETS, SHARE, TRANSACTIONS = "__consumer_offsets", "__share_group_state", "__transaction_state"
+
+
+def _compared(frame: DataFrame, raw: list[Record], topic: str, unknown_tags: bool = False) -> list[Record]:
+    """Compares all columns of all rows, in the order of the log; gives the rows that were expected."""
+    schemas: Schemas = import_module(f"kafka_records.schemas.{topic.strip('_')}").RECORDS
+    expected = list(decoded_rows(raw, schemas, unknown_tags))
+
+    found = decode_records(frame, schemas, unknown_tags=unknown_tags).collect()
+
+    # Sorted here: Spark decodes everything twice to sort it.
+    found.sort(key=lambda row: (row.partition, row.offset))
+    for row, wanted in zip(found, expected, strict=True):
+        assert row.asDict(recursive=True) == wanted
+    return expected
+
+
+@pytest.mark.parametrize(
+    ("broker", "topic", "records"),
+    [
+        ("kafka-4.3", OFFSETS, 859),
+        ("kafka-4.3", SHARE, 95),
+        ("kafka-4.3", TRANSACTIONS, 45),
+        ("kafka-2.8", OFFSETS, 496),
+        ("kafka-2.8", TRANSACTIONS, 68),
+    ],
+)
+def test_captured_topics(spark: SparkSession, topics_dir: Path, broker: str, topic: str, records: int) -> None:
+    folder = topics_dir / broker / "segments"
+    raw = [
+        row
+        for log in find_logs([folder], topic)
+        for batch in read_partition(log, below_log_start=True)
+        for row in batch.to_pylist()
+    ]
+
+    rows = _compared(read_segments(spark, folder, topic, below_log_start=True), raw, topic)
+
+    assert len(rows) == records
+    assert [row["error"] for row in rows if row["error"]] == []
+
+
+@pytest.mark.parametrize("unknown_tags", [False, True])
+@pytest.mark.parametrize(
+    ("topic", "records", "refused", "tagged"), [(OFFSETS, 174, 18, 9), (SHARE, 18, 6, 2), (TRANSACTIONS, 18, 6, 0)]
+)
+def test_framed_vectors(
+    spark: SparkSession,
+    load_vectors: VectorLoader,
+    topic: str,
+    records: int,
+    refused: int,
+    tagged: int,
+    unknown_tags: bool,
+) -> None:
+    """Every record type in every version, unknown types and versions, unknown tags, and what Kafka refuses."""
+    raw: list[Record] = []
+    for case in load_vectors("framed.jsonl"):
+        if case.get("topic") == topic:
+            key, value = key_and_value(case)
+            place = {"topic": topic, "partition": 0, "offset": len(raw), "transaction": "none"}
+            raw.append(dict.fromkeys(RAW_COLUMNS) | place | {"key": key, "value": value})
+    frame = spark.createDataFrame([tuple(row[name] for name in RAW_COLUMNS) for row in raw], RAW_SCHEMA)
+
+    rows = _compared(frame, raw, topic, unknown_tags)
+
+    counts = len(rows), sum(bool(row["error"]) for row in rows), sum(row["has_unknown_tags"] for row in rows)
+    assert counts == (records, refused, tagged)
