@@ -55,18 +55,18 @@ def schema_walker(schema: MessageSchema, version: int) -> RowCodec:
 
 # ---------------------------------------------------------------------------------------------------------------- kio
 
-_KIO_SHIPPED = {"ConsumerProtocolAssignment": "kio.schema.consumer_protocol_assignment.v{}.data"}
+_KIO_SHIPPED = {
+    "ConsumerProtocolAssignment": "kio.schema.consumer_protocol_assignment.v{}.data",
+    "ConsumerProtocolSubscription": "kio.schema.consumer_protocol_subscription.v{}.data",
+}
 _KIO_TYPES = {"int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float64": "f64"}
 
 
 def kio(schema: MessageSchema, version: int) -> RowCodec:
-    """kio's class if it ships one, otherwise a class of the form that kio's own generator gives such a spec."""
+    """The reader and the writer that kio gives for its class of the message."""
     from kio.serial import entity_reader, entity_writer
 
-    if schema.name in _KIO_SHIPPED:
-        entity = getattr(import_module(_KIO_SHIPPED[schema.name].format(version)), schema.name)
-    else:
-        entity = _kio_class(schema, schema.root, version)
+    entity = kio_class(schema, version)
     # kio has a class per version, so its caller picks the reader; ours and kafka-python pick by themselves.
     readers = {version: entity_reader(entity)}
     writers = {version: entity_writer(entity)}
@@ -80,6 +80,13 @@ def kio(schema: MessageSchema, version: int) -> RowCodec:
         return buffer.getvalue()
 
     return RowCodec(decode, encode, "entity_reader and entity_writer of its dataclasses (shipped, or made alike)")
+
+
+def kio_class(schema: MessageSchema, version: int) -> Any:
+    """kio's class if it ships one, otherwise a class of the form that kio's own generator gives such a spec."""
+    if schema.name in _KIO_SHIPPED:
+        return getattr(import_module(_KIO_SHIPPED[schema.name].format(version)), schema.name)
+    return _kio_class(schema, schema.root, version)
 
 
 def _kio_class(schema: MessageSchema, struct: StructSchema, version: int) -> type:
@@ -117,7 +124,7 @@ def _kio_type(schema: MessageSchema, each: FieldSchema, version: int) -> Any:
     else:
         kind = {"string": str, "bytes": bytes, "bool": bool, "uuid": UUID | None}[each.base]
     if each.is_array:
-        return tuple[kind, ...]
+        kind = tuple[kind, ...]
     return kind | None if covers(each.nullable, version) else kind
 
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import version as installed_version
-from itertools import repeat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +21,10 @@ from kafka_records.consumer_protocol import consumer_protocol_assignment as prot
 from kafka_records.schemas import consumer_offsets, consumer_protocol  # noqa: E402
 from kafka_records_runtime.schema import MessageSchema  # noqa: E402
 from kafka_records_runtime.uuids import Uuid  # noqa: E402
+from tools.benchmarks._figures import machine, pair, positive, versions  # noqa: E402
+from tools.benchmarks._figures import table as laid_out  # noqa: E402
 from tools.benchmarks._row_contenders import CONTENDERS, RowCodec  # noqa: E402
+from tools.benchmarks._timing import ContenderError, Timing, figures, ratios, take_turns  # noqa: E402
 
 _EPILOG = """\
 Each case is one message. Our codec writes its bytes (without the record type or version that stands before them);
@@ -146,33 +143,6 @@ def cases() -> tuple[Case, ...]:
 # ------------------------------------------------------------------------------------------------------------- timing
 
 
-@dataclass
-class Timing:
-    """One function of one contender and the processor seconds per call that each round gave."""
-
-    contender: str
-    call: Callable[[Any], Any]
-    argument: Any
-    loops: int = 1
-    rounds: list[float] = field(default_factory=list)
-
-    def calibrate(self, seconds: float) -> None:
-        """Choose the number of calls that take about `seconds`."""
-        while (elapsed := self._run()) < min(seconds, 0.01):
-            self.loops *= 4
-        self.loops = max(1, round(self.loops * seconds / elapsed))
-
-    def measure(self) -> None:
-        self.rounds.append(self._run() / self.loops)
-
-    def _run(self) -> float:
-        call, argument = self.call, self.argument
-        start = time.thread_time()
-        for _ in repeat(None, self.loops):
-            call(argument)
-        return time.thread_time() - start
-
-
 @dataclass(frozen=True)
 class Row:
     """One line of the table: a message in one direction, timed for every contender that passed."""
@@ -188,21 +158,11 @@ class Row:
 
     def figures(self, contender: str) -> tuple[float, float] | None:
         """Best and median seconds per call, None for a contender that was not timed."""
-        for timing in self.timings:
-            if timing.contender == contender:
-                return min(timing.rounds), median(timing.rounds)
-        return None
+        return figures(self.timings, contender)
 
     def ratios(self, contender: str) -> tuple[float, float] | None:
         """Best and median relative to ours."""
-        theirs, ours = self.figures(contender), self.figures("ours")
-        if theirs is None or ours is None:
-            return None
-        return theirs[0] / ours[0], theirs[1] / ours[1]
-
-
-class ContenderError(Exception):
-    """A contender cannot take part in a case; the text says why."""
+        return ratios(self.timings, contender, "ours")
 
 
 def codec_for(contender: str, case: Case, body: bytes) -> RowCodec:
@@ -229,41 +189,13 @@ def run_case(case: Case, rounds: int, seconds: float, report: Callable[[str], No
             continue
         decoders.append(Timing(contender, codec.decode, body))
         encoders.append(Timing(contender, codec.encode, codec.decode(body)))
-    for timing in (*decoders, *encoders):
-        timing.calibrate(seconds)
-    for _ in range(rounds):
-        for timing in (*decoders, *encoders):
-            timing.measure()
+    take_turns((*decoders, *encoders), rounds, seconds)
     return Row(case, len(body), "decode", tuple(decoders)), Row(case, len(body), "encode", tuple(encoders))
 
 
 # ------------------------------------------------------------------------------------------------------------- output
 
-
-def machine() -> str:
-    """What the figures were measured on, without naming the host."""
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"{python}, {platform.system()} {platform.machine()}{_processor()}, {os.cpu_count()} cores"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f" ({names[0]})" if names else ""
-
-
-def versions() -> dict[str, str]:
-    """The installed contenders; one that is missing has been reported already."""
-    found = {}
-    for distribution in ("kafka-records", "msgspec", "kio", "kafka-python"):
-        try:
-            found[distribution] = installed_version(distribution)
-        except ModuleNotFoundError:
-            found[distribution] = "not installed"
-    return found
+_DISTRIBUTIONS = ("kafka-records", "msgspec", "kio", "kafka-python")
 
 
 def notes() -> dict[str, str]:
@@ -283,26 +215,9 @@ def table(rows: Sequence[Row]) -> str:
     others = [name for name in CONTENDERS if name != "ours"]
     lines = [["message", "bytes", "", "ours (µs)", *(f"{name} ÷ ours" for name in others), "goal for kio"]]
     for row in rows:
-        cells = [row.case.name, str(row.size), row.direction, _cell(row.figures("ours"), 1e6)]
-        lines.append([*cells, *(_cell(row.ratios(name)) for name in others), _goal(row)])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(_aligned(line, widths) for line in lines)
-
-
-def _aligned(line: Iterable[str], widths: Sequence[int]) -> str:
-    first, *rest = (
-        f"{cell:<{width}}" if not number else f"{cell:>{width}}"
-        for number, (cell, width) in enumerate(zip(line, widths, strict=True))
-    )
-    return "  ".join([first, *rest]).rstrip()
-
-
-def _cell(pair: tuple[float, float] | None, scale: float = 1.0) -> str:
-    return "-" if pair is None else " / ".join(_three_digits(figure * scale) for figure in pair)
-
-
-def _three_digits(number: float) -> str:
-    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+        cells = [row.case.name, str(row.size), row.direction, pair(row.figures("ours"), 1e6)]
+        lines.append([*cells, *(pair(row.ratios(name)) for name in others), _goal(row)])
+    return laid_out(lines)
 
 
 def _goal(row: Row) -> str:
@@ -315,7 +230,7 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
     """All figures, in nanoseconds per call."""
     return {
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions(_DISTRIBUTIONS),
         "contenders": notes(),
         "rows": [
             {
@@ -335,26 +250,15 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------ command
 
 
-def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        number = kind(text)
-        if not number > 0:
-            raise argparse.ArgumentTypeError(f"{text} is not above zero")
-        return number
-
-    parse.__name__ = "number"
-    return parse
-
-
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Decode and encode single messages with our codecs, kio, kafka-python and our schema walker.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--rounds", type=_positive(int), default=31, help="measurements of each function (default: 31)")
+    parser.add_argument("--rounds", type=positive(int), default=31, help="measurements of each function (default: 31)")
     parser.add_argument(
-        "--seconds", type=_positive(float), default=0.015, help="length of one measurement (default: 0.015)"
+        "--seconds", type=positive(float), default=0.015, help="length of one measurement (default: 0.015)"
     )
     parser.add_argument("--only", metavar="TEXT[,TEXT…]", default="", help="cases whose name contains one of the texts")
     parser.add_argument("--json", metavar="PATH", type=Path, help="write every figure to this file as well")
@@ -375,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"[{number}/{len(chosen)}] {case.name}", file=sys.stderr)
         rows += run_case(case, options.rounds, options.seconds, lambda text: print(text, file=sys.stderr))
     print(machine())
-    print(", ".join(f"{name} {number}" for name, number in versions().items()))
+    print(", ".join(f"{name} {number}" for name, number in versions(_DISTRIBUTIONS).items()))
     print(f"best / median of {options.rounds} rounds; right of our time: their time ÷ ours, above 1 we are faster\n")
     print(table(rows))
     print()

@@ -1,0 +1,74 @@
+"""What the benchmarks share: naming the machine, laying out a table, rounding figures, numbers as options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+
+def machine() -> str:
+    """What the figures were measured on, without naming the host."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{python}, {platform.system()} {platform.machine()}{_processor()}, {os.cpu_count()} cores"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f" ({names[0]})" if names else ""
+
+
+def versions(distributions: Iterable[str]) -> dict[str, str]:
+    """The installed versions."""
+    found = {}
+    for distribution in distributions:
+        try:
+            found[distribution] = installed_version(distribution)
+        except PackageNotFoundError:
+            found[distribution] = "not installed"
+    return found
+
+
+def table(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, the first one the heads, as text: the first column to the left, all others to the right."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def _aligned(line: Iterable[str], widths: Sequence[int]) -> str:
+    first, *rest = (
+        f"{cell:<{width}}" if not number else f"{cell:>{width}}"
+        for number, (cell, width) in enumerate(zip(line, widths, strict=True))
+    )
+    return "  ".join([first, *rest]).rstrip()
+
+
+def pair(figures: tuple[float, float] | None, scale: float = 1.0) -> str:
+    """Best and median in one cell; a dash for what was not measured."""
+    return "-" if figures is None else " / ".join(three_digits(figure * scale) for figure in figures)
+
+
+def three_digits(number: float) -> str:
+    """A figure to the precision that it deserves."""
+    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+
+
+def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
+    """The type of an option that has to be above zero."""
+
+    def parse(text: str) -> float:
+        number = kind(text)
+        if not number > 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above zero")
+        return number
+
+    parse.__name__ = "number"
+    return parse

@@ -1,0 +1,77 @@
+"""A Java UDF on Kafka's own generated classes: jars by Maven, one class of ours compiled against them and PySpark's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from tools.kafka_releases import LATEST, cache_folder, fetch_jar
+
+UDF_CLASS: Final = "DecodeOffsetCommit"
+_SOURCE: Final = Path(__file__).with_name(f"{UDF_CLASS}.java")
+_MODULES: Final = ("kafka-clients", "kafka-group-coordinator")
+
+
+class CompileError(Exception):
+    """The UDF could not be compiled; the text says why."""
+
+
+def udf_jars(scratch: Path, tell: Callable[[str], None]) -> list[Path]:
+    """The jars that `spark.jars` needs: Kafka's from the cache, and the UDF's, made in `scratch`.
+
+    Raises FetchError without Maven or when it fails, CompileError without a compiler or when it refuses the source.
+    """
+    kafka = _kafka_jars(tell)
+    classes = scratch / "classes"
+    _compile([*kafka, *_spark_jars()], classes)
+    jar = scratch / "decode-offset-commit.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for path in sorted(classes.rglob("*.class")):
+            archive.write(path, path.relative_to(classes))
+    return [*kafka, jar]
+
+
+def _kafka_jars(tell: Callable[[str], None]) -> list[Path]:
+    folder = cache_folder() / "jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    for module in _MODULES:
+        jar = folder / f"{module}-{LATEST}.jar"
+        if not jar.is_file():
+            tell(f"Fetching {module} {LATEST} by Maven (once)")
+            with tempfile.TemporaryDirectory(dir=folder) as fetched:
+                # Renamed when it is whole: an interrupted run leaves no half of a jar.
+                fetch_jar(module, LATEST, Path(fetched)).rename(jar)
+        found.append(jar)
+    return found
+
+
+def _spark_jars() -> list[Path]:
+    return sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+
+
+def _compile(classpath: list[Path], classes: Path) -> None:
+    command = [
+        *(_compiler(), "-proc:none", "-d", str(classes)),
+        *("-cp", os.pathsep.join(map(str, classpath)), str(_SOURCE)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompileError(f"javac refuses {_SOURCE.name}:\n{(done.stdout + done.stderr).strip()}")
+
+
+def _compiler() -> str:
+    """The compiler beside the Java that Spark runs on: JAVA_HOME's, else the one on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("javac", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        raise CompileError("javac, which compiles the UDF, is not in JAVA_HOME or on the PATH: install a JDK")
+    return found

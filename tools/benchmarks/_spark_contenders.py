@@ -1,0 +1,138 @@
+"""How a DataFrame of raw rows is decoded: the contenders of `spark_decode.py`.
+
+Two of them decode nothing and show what the others cannot beat. All decoders give the raw coordinates (every column but
+key and value) and the fields of key and value. Each says where its key and value structs are, so that one query
+compares them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+
+from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.schemas.consumer_offsets import RECORDS
+from kafka_records.spark.consumer_offsets import decode_records, from_offset_commit_key, from_offset_commit_value
+from kafka_records_spark.raw import RAW_COLUMNS
+from kafka_records_spark.types import record_spark_type
+from tools.benchmarks._java_udf import UDF_CLASS
+
+Batches = Iterator[pa.RecordBatch]
+
+RECORD: Final = "OffsetCommit"
+RECORD_TYPE: Final = record_spark_type(RECORDS[OffsetCommitKey.RECORD_TYPE])
+COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to treat raw rows.
+
+    `structs` are the names of the key and the value column of what it gives, None when it decodes nothing. `is_slow`
+    sends it over fewer rows.
+    """
+
+    name: str
+    note: str
+    build: Callable[[DataFrame], DataFrame]
+    structs: tuple[str, str] | None = None
+    is_slow: bool = False
+
+    def decoded(self, raw: DataFrame) -> DataFrame:
+        """What it decodes from `raw`, under names that are the same for everybody."""
+        assert self.structs is not None
+        key, value = (F.col(name) for name in self.structs)
+        return self.build(raw).select("offset", "partition", key.alias("decoded_key"), value.alias("decoded_value"))
+
+
+def scan(raw: DataFrame) -> DataFrame:
+    return raw
+
+
+def same(batches: Batches) -> Batches:
+    return batches
+
+
+def identity(raw: DataFrame) -> DataFrame:
+    return raw.mapInArrow(same, raw.schema)
+
+
+def ours(raw: DataFrame) -> DataFrame:
+    return decode_records(raw, records=[RECORD])
+
+
+def column_functions(raw: DataFrame) -> DataFrame:
+    key, value = from_offset_commit_key("key"), from_offset_commit_value("value")
+    return _beside_coordinates(raw, [key.alias("decoded_key"), value.alias("decoded_value")])
+
+
+def java_udf(raw: DataFrame) -> DataFrame:
+    """Needs `register_java_udf` once per session."""
+    return _beside_coordinates(raw, [F.call_function(UDF_CLASS, "key", "value").alias("record")])
+
+
+def register_java_udf(spark: SparkSession) -> None:
+    """Make the class in `spark.jars` a function."""
+    spark.udf.registerJavaFunction(UDF_CLASS, UDF_CLASS, RECORD_TYPE)
+
+
+def pickled_row_udf(raw: DataFrame) -> DataFrame:
+    return _row_udf(raw, use_arrow=False)
+
+
+def arrow_row_udf(raw: DataFrame) -> DataFrame:
+    return _row_udf(raw, use_arrow=True)
+
+
+def _row_udf(raw: DataFrame, use_arrow: bool) -> DataFrame:
+    function: Any = F.udf(_decode_row, RECORD_TYPE, useArrow=use_arrow)
+    return _beside_coordinates(raw, [function("key", "value").alias("record")])
+
+
+def _decode_row(key: bytes, value: bytes | None) -> tuple[Any, Any]:
+    """What one writes with the generated codecs and no further thought."""
+    read_key = OffsetCommitKey.decode(bytes(key[2:]), 0)
+    key_fields = (read_key.group, read_key.topic, read_key.partition)
+    if value is None:
+        return key_fields, None
+    read = OffsetCommitValue.decode(bytes(value[2:]), int.from_bytes(value[:2], "big"))
+    return key_fields, (
+        read.offset,
+        read.leader_epoch,
+        read.metadata,
+        read.commit_timestamp,
+        read.expire_timestamp,
+        str(read.topic_id),
+    )
+
+
+def _beside_coordinates(raw: DataFrame, decoded: Iterable[Column]) -> DataFrame:
+    return raw.select(*COORDINATES, *decoded)
+
+
+_IN_RECORD: Final = ("record.key", "record.value")
+_BY_COLUMN: Final = ("decoded_key", "decoded_value")
+
+CONTENDERS: Final[dict[str, Contender]] = {
+    each.name: each
+    for each in (
+        Contender("scan", "the rows as they are, no Python", scan),
+        Contender("identity", "mapInArrow that gives back what it gets", identity),
+        Contender(
+            "ours",
+            'decode_records(raw, records=["OffsetCommit"])',
+            ours,
+            ("offset_commit.key", "offset_commit.value"),
+        ),
+        Contender("columns", "from_offset_commit_key and from_offset_commit_value", column_functions, _BY_COLUMN),
+        Contender("java", "Java UDF on Kafka's generated classes", java_udf, _IN_RECORD),
+        Contender("row udf", "Python function per row, pickled, generated codecs", pickled_row_udf, _IN_RECORD, True),
+        Contender("arrow row udf", "the same function, rows sent by Arrow", arrow_row_udf, _IN_RECORD, True),
+    )
+}
+"""By the name that starts a line of the table."""

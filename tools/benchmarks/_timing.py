@@ -1,0 +1,66 @@
+"""Contenders in turns on one thread: what is timed, and how the rounds are summed up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from statistics import median
+from typing import Any
+
+
+class ContenderError(Exception):
+    """A contender cannot take part in a case; the text says why."""
+
+
+@dataclass
+class Timing:
+    """One function of one contender and the processor seconds per call that each round gave."""
+
+    contender: str
+    call: Callable[[Any], Any]
+    argument: Any
+    loops: int = 1
+    rounds: list[float] = field(default_factory=list)
+
+    def calibrate(self, seconds: float) -> None:
+        """Choose the number of calls that take about `seconds`."""
+        while (elapsed := self._run()) < min(seconds, 0.01):
+            self.loops *= 4
+        self.loops = max(1, round(self.loops * seconds / elapsed))
+
+    def measure(self) -> None:
+        self.rounds.append(self._run() / self.loops)
+
+    def _run(self) -> float:
+        call, argument = self.call, self.argument
+        start = time.thread_time()
+        for _ in repeat(None, self.loops):
+            call(argument)
+        return time.thread_time() - start
+
+
+def take_turns(timings: Sequence[Timing], rounds: int, seconds: float) -> None:
+    """Measure everybody once per round, so that a busy moment of the machine meets all of them."""
+    for timing in timings:
+        timing.calibrate(seconds)
+    for _ in range(rounds):
+        for timing in timings:
+            timing.measure()
+
+
+def figures(timings: Iterable[Timing], contender: str) -> tuple[float, float] | None:
+    """Best and median seconds per call, None for a contender that was not timed."""
+    for timing in timings:
+        if timing.contender == contender:
+            return min(timing.rounds), median(timing.rounds)
+    return None
+
+
+def ratios(timings: Sequence[Timing], contender: str, base: str) -> tuple[float, float] | None:
+    """Best and median of a contender, divided by those of `base`; None if one of them was not timed."""
+    theirs, others = figures(timings, contender), figures(timings, base)
+    if theirs is None or others is None:
+        return None
+    return theirs[0] / others[0], theirs[1] / others[1]
