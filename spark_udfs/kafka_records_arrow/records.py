@@ -78,6 +78,8 @@ def decode_record_columns(
     Nothing that stands in the bytes raises: `errors` says by row what is wrong with it.
     """
     count = len(keys)
+    if len(values) != count:
+        raise ValueError(f"{count} keys and {len(values)} values")
     looked_at = np.ones(count, np.bool_) if is_record is None else is_record
     key_spans, value_spans = _whole(keys), _whole(values)
     if key_spans is None or value_spans is None:  # more bytes than one piece can hold

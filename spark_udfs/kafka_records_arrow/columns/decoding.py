@@ -71,6 +71,8 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     >>> from kafka_records.schemas.consumer_offsets import OFFSET_COMMIT_VALUE
     >>> decode_column(OFFSET_COMMIT_VALUE, pa.array([bytes.fromhex("0001" "000000000000002a" "0000" "0000018f" * 5)]))
     """
+    if version is not None and not isinstance(version, int) and len(version) != len(data):
+        raise ValueError(f"{len(data)} rows and {len(version)} versions")
     if isinstance(version, pa.ChunkedArray):
         version = version.combine_chunks()
     found: list[Columns] = []
