@@ -21,7 +21,7 @@ unexport SPARK_HOME
 
 .PHONY: help
 help: ## List the targets.
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ------------------------------------------------------------------------------------------------------------- set-up
 
@@ -102,8 +102,13 @@ fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests
 	$(BIN)/python -m pytest -m "not spark and not broker" --hypothesis-profile=exhaustive
 
 .PHONY: bench
-bench: $(INSTALLED) ## Run the benchmarks of tools/benchmarks, one table each.
-	@for script in tools/benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+bench: $(INSTALLED) ## Run the benchmarks of codecs, imports and the columnar engine, a table each; some ten minutes.
+	@for name in import_time row_codecs columns; do $(BIN)/python tools/benchmarks/$$name.py || exit 1; done
+
+.PHONY: bench-spark
+bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's own classes, and time over rows; needs Maven and a JDK.
+	$(BIN)/python tools/benchmarks/spark_decode.py
+	$(BIN)/python tools/benchmarks/linear.py --plot docs/img/linear.svg
 
 .PHONY: clean
 clean: ## Remove .venv, caches and build results.

@@ -69,7 +69,7 @@ class Release:
 RELEASES: Final[Mapping[str, Release]] = {
     "3.5": Release("3.5.9", numpy="1.26.0", pandas="2.2.0", pyarrow="17.0.0", noise=(*_DISTUTILS, _UNCLOSED)),
     "4.0": Release("4.0.5", numpy="2.0.2", pandas="2.2.3", pyarrow="18.1.0", noise=(_UNCLOSED,)),
-    "4.1": Release("4.1.4", numpy="2.2.6", pandas="2.3.0", pyarrow="20.0.0"),
+    "4.1": Release("4.1.4", numpy="2.2.6", pandas="2.3.0", pyarrow="20.0.0", noise=(_UNCLOSED,)),
     "4.2": Release("4.2.1", numpy="2.3.5", pandas="2.3.3", pyarrow="23.0.1"),
     "4.3": Release("4.3.0", numpy="2.4.6", pandas="2.3.3", pyarrow="26.0.1"),
 }

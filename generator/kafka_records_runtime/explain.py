@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import DecodeError, MissingRecordType, MissingValueVersion, plural
 from kafka_records_runtime.layout import versions_of
-from kafka_records_runtime.records import record_type_of, value_version_of
+from kafka_records_runtime.records import KEY_VERSION, record_type_of, value_version_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, covers
 from kafka_records_runtime.walker import Step, walk
 from kafka_records_runtime.wire import signed32
@@ -20,7 +20,6 @@ from kafka_records_runtime.wire import signed32
 _HEX_BYTES: Final = 8
 _VALUE_WIDTH: Final = 60
 _PATH_WIDTH: Final = 80
-_KEY_VERSION: Final = 0
 _PREFIX: Final = 2
 
 
@@ -120,7 +119,7 @@ def _explain_key(record: RecordSchema | None, key: bytes) -> Iterator[Line]:
     if record is None:
         yield from _unread(key, _PREFIX, "not read")
     else:
-        yield from explain_message(record.key, _KEY_VERSION, key, start=_PREFIX, lenient=True)
+        yield from explain_message(record.key, KEY_VERSION, key, start=_PREFIX, lenient=True)
 
 
 def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:

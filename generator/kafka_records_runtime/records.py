@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from kafka_records_runtime.codec import Codec
     from kafka_records_runtime.schema import RecordSchema
 
-_KEY_VERSION: Final = 0
+KEY_VERSION: Final = 0
+"""The version of every record key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class SchemaRecordType:
         self._decode = walker.decode
 
     def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]:
-        return self._read(self.schema.key, body, _KEY_VERSION, leniencies)
+        return self._read(self.schema.key, body, KEY_VERSION, leniencies)
 
     def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
         return self._read(self.schema.value, body, version, leniencies)
@@ -180,7 +181,7 @@ class CodecRecordType:
         return cast(range, self.value_class.VERSIONS)
 
     def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]:
-        return _read_typed(self.key_class, body, _KEY_VERSION, leniencies)
+        return _read_typed(self.key_class, body, KEY_VERSION, leniencies)
 
     def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
         return _read_typed(self.value_class, body, version, leniencies)
@@ -216,7 +217,7 @@ class RecordSet:
                 )
             return key, value
         number, kind = self._type_of(key)
-        framed_key = number.to_bytes(2, "big") + key.encode(_KEY_VERSION)
+        framed_key = number.to_bytes(2, "big") + key.encode(KEY_VERSION)
         if value is None or isinstance(value, bytes):
             _check_framed(kind.name, value, value_version)
             return framed_key, value

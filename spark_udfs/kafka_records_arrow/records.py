@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafka_records_arrow.columns.decoding import PREFIX, Columns, decode_rows, prefixes, put, split
+from kafka_records_arrow.columns.leaves import joined as concatenated
 from kafka_records_arrow.columns.leaves import structs, validity, without_inner_nulls
 from kafka_records_arrow.columns.spans import Spans, pieces
 from kafka_records_arrow.types import record_arrow_type
@@ -27,9 +28,8 @@ from kafka_records_runtime.errors import (
     MissingValueVersion,
     NullKey,
 )
+from kafka_records_runtime.records import KEY_VERSION
 from kafka_records_runtime.schema import RecordSchema
-
-_KEY_VERSION: Final = 0
 
 
 @dataclass
@@ -58,7 +58,7 @@ def decode_record_columns(
     schemas: Mapping[int, RecordSchema],
     keys: pa.Array,
     values: pa.Array,
-    is_record: FLAGS | None = None,
+    is_record: Any = None,
     *,
     unknown_tags: bool = False,
 ) -> RecordColumns:
@@ -71,7 +71,8 @@ def decode_record_columns(
     keys, values
         Arrays of the same length: binary, large_binary, binary_view. A null value is a tombstone.
     is_record
-        Which rows to look at; the others (control records) say nothing in any column. All by default.
+        Which rows to look at, as flags in anything that numpy takes for an array; the others (control records) say
+        nothing in any column. All by default.
     unknown_tags
         Keep tagged fields that the schemas do not define, as `unknown_tagged_fields`.
 
@@ -80,7 +81,9 @@ def decode_record_columns(
     count = len(keys)
     if len(values) != count:
         raise ValueError(f"{count} keys and {len(values)} values")
-    looked_at = np.ones(count, np.bool_) if is_record is None else is_record
+    looked_at = np.ones(count, np.bool_) if is_record is None else np.asarray(is_record, np.bool_)
+    if len(looked_at) != count:
+        raise ValueError(f"{count} keys and {len(looked_at)} flags of is_record")
     key_spans, value_spans = _whole(keys), _whole(values)
     if key_spans is None or value_spans is None:  # more bytes than one piece can hold
         half = count // 2
@@ -142,7 +145,7 @@ class _Reading:
     def _record(self, schema: RecordSchema, rows: INT64) -> None:
         out = self._out
         put(out.is_known, rows, True)
-        keys = decode_rows(schema.key, self._keys, rows, _KEY_VERSION, PREFIX, self._unknown_tags)
+        keys = decode_rows(schema.key, self._keys, rows, KEY_VERSION, PREFIX, self._unknown_tags)
         self._note(keys)
         out.key_left += keys.bytes_left
         if keys.errors:
@@ -197,7 +200,7 @@ def _joined(
     )
     for number in first.records.keys() | second.records.keys():
         kind = record_arrow_type(schemas[number], unknown_tags)
-        joined.records[number] = pa.concat_arrays(
+        joined.records[number] = concatenated(
             [
                 part.records.get(number, without_inner_nulls(pa.nulls(len(part.record_type), kind)))
                 for part in (first, second)

@@ -58,6 +58,13 @@ class UnsupportedType(KafkaRecordsError, TypeError):
         return f"{self.message_name}: {self.path} {self.reason}"
 
 
+class TooMuchForOneArray(KafkaRecordsError, ValueError):
+    """Decoded rows whose text or bytes pass the 2 GiB that one Arrow array can hold."""
+
+    def __str__(self) -> str:
+        return "the decoded rows hold more than 2 GiB of text or bytes in one field: decode fewer rows at a time"
+
+
 @dataclass(frozen=True)
 class Target(Generic[T]):
     """How one type system, or a conversion of values, is put together. A struct is given as its fields and what was

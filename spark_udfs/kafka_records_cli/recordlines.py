@@ -9,13 +9,19 @@ from kafka_records_cli.reporting import RecordReport, say
 from kafka_records_cli.topics import record_schemas, retired_records
 from kafka_records_runtime.errors import DecodeError, FramingError
 from kafka_records_runtime.jsonform import to_json
-from kafka_records_runtime.records import Record, read_record, record_type_of, schema_record_types, value_version_of
+from kafka_records_runtime.records import (
+    KEY_VERSION,
+    Record,
+    read_record,
+    record_type_of,
+    schema_record_types,
+    value_version_of,
+)
 
 if TYPE_CHECKING:
     from kafka_records_arrow.segments import LogRecord
 
 _PREFIX: Final = 2
-_KEY_VERSION: Final = 0
 
 
 class RecordPrinter:
@@ -46,7 +52,7 @@ class RecordPrinter:
     def _shown_key(self, record: Record) -> dict[str, Any]:
         if record.name is None:
             return {"type": record.record_type, "hex": record.key.hex()}
-        data = to_json(self._schemas[record.record_type].key, record.key, _KEY_VERSION)
+        data = to_json(self._schemas[record.record_type].key, record.key, KEY_VERSION)
         return {"type": record.record_type, "data": data}
 
     def _shown_value(self, record: Record) -> dict[str, Any] | None:

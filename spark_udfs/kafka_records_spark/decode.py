@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import StructField, StructType
 
-from kafka_records_arrow.columns.leaves import Constant, bytes_of, flags, numbers, sparse
+from kafka_records_arrow.columns.beside import bytes_of, numbers, sparse
+from kafka_records_arrow.columns.leaves import Constant, flags
 from kafka_records_arrow.records import RecordColumns, decode_record_columns
 from kafka_records_arrow.rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_arrow.types import record_arrow_type
@@ -76,7 +77,8 @@ types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and va
 accepted because Kafka accepts it (`invalid_utf8`, for instance): 0, 0, false and empty for nearly every record.
 `raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was not decoded (its
 `error` says why, or there is none because this build does not know its type), that was read as leniently as Kafka
-reads, or whose unknown tagged fields were not kept.
+reads, or whose unknown tagged fields were not kept. Not told is what a strict reader takes as well, and Kafka never
+writes: a varint longer than it need be, and a tagged field that is written out at its default.
 """
 
 
@@ -108,19 +110,25 @@ def chosen_records(
         return dict(schemas)
     numbers = {schema.name: number for number, schema in schemas.items()}
     chosen = {}
-    for name in records:
+    for name in _names("records", records):
         if name not in numbers:
             raise UnknownRecord(name, numbers)
         chosen[numbers[name]] = schemas[numbers[name]]
     return chosen
 
 
+def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{argument} is a list of names: write [{names!r}]")
+    return tuple(names)
+
+
 def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
     """The raw columns that are called `coordinates`, or all, in their order. Raises ValueError for another name."""
     if coordinates is None:
         return COORDINATES
-    wanted = set(coordinates)
-    for name in wanted.difference(COORDINATES):
+    wanted = set(_names("coordinates", coordinates))
+    for name in sorted(wanted.difference(COORDINATES)):
         raise ValueError(f"no coordinate is called {name!r}; the coordinates are {', '.join(COORDINATES)}")
     return tuple(name for name in COORDINATES if name in wanted)
 
@@ -150,7 +158,9 @@ def decode_records(
         `PERMISSIVE` keeps rows that cannot be decoded, with their bytes and `error`; `FAILFAST` ends the query at the
         first; `DROPMALFORMED` leaves them out, and needs an `observation` to count them.
     observation
-        A `pyspark.sql.Observation`, or a name under which a streaming query reports, that gets the counts of COUNTS.
+        A `pyspark.sql.Observation`, or a name under which a streaming query reports (a batch query tells the counts of
+        a name to nobody), that gets the counts of COUNTS. Rows that Spark reads twice count twice: PySpark 3.5 and 4.0
+        do that before they sort.
     unknown_tags
         Keep tagged fields that the schemas do not define: every struct of a message that can have some ends in
         `unknown_tagged_fields`, an array of `struct<tag int, data binary>`. Otherwise `has_unknown_tags` says that
@@ -168,7 +178,7 @@ def decode_records(
 
     Raises
     ------
-    UnknownRecord, ColumnClash, UnsupportedType, ValueError
+    UnknownRecord, ColumnClash, UnsupportedType, ValueError, TypeError
         At once, for arguments that do not fit.
     MissingColumn
         At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
@@ -222,7 +232,8 @@ COUNTS: Final = {
     "unknown_tags": "decoded records with tagged fields that this build does not know",
 }
 """What an observation of `decode_records` counts. `rows` is the sum of `decoded`, `control`, `unknown_type`,
-`unknown_version` and `corrupt`."""
+`unknown_version` and `corrupt`. Where `records` are named, rows of other types and control records are left out before
+anything is counted."""
 
 
 def _counts(schemas: Iterable[int]) -> list[Column]:

@@ -15,11 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 from pyspark.sql.types import BinaryType, DataType
 
 from kafka_records_runtime.layout import check_version, versions_of
+from kafka_records_runtime.records import KEY_VERSION
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
-from kafka_records_spark.decoding import Bare, Capped, Decoder, Keys, ReadAs, Reading, Versioned
-from kafka_records_spark.encoding import Encoder
 from kafka_records_spark.errors import UnsupportedSpark
+from kafka_records_spark.from_bytes import Bare, Capped, Decoder, Keys, ReadAs, Reading, Versioned
 from kafka_records_spark.modes import FAILFAST, PERMISSIVE, checked_mode
+from kafka_records_spark.to_bytes import Encoder
 from kafka_records_spark.types import spark_type
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     ColumnOrName = Column | str
 
 _ALLOWED: Final = (PERMISSIVE, FAILFAST)
-_KEY_VERSION: Final = 0
 
 
 # -- from bytes -----------------------------------------------------------------------------------
@@ -67,7 +67,8 @@ def from_message(
     newer_as_highest
         Read an int16 version above the highest that `message` has as that one. So do Kafka's readers of the consumer
         protocol and of control records, where newer versions add fields at the end only
-        (`ConsumerProtocol.deserializeSubscription`). Otherwise such bytes cannot be decoded.
+        (`ConsumerProtocol.deserializeSubscription`). Otherwise such bytes cannot be decoded. The generated functions of
+        those messages do so by default.
     unknown_tags
         Add `unknown_tagged_fields`, an array of `struct<tag int, data binary>`, to every struct of a message that has
         flexible versions.
@@ -224,7 +225,8 @@ def to_message(
     -------
     Column
         `binary`. `to_message(from_message(col, unknown_tags=True), value_version(col))` gives the bytes of `col` again
-        where they hold nothing that only a lenient reader accepts.
+        where they hold nothing that only a lenient reader accepts, no varint longer than it need be, and no tagged
+        field written out at its default. Kafka writes none of these.
 
     Raises
     ------
@@ -260,7 +262,7 @@ def to_key(col: ColumnOrName, record: RecordSchema, mode: str = FAILFAST, *, nam
     >>> df.select(F.hex(to_key("key", RECORDS[1])).alias("key")).collect()
     [Row(key='000100016700017400000003')]
     """
-    return _encoded(name, record.key, mode, col, _KEY_VERSION, record.type, False)
+    return _encoded(name, record.key, mode, col, KEY_VERSION, record.type, False)
 
 
 def to_value(

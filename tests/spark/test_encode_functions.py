@@ -45,9 +45,8 @@ from kafka_records_runtime.errors import (
     WrongType,
 )
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
-from kafka_records_spark.decoding import Bare, Decoder
-from kafka_records_spark.encoding import Encoder
 from kafka_records_spark.errors import InvalidUuid, UnsupportedSpark
+from kafka_records_spark.from_bytes import Bare, Decoder
 from kafka_records_spark.functions import (
     from_key,
     from_message,
@@ -57,6 +56,7 @@ from kafka_records_spark.functions import (
     to_value,
     value_version,
 )
+from kafka_records_spark.to_bytes import Encoder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafka_records_arrow.columns.cursor import Batch, Cursor
-from kafka_records_arrow.columns.leaves import at, flags, without_inner_nulls
+from kafka_records_arrow.columns.leaves import at, flags, joined, without_inner_nulls
 from kafka_records_arrow.columns.plans import message_plan
 from kafka_records_arrow.columns.spans import MOST_BYTES, Spans, pieces
 from kafka_records_arrow.plain import Plain, holds_unknown_tags, plain_values
@@ -54,7 +54,7 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     message
         Schema, from a generated `schemas.<folder>` module.
     data
-        Array or chunked array: binary, large_binary, binary_view.
+        Array or chunked array: binary, large_binary, binary_view, fixed_size_binary, the string types, or null.
     version
         One int for all rows, or an integer array with one for each (null: the row counts as null). By default an int16
         version stands before each message, as in record values.
@@ -64,17 +64,21 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     Returns
     -------
     Columns
-        Nothing that stands in the bytes raises.
+        Nothing that stands in the bytes raises, with one exception.
+
+    Raises
+    ------
+    TooMuchForOneArray
+        The text or bytes of one field pass 2 GiB: decode a chunked array chunk by chunk then.
+    TypeError, ValueError
+        For a column that is not binary, and for versions that are no integers or not one for each row.
 
     Examples
     --------
     >>> from kafka_records.schemas.consumer_offsets import OFFSET_COMMIT_VALUE
     >>> decode_column(OFFSET_COMMIT_VALUE, pa.array([bytes.fromhex("0001" "000000000000002a" "0000" "0000018f" * 5)]))
     """
-    if version is not None and not isinstance(version, int) and len(version) != len(data):
-        raise ValueError(f"{len(data)} rows and {len(version)} versions")
-    if isinstance(version, pa.ChunkedArray):
-        version = version.combine_chunks()
+    version = _versions(version, len(data))
     found: list[Columns] = []
     first = 0
     for spans in pieces(data):
@@ -83,10 +87,23 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     return _joined(found, arrow_type(message, unknown_tags))
 
 
+def _versions(version: Any, count: int) -> Any:
+    """None, an int, or an integer array with a version for each row."""
+    if version is None or isinstance(version, int | np.integer):
+        return version if version is None else int(version)
+    given = version.combine_chunks() if isinstance(version, pa.ChunkedArray) else version
+    given = given if isinstance(given, pa.Array) else pa.array(given)
+    if len(given) != count:
+        raise ValueError(f"{count} rows and {len(given)} versions")
+    if given.type == pa.uint64() or not (pa.types.is_integer(given.type) or pa.types.is_null(given.type)):
+        raise TypeError(f"versions are integers with a sign, not {given.type}")
+    return given
+
+
 def _part(version: Any, first: int, count: int) -> Any:
     if version is None or isinstance(version, int):
         return version
-    return version.slice(first, count) if isinstance(version, pa.Array) else version[first : first + count]
+    return version.slice(first, count)
 
 
 def _decode_piece(message: MessageSchema, spans: Spans, version: Any, unknown_tags: bool) -> Columns:
@@ -99,9 +116,8 @@ def _decode_piece(message: MessageSchema, spans: Spans, version: Any, unknown_ta
         return columns
     if isinstance(version, int):
         return decode_rows(message, spans, rows, version, 0, unknown_tags)
-    given = version if isinstance(version, pa.Array) else pa.array(version)
-    rows = rows[flags(given.is_valid())[rows]]
-    versions = given.cast(pa.int64()).fill_null(0).to_numpy()[rows]
+    rows = rows[flags(version.is_valid())[rows]]
+    versions = version.cast(pa.int64()).fill_null(0).to_numpy()[rows]
     return decode_rows(message, spans, rows, versions, 0, unknown_tags)
 
 
@@ -236,12 +252,12 @@ class _Assembly:
         if not self._arrays:
             return without_inner_nulls(pa.nulls(self._count, self._type))
         rows = np.concatenate(self._rows)
-        joined = pa.concat_arrays(self._arrays)
+        whole = joined(self._arrays)
         if len(rows) == self._count and (rows[:-1] < rows[1:]).all():
-            return joined
+            return whole
         places = np.full(self._count, -1)
         places[rows] = np.arange(len(rows))
-        return at(joined, places)
+        return at(whole, places)
 
 
 def _joined(found: list[Columns], kind: pa.StructType) -> Columns:
@@ -249,14 +265,14 @@ def _joined(found: list[Columns], kind: pa.StructType) -> Columns:
         return found[0]
     if not found:
         return Columns(pa.array([], kind), np.zeros(0, np.int64), np.zeros(0, np.bool_))
-    joined = Columns(
-        pa.concat_arrays([each.values for each in found]),
+    columns = Columns(
+        joined([each.values for each in found]),
         np.concatenate([each.bytes_left for each in found]),
         np.concatenate([each.has_unknown_tags for each in found]),
     )
     first = 0
     for each in found:
-        joined.errors |= {first + row: error for row, error in each.errors.items()}
-        joined.leniencies |= {first + row: names for row, names in each.leniencies.items()}
+        columns.errors |= {first + row: error for row, error in each.errors.items()}
+        columns.leniencies |= {first + row: names for row, names in each.leniencies.items()}
         first += len(each.values)
-    return joined
+    return columns

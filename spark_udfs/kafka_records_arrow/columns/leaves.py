@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafka_records_arrow.columns.cursor import Cursor
+from kafka_records_arrow.types import TooMuchForOneArray
 from kafka_records_arrow.varints import FLAGS, INT64
 
 Vector = NDArray[Any]
@@ -39,7 +40,7 @@ def flags(array: pa.Array) -> FLAGS:
 # -- fixed width -----------------------------------------------------------------------------------
 
 
-def _numbers(arrow: pa.DataType, width: str) -> Callable[[Vector], pa.Array]:
+def _number_builder(arrow: pa.DataType, width: str) -> Callable[[Vector], pa.Array]:
     native = np.dtype(width).newbyteorder("=")
 
     def build(vector: Vector) -> pa.Array:
@@ -84,13 +85,13 @@ WIRE_WIDTHS: Final[Mapping[str, str]] = {
 
 BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "bool": _bools,
-    "int8": _numbers(pa.int8(), "i1"),
-    "int16": _numbers(pa.int16(), "i2"),
-    "uint16": _numbers(pa.int32(), "i4"),
-    "int32": _numbers(pa.int32(), "i4"),
-    "uint32": _numbers(pa.int64(), "i8"),
-    "int64": _numbers(pa.int64(), "i8"),
-    "float64": _numbers(pa.float64(), "f8"),
+    "int8": _number_builder(pa.int8(), "i1"),
+    "int16": _number_builder(pa.int16(), "i2"),
+    "uint16": _number_builder(pa.int32(), "i4"),
+    "int32": _number_builder(pa.int32(), "i4"),
+    "uint32": _number_builder(pa.int64(), "i8"),
+    "int64": _number_builder(pa.int64(), "i8"),
+    "float64": _number_builder(pa.float64(), "f8"),
     "uuid": _uuids,
 }
 """Spec type → the array of a vector that was read with WIRE_WIDTHS."""
@@ -214,6 +215,14 @@ class Constant:
         return longer
 
 
+def joined(arrays: list[pa.Array]) -> pa.Array:
+    """Arrays one after the other. Raises TooMuchForOneArray."""
+    try:
+        return pa.concat_arrays(arrays)
+    except pa.ArrowInvalid:  # offsets of 32 bits
+        raise TooMuchForOneArray from None
+
+
 def at(array: pa.Array, places: INT64) -> pa.Array:
     """The elements of `array` at `places`; a negative place gives null."""
     missing = places < 0
@@ -244,36 +253,3 @@ def _rebuilt(array: pa.Array, kind: pa.DataType, nullable: bool) -> pa.Array:
         members = [_rebuilt(array.values, kind.value_type, kind.value_field.nullable)]
     kept = [bits if has_nulls else None, *others]
     return pa.Array.from_buffers(kind, len(array), kept, offset=array.offset, children=members)
-
-
-# -- columns beside the decoded ones ------------------------------------------------------------------
-
-
-def numbers(kind: pa.DataType, vector: INT64, valid: FLAGS | None = None) -> pa.Array:
-    """Integers of any width, null where `valid` says so."""
-    content = pa.py_buffer(vector.astype(f"i{kind.bit_width // 8}"))
-    bits = None if valid is None or valid.all() else bitmap(valid)
-    return pa.Array.from_buffers(kind, len(vector), [bits, content])
-
-
-def sparse(usual: Constant, others: Mapping[int, Any], count: int) -> pa.Array:
-    """`usual` in all rows but those that `others` names."""
-    if not others:
-        return usual.times(count)
-    one = usual.times(1)
-    places = np.zeros(count, np.int64)
-    places[list(others)] = np.arange(1, len(others) + 1)
-    return at(pa.concat_arrays([one, pa.array(list(others.values()), one.type)]), places)
-
-
-_NO_BYTES: Final = Constant(pa.binary(), None)
-
-
-def bytes_of(array: pa.Array, which: FLAGS) -> pa.Array:
-    """The bytes of some rows, null in all others."""
-    if not which.any():
-        return _NO_BYTES.times(len(array))
-    rows = np.flatnonzero(which)
-    places = np.full(len(array), -1)
-    places[rows] = np.arange(len(rows))
-    return at(array.take(pa.array(rows)).cast(pa.binary()), places)

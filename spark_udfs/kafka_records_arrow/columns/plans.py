@@ -16,7 +16,7 @@ from kafka_records_arrow.columns.steps import (
     Fixed,
     Nested,
     Notes,
-    Optional,
+    Nullable,
     Plan,
     Slots,
     Step,
@@ -147,7 +147,7 @@ class _Planner:
         elif field.is_struct:
             inner = self._struct(field.base, kind)
             if layout.nullable:
-                run.step(Optional(slot, inner, 0 if layout.tagged else -1))
+                run.step(Nullable(slot, inner, 0 if layout.tagged else -1))
             else:
                 run.step(Nested(slot, inner))
         elif field.base in FIXED_SIZES:

@@ -288,7 +288,7 @@ class Nested:
 
 
 @dataclass(frozen=True)
-class Optional:
+class Nullable:
     """A struct that may be null: a byte, 1 before a struct and `null` instead of one (-1; in a tag 0)."""
 
     slot: int

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_arrow.columns.cursor import Cursor
-from kafka_records_arrow.columns.leaves import Constant, at, lists, raw_bytes, structs
+from kafka_records_arrow.columns.leaves import Constant, at, joined, lists, raw_bytes, structs
 from kafka_records_arrow.columns.steps import Broken, Notes, Plan, Slots, Vector, hop_uvarint
 from kafka_records_arrow.types import UNKNOWN_TAGS_TYPE
 from kafka_records_arrow.varints import INT64
@@ -170,7 +170,7 @@ class TagSection:
             return values
         places = np.zeros(count, np.int64)
         places[index] = np.arange(1, len(index) + 1)
-        return at(pa.concat_arrays([known.default.times(1), values]), places)
+        return at(joined([known.default.times(1), values]), places)
 
     def _unknown(self, cursor: Cursor, found: _Found | None) -> pa.Array:
         count = len(cursor)

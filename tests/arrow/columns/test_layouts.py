@@ -14,7 +14,7 @@ import pytest
 
 from kafka_records import registry
 from kafka_records_arrow.columns import decode_column, spans
-from kafka_records_arrow.types import arrow_type
+from kafka_records_arrow.types import TooMuchForOneArray, arrow_type
 from tests.arrow.columns.buffers import guarded_copies
 from tests.arrow.columns.reference import assert_sound, check, counted_walks
 from tests.arrow.columns.rows import batch, broken_row, good_row
@@ -229,6 +229,37 @@ def test_versions_as_numbers_of_numpy() -> None:
     assert decode_column(OFFSET, binary([*data]), np.full(4, 3)).values.equals(expected.values)
     assert decode_column(OFFSET, binary([*data]), pa.nulls(4, pa.int16())).values.null_count == 4
     assert decode_column(OFFSET, binary([*data]), pa.nulls(4)).values.null_count == 4
+
+
+def test_a_version_as_a_number_of_numpy() -> None:
+    data = [good_row(Random(1), OFFSET, 3)] * 2
+    assert decode_column(OFFSET, binary([*data]), np.int64(3)).values.equals(check(OFFSET, data, 3, False).values)
+
+
+@pytest.mark.parametrize(
+    ("versions", "kind"),
+    [
+        (np.ones(2), "double"),
+        (pa.array(["3", "3"]), "string"),
+        (pa.array([True, False]), "bool"),
+        (pa.array([3, 2**63], pa.uint64()), "uint64"),
+    ],
+)
+def test_versions_that_are_no_integers(versions: Any, kind: str) -> None:
+    with pytest.raises(TypeError, match=f"^versions are integers with a sign, not {kind}$"):
+        decode_column(OFFSET, binary([b"", b""]), versions)
+
+
+def test_more_text_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overflow(arrays: list[pa.Array]) -> pa.Array:
+        raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+    monkeypatch.setattr(pa, "concat_arrays", overflow)
+    with pytest.raises(TooMuchForOneArray) as failure:
+        decode_column(OFFSET, pa.chunked_array([binary([b""]), binary([b""])]), 3)
+    assert str(failure.value) == (
+        "the decoded rows hold more than 2 GiB of text or bytes in one field: decode fewer rows at a time"
+    )
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])

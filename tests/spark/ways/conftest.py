@@ -42,6 +42,15 @@ class Server:
     client: Callable[[Sequence[str]], str]
 
 
+@pytest.fixture(scope="module")
+def quick(spark: SparkSession) -> SparkSession:
+    """A session of the classic kind that compiles nothing: for so few rows that takes longer than it saves."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return session
+
+
 @pytest.fixture(scope="session")
 def inputs(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     capture = topics_dir / "kafka-4.3"

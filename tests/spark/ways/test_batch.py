@@ -23,25 +23,25 @@ def _rows(frame: DataFrame) -> list[Record]:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_records_are_decoded_and_counted(spark: SparkSession, inputs: Inputs, topic: str) -> None:
+def test_records_are_decoded_and_counted(quick: SparkSession, inputs: Inputs, topic: str) -> None:
     from pyspark.sql import Observation
 
     counts = Observation()
-    found = _rows(queries.decoded(inputs.read(spark, topic), topic, observation=counts))
+    found = _rows(queries.decoded(inputs.read(quick, topic), topic, observation=counts))
 
     assert in_order(found) == in_order(inputs.topics[topic].decoded)
     assert {name: count for name, count in counts.get.items() if count} == COUNTS[topic]
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_column_functions_there_and_back(spark: SparkSession, inputs: Inputs, topic: str) -> None:
-    found = _rows(queries.there_and_back(inputs.read(spark, topic), topic))
+def test_column_functions_there_and_back(quick: SparkSession, inputs: Inputs, topic: str) -> None:
+    found = _rows(queries.there_and_back(inputs.read(quick, topic), topic))
 
     assert in_order(found) == in_order(inputs.topics[topic].there_and_back())
 
 
-def test_messages_inside_of_records(spark: SparkSession, inputs: Inputs) -> None:
-    raw = inputs.read(spark, OFFSETS)
+def test_messages_inside_of_records(quick: SparkSession, inputs: Inputs) -> None:
+    raw = inputs.read(quick, OFFSETS)
 
     assert in_order(_rows(queries.markers(raw))) == in_order(inputs.topics[OFFSETS].markers())
     assert in_order(_rows(queries.members(raw))) == in_order(inputs.topics[OFFSETS].members())

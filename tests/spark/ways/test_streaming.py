@@ -30,34 +30,34 @@ def _decoded_files(topic: Topic, *numbers: int) -> list[Record]:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_micro_batch_is_decoded_and_counted(
-    spark: SparkSession, inputs: Inputs, tmp_path: Path, topic: str
+    quick: SparkSession, inputs: Inputs, tmp_path: Path, topic: str
 ) -> None:
-    rows = queries.decoded(stream_of(spark, inputs.folder / topic), topic, observation="decoded")
+    rows = queries.decoded(stream_of(quick, inputs.folder / topic), topic, observation="decoded")
 
     query = run(rows, tmp_path / "sink", tmp_path / "checkpoint")
 
     truth = inputs.topics[topic]
-    assert _sunk(spark, tmp_path / "sink") == in_order(truth.decoded)
+    assert _sunk(quick, tmp_path / "sink") == in_order(truth.decoded)
     found = counts(query, "decoded")
     assert found == [counts_of(_decoded_files(truth, number), topic) for number in range(FILES)]
     assert {name: sum(batch.get(name, 0) for batch in found) for name in COUNTS[topic]} == COUNTS[topic]
 
 
-def test_a_restart_goes_on_where_the_checkpoint_is(spark: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
+def test_a_restart_goes_on_where_the_checkpoint_is(quick: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
     truth = inputs.topics[TRANSACTIONS]
     places = tmp_path / "sink", tmp_path / "checkpoint"
 
     for number in range(FILES):
         truth.write(tmp_path / "raw", number)
-        stream = stream_of(spark, tmp_path / "raw")
+        stream = stream_of(quick, tmp_path / "raw")
         query = run(queries.decoded(stream, TRANSACTIONS, observation="decoded"), *places)
 
         assert counts(query, "decoded") == [counts_of(_decoded_files(truth, number), TRANSACTIONS)]
-        assert _sunk(spark, tmp_path / "sink") == _decoded_files(truth, *range(number + 1))
+        assert _sunk(quick, tmp_path / "sink") == _decoded_files(truth, *range(number + 1))
 
 
 def test_failfast_ends_a_stream_which_another_mode_takes_up(
-    spark: SparkSession, inputs: Inputs, tmp_path: Path
+    quick: SparkSession, inputs: Inputs, tmp_path: Path
 ) -> None:
     from pyspark.errors import StreamingQueryException
 
@@ -69,26 +69,26 @@ def test_failfast_ends_a_stream_which_another_mode_takes_up(
     expected = [_decoded_files(truth, number) for number in range(FILES)]
     first = next(row for row in truth.decoded[1::FILES] if row["error"])
 
-    stream = stream_of(spark, tmp_path / "raw")
+    stream = stream_of(quick, tmp_path / "raw")
     with pytest.raises(StreamingQueryException) as failure:
         run(queries.decoded(stream, SHARE, mode="FAILFAST"), *places)
 
     where = f"{first['topic']}-{first['partition']} offset {first['offset']}"
     assert f"UndecodableRecord: {where}: {first['error']['message']}" in str(failure.value)
-    sunk = _sunk(spark, tmp_path / "sink")
+    sunk = _sunk(quick, tmp_path / "sink")
     assert len(sunk) == len(sound[0::FILES])
 
     rows = queries.decoded(stream, SHARE, mode="DROPMALFORMED", observation="decoded")
     query = run(rows, *places)
 
     kept = [row for row in expected[1] if row["error"] is None]
-    assert _sunk(spark, tmp_path / "sink") == in_order([*sunk, *kept])
+    assert _sunk(quick, tmp_path / "sink") == in_order([*sunk, *kept])
     assert counts(query, "decoded") == [counts_of(expected[1], SHARE)]
 
 
-def test_column_functions(spark: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
-    offsets = stream_of(spark, inputs.folder / OFFSETS, files=2)
-    share = stream_of(spark, inputs.folder / SHARE, files=2)
+def test_column_functions(quick: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
+    offsets = stream_of(quick, inputs.folder / OFFSETS, files=2)
+    share = stream_of(quick, inputs.folder / SHARE, files=2)
     wanted = {
         "there_and_back": (queries.there_and_back(share, SHARE), inputs.topics[SHARE].there_and_back()),
         "members": (queries.members(offsets), inputs.topics[OFFSETS].members()),
@@ -97,10 +97,10 @@ def test_column_functions(spark: SparkSession, inputs: Inputs, tmp_path: Path) -
     for name, (rows, expected) in wanted.items():
         run(rows, tmp_path / name, tmp_path / "checkpoints" / name)
 
-        assert _sunk(spark, tmp_path / name) == in_order(expected)
+        assert _sunk(quick, tmp_path / name) == in_order(expected)
 
 
-def test_a_table_over_all_that_has_come(spark: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
+def test_a_table_over_all_that_has_come(quick: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
     """A table is over a whole log: keep the raw rows of each micro-batch, and make it anew."""
     seen: list[int] = []
 
@@ -111,7 +111,7 @@ def test_a_table_over_all_that_has_come(spark: SparkSession, inputs: Inputs, tmp
         seen.append(batch)
 
     query = (
-        stream_of(spark, inputs.folder / OFFSETS, files=2)
+        stream_of(quick, inputs.folder / OFFSETS, files=2)
         .writeStream.foreachBatch(renew)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
@@ -120,5 +120,5 @@ def test_a_table_over_all_that_has_come(spark: SparkSession, inputs: Inputs, tmp
     assert query.awaitTermination(300)
 
     assert seen == [0, 1]
-    rows = spark.read.parquet(str(tmp_path / "table")).collect()
+    rows = quick.read.parquet(str(tmp_path / "table")).collect()
     assert sorted(map(tuple, rows)) == inputs.tables["current_offsets"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,8 @@ from kafka_records_arrow.columns.spans import pieces
 from kafka_records_arrow.types import arrow_type
 from kafka_records_arrow.varints import INT64
 from kafka_records_runtime.errors import FramingError, MissingRecordType, MissingValueVersion
+from kafka_records_runtime.records import KEY_VERSION
 from kafka_records_runtime.schema import MessageSchema
-
-_KEY_VERSION: Final = 0
 
 
 class Reading(Protocol):
@@ -114,7 +113,7 @@ class Keys:
     ) -> Iterator[Columns]:
         def choose(rows: INT64, numbers: INT64) -> tuple[INT64, INT64]:
             rows = rows[numbers == self.record_type]
-            return rows, np.full(len(rows), _KEY_VERSION)
+            return rows, np.full(len(rows), KEY_VERSION)
 
         return _behind_int16(message, data, unknown_tags, choose, MissingRecordType)
 
