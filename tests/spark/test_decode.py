@@ -225,7 +225,7 @@ def test_only_chosen_coordinates_come_along(raw: DataFrame) -> None:
     assert sorted((row.partition, row.offset, row.is_tombstone) for row in decoded.collect())[-1] == (7, 7, None)
     assert counts.get["control"] == 1
     with pytest.raises(Exception, match="t-7 offset 2: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 3 left"):
-        decode_records(raw, RECORDS, mode="FAILFAST", coordinates=["offset"]).where("offset < 3").collect()
+        decode_records(raw.where("offset < 3"), RECORDS, mode="FAILFAST", coordinates=["offset"]).collect()
 
 
 def test_columns_of_one_name_are_refused() -> None:
