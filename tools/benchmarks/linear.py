@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -198,6 +199,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 1 when rows are not decoded."""
     options = _arguments(arguments)
+    if options.plot and find_spec("matplotlib") is None:
+        tell("--plot needs matplotlib: pip install matplotlib")  # before minutes are spent on what it would draw
+        return 2
     folder = options.data or cache_folder() / "benchmarks"
     files = {rows: offset_commits(folder, rows, Mix()) for rows in options.rows}
     try:
@@ -212,10 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(", ".join(f"{name} {number}" for name, number in versions(_DISTRIBUTIONS).items()))
     print(f"best of {options.rounds} rounds, batches of {options.batch_rows} rows\n")
     print(lines_table(lines, options.rows))
-    if options.plot:
-        draw(lines, options.rows, options.plot)
     if options.json:
         options.json.write_text(json.dumps(as_json(lines), indent=1) + "\n", encoding="utf-8")
+    if options.plot:
+        draw(lines, options.rows, options.plot)
     return 0
 
 
