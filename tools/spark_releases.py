@@ -125,7 +125,13 @@ def _make(home: Path, wanted: Sequence[str]) -> None:
     _run(_base_python(), "-m", "venv", "--without-pip", str(home))
     python = str(interpreter(home))
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile", *wanted)
-    _run(python, "-c", "import importlib.util as util, sys; sys.exit(util.find_spec('msgspec') and 'msgspec is there')")
+    # -I: a PYTHONPATH of the caller is none of its business.
+    _run(
+        python,
+        "-I",
+        "-c",
+        "import importlib.util as util, sys; sys.exit(util.find_spec('msgspec') and 'msgspec is there')",
+    )
 
 
 def _move(made: Path, home: Path) -> None:

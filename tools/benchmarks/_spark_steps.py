@@ -115,7 +115,6 @@ STEPS: Final = (
     Step("no limit to bytes", ours, _NO_LIMIT),
     Step("no limit to bytes, batch of 50000", ours, {**_NO_LIMIT, f"{_ARROW}maxRecordsPerBatch": "50000"}),
     Step("buffer of 1 MiB", ours, {"spark.sql.execution.pandas.udf.buffer.size": str(2**20)}),
-    Step("compressed by lz4", ours, {f"{_ARROW}compression.codec": "lz4"}),
     Step("large var types", ours, {f"{_ARROW}useLargeVarTypes": "true"}),
     Step("columns of all 22 records", _all_records),
     Step("column functions, coordinates stay in the JVM", column_functions),
