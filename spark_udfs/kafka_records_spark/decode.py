@@ -160,7 +160,8 @@ def decode_records(
     observation
         A `pyspark.sql.Observation`, or a name under which a streaming query reports (a batch query tells the counts of
         a name to nobody), that gets the counts of COUNTS. Rows that Spark reads twice count twice before
-        PySpark 4.3, and to sort them it reads them twice.
+        PySpark 4.3, and to sort them it reads them twice. In a Declarative Pipeline it has to be a name, because an
+        Observation asks whether the query is a stream.
     unknown_tags
         Keep tagged fields that the schemas do not define: every struct of a message that can have some ends in
         `unknown_tagged_fields`, an array of `struct<tag int, data binary>`. Otherwise `has_unknown_tags` says that
