@@ -125,7 +125,6 @@ def _make(home: Path, wanted: Sequence[str]) -> None:
     _run(_base_python(), "-m", "venv", "--without-pip", str(home))
     python = str(interpreter(home))
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile", *wanted)
-    # -I: a PYTHONPATH of the caller is none of its business.
     _run(
         python,
         "-I",
@@ -154,7 +153,7 @@ def _base_python() -> str:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=_environment_of_tests(), capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stdout + done.stderr).strip()
         raise SetUpError(f"{' '.join(command)} failed:\n{said}")
