@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 JOB: Final = Path(__file__).with_name("job.py")
 
@@ -44,6 +44,8 @@ class Cluster:
     folder: Path
     master: str = "local-cluster[1,1,1024]"
 
+    CONNECT_LOG: ClassVar = "connect-server.log"
+
     def submit(self, options: Sequence[str], steps: Sequence[str], python: str) -> list[Any]:
         """What `job.py` reports, submitted by spark-submit. `python` is PYSPARK_PYTHON."""
         properties = [argument for item in self._properties() for argument in ("--conf", item)]
@@ -68,7 +70,7 @@ class Cluster:
         binding = [f"spark.connect.grpc.binding.{name}" for name in ("address=127.0.0.1", f"port={port}")]
         properties = [argument for item in (*self._properties(), *binding) for argument in ("--conf", item)]
         command = [str(self.spark_home / "bin" / "spark-submit"), "--class", _CONNECT, *properties, "spark-internal"]
-        log = self.folder / "connect-server.log"
+        log = self.folder / self.CONNECT_LOG
         with log.open("wb") as output, process(command, self.environment(python), output, self.folder) as server:
             _wait_for(port, server, log)
             yield f"sc://127.0.0.1:{port}"
@@ -82,7 +84,7 @@ class Cluster:
             f"spark.master={self.master}",
             f"spark.driver.extraJavaOptions={java} -Dlog4j2.configurationFile={log4j.as_uri()}",
             f"spark.executor.extraJavaOptions={java}",
-            "spark.driver.memory=512m",
+            "spark.driver.memory=1g",
             f"spark.local.dir={self.folder}",
             "spark.sql.shuffle.partitions=1",
             f"spark.sql.warehouse.dir={self.folder / 'warehouse'}",

@@ -53,10 +53,15 @@ def pipeline(server: Server, inputs: Inputs, topics_dir: Path, tmp_path_factory:
     report = project / "report.json"
     (project / "spark-pipeline.yaml").write_text(_spec(project, inputs.folder, report, topics_dir), encoding="utf-8")
 
-    command = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
-    printed = server.client(
-        [str(command), "--remote", server.remote, "run", "--spec", str(project / "spark-pipeline.yaml")]
-    )
+    script = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
+    command = [str(script), "--remote", server.remote, "run", "--spec", str(project / "spark-pipeline.yaml")]
+    try:
+        printed = server.client(command)
+    except AssertionError as failed:
+        # Spark's runner gives up on a busy machine now and then; a second run goes on where the first one stopped. What
+        # is wrong with a definition fails twice, and then both say why.
+        print(failed)
+        printed = server.client(command)
     return Run(printed, json.loads(report.read_text(encoding="utf-8")), server.warehouse)
 
 
