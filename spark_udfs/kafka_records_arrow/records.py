@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from kafka_records_arrow.columns.decoding import PREFIX, Columns, decode_rows, prefixes, put, split
 from kafka_records_arrow.columns.leaves import joined as concatenated
 from kafka_records_arrow.columns.leaves import structs, validity, without_inner_nulls
-from kafka_records_arrow.columns.spans import Spans, pieces
+from kafka_records_arrow.columns.spans import Spans, numbered, pieces
 from kafka_records_arrow.types import record_arrow_type
-from kafka_records_arrow.varints import FLAGS, INT64
+from kafka_records_arrow.varints import FLAGS, INT16, INT64
 from kafka_records_runtime.errors import (
     DecodeError,
     FramingError,
@@ -41,10 +41,10 @@ class RecordColumns:
     null in rows of other types and where the key is unreadable. The rest is as in `columns.Columns`.
     """
 
-    record_type: INT64
+    record_type: INT16
     has_type: FLAGS
     is_known: FLAGS
-    value_version: INT64
+    value_version: INT16
     has_version: FLAGS
     key_left: INT64
     value_left: INT64
@@ -117,10 +117,10 @@ class _Reading:
         self._unknown_tags = unknown_tags
         count = len(keys)
         self._out = RecordColumns(
-            record_type=np.zeros(count, np.int64),
+            record_type=np.zeros(count, np.int16),
             has_type=np.zeros(count, np.bool_),
             is_known=np.zeros(count, np.bool_),
-            value_version=np.zeros(count, np.int64),
+            value_version=np.zeros(count, np.int16),
             has_version=np.zeros(count, np.bool_),
             key_left=np.zeros(count, np.int64),
             value_left=np.zeros(count, np.int64),
@@ -132,7 +132,8 @@ class _Reading:
         has_key = looked_at if self._keys.valid is None else looked_at & self._keys.valid
         for row in np.flatnonzero(looked_at & ~has_key).tolist():
             out.errors[row] = NullKey()
-        rows, types, short = prefixes(self._keys, np.flatnonzero(has_key))
+        present = numbered(len(has_key)) if has_key.all() else np.flatnonzero(has_key)
+        rows, types, short = prefixes(self._keys, present)
         for row in short.tolist():
             out.errors[row] = MissingRecordType(int(self._keys.ends[row] - self._keys.starts[row]))
         put(out.record_type, rows, types)
@@ -144,10 +145,11 @@ class _Reading:
 
     def _record(self, schema: RecordSchema, rows: INT64) -> None:
         out = self._out
+        is_all = len(rows) == len(out.is_known)
         put(out.is_known, rows, True)
         keys = decode_rows(schema.key, self._keys, rows, KEY_VERSION, PREFIX, self._unknown_tags)
         self._note(keys)
-        out.key_left += keys.bytes_left
+        out.key_left = keys.bytes_left if is_all else out.key_left + keys.bytes_left
         if keys.errors:
             rows = rows[~np.isin(rows, list(keys.errors))]
         with_value = rows if self._values.valid is None else rows[self._values.valid[rows]]
@@ -158,7 +160,7 @@ class _Reading:
         put(out.has_version, with_value, True)
         values = decode_rows(schema.value, self._values, with_value, versions, PREFIX, self._unknown_tags)
         self._note(values)
-        out.value_left += values.bytes_left
+        out.value_left = values.bytes_left if is_all else out.value_left + values.bytes_left
         kind = record_arrow_type(schema, self._unknown_tags)
         out.records[schema.type] = _pairs(kind, keys.values, values.values, rows)
 

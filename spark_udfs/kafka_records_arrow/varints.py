@@ -7,12 +7,14 @@ most 10 bytes and 64 bits; bits above that are dropped, as Java drops them.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+INT16 = NDArray[np.int16]
 INT64 = NDArray[np.int64]
+INTEGERS = NDArray[np.signedinteger[Any]]
 FLAGS = NDArray[np.bool_]
 
 LONGEST_VARLONG: Final = 10

@@ -13,7 +13,7 @@ from kafka_records_arrow.columns import Columns, decode_column
 from kafka_records_arrow.columns.decoding import PREFIX, decode_rows, prefixes
 from kafka_records_arrow.columns.spans import pieces
 from kafka_records_arrow.types import arrow_type
-from kafka_records_arrow.varints import INT64
+from kafka_records_arrow.varints import INT16, INT64, INTEGERS
 from kafka_records_runtime.errors import FramingError, MissingRecordType, MissingValueVersion
 from kafka_records_runtime.records import KEY_VERSION
 from kafka_records_runtime.schema import MessageSchema
@@ -81,7 +81,7 @@ class Capped:
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
     ) -> Iterator[Columns]:
-        def choose(rows: INT64, numbers: INT64) -> tuple[INT64, INT64]:
+        def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
             return rows, np.minimum(numbers, self.highest)
 
         return _behind_int16(message, data, unknown_tags, choose, MissingValueVersion)
@@ -96,7 +96,7 @@ class ReadAs:
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
     ) -> Iterator[Columns]:
-        def choose(rows: INT64, numbers: INT64) -> tuple[INT64, INT64]:
+        def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
             return rows, np.full(len(rows), self.version)
 
         return _behind_int16(message, data, unknown_tags, choose, MissingValueVersion)
@@ -111,7 +111,7 @@ class Keys:
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
     ) -> Iterator[Columns]:
-        def choose(rows: INT64, numbers: INT64) -> tuple[INT64, INT64]:
+        def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
             rows = rows[numbers == self.record_type]
             return rows, np.full(len(rows), KEY_VERSION)
 
@@ -122,13 +122,12 @@ def _behind_int16(
     message: MessageSchema,
     data: Any,
     unknown_tags: bool,
-    choose: Callable[[INT64, INT64], tuple[INT64, INT64]],
+    choose: Callable[[INT64, INT16], tuple[INT64, INTEGERS]],
     too_short: Callable[[int], FramingError],
 ) -> Iterator[Columns]:
     """Decode what follows an int16. `choose` is given rows and their int16s, and returns rows and versions."""
     for spans in pieces(data):
-        present = np.arange(len(spans)) if spans.valid is None else np.flatnonzero(spans.valid)
-        rows, numbers, short = prefixes(spans, present)
+        rows, numbers, short = prefixes(spans, spans.present())
         columns = decode_rows(message, spans, *choose(rows, numbers), PREFIX, unknown_tags)
         for row in short.tolist():
             columns.errors[row] = too_short(int(spans.ends[row] - spans.starts[row]))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_arrow.columns.cursor import Cursor
-from kafka_records_arrow.columns.leaves import lists
+from kafka_records_arrow.columns.cursor import Cursor, Scanned
+from kafka_records_arrow.columns.leaves import items, lists
 from kafka_records_arrow.columns.steps import Broken, Notes, Plan, Slots, Vector, existing
 from kafka_records_arrow.varints import FLAGS, INT64
 from kafka_records_runtime.wire import MAX_INT32
+
+CACHED: Final = 8 << 20
+"""Bytes that the processor's caches keep from one level of elements to the next."""
 
 FEW: Final = 48
 """Rows below which going from element to element in plain Python is quicker than in vectors. One huge array among small
@@ -52,11 +55,12 @@ class Elements:
         self._pass(cursor, counts)
 
     def build(self, cursor: Cursor, notes: Iterator[Vector], slots: Slots) -> None:
-        pos, counts = next(notes), next(notes)
-        valid = next(notes) if self._nullable else None
-        if cursor.dead is not None:
-            counts = np.where(cursor.dead, 0, counts)
+        pos, counts = cursor.in_order(next(notes)), cursor.in_order(next(notes))
+        valid = cursor.in_order(next(notes)) if self._nullable else None
         again = cursor.inside(pos, np.arange(len(pos)))
+        if cursor.dead is not None:
+            again.fail(cursor.dead)
+            counts = np.where(cursor.dead, 0, counts)
         slots[self._slot] = self._read(again, counts, None if valid is None or valid.all() else valid)
 
     def read(self, cursor: Cursor, size: int, lengths: INT64, slots: Slots) -> None:
@@ -74,21 +78,16 @@ class Elements:
     def _read(self, cursor: Cursor, counts: INT64, valid: FLAGS | None) -> pa.Array:
         first = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=first[1:])
-        total = int(first[-1])
-        owners = np.repeat(np.arange(len(counts)), counts)
         size = self._element.fixed_size
-        notes: Notes
         if size is None:
-            notes = [np.zeros(total, kind) for kind in self._element.notes]
-            _Walk(self._element, cursor, counts, (first, notes)).run()
-            inner = cursor.inside(np.zeros(total, np.int64), owners)
-            if cursor.dead is not None:
-                inner.dead = cursor.dead[owners]
+            record = _Record(first, self._element.notes)
+            _Walk(self._element, cursor, counts, record).run()
+            notes, order = record.notes, record.order
         else:
-            starts = np.repeat(cursor.pos - first[:-1] * size, counts) + np.arange(total) * size
-            cursor.pos = cursor.pos + counts * size
-            inner, notes = cursor.inside(starts, owners), []
-            self._element.scan(inner, notes)
+            starts = cursor.pos
+            cursor.pos = starts + counts * size
+            notes, order = [items(cursor, starts, cursor.pos, size)] if size else [], None
+        inner = Scanned(cursor, counts, int(first[-1]), order)
         return lists(self._kind, first, self._element.build(inner, iter(notes)), valid)
 
     def hop(self, data: Any, pos: int, end: int, length: int) -> int:
@@ -106,13 +105,36 @@ class Elements:
         return pos
 
 
+class _Record:
+    """Notes of the elements of arrays in the order of their reading: the first elements of all rows, then the second.
+
+    Elements are numbered row by row, and `first` has the number of each row's first one.
+    """
+
+    def __init__(self, first: INT64, kinds: Sequence[str]) -> None:
+        total = int(first[-1])
+        self._first = first
+        self._count = 0
+        self.notes: Notes = [np.empty(total, kind) for kind in kinds]
+        self.order = np.zeros(total, np.int64)
+        """Where in the notes each element is; somewhere for those that are never reached, in dead rows."""
+
+    def add(self, owners: INT64, level: int | INT64, notes: Notes) -> None:
+        """Notes of one element of each of the rows `owners`, of which `level` come before it."""
+        start, stop = self._count, self._count + len(owners)
+        self.order[self._first[owners] + level] = np.arange(start, stop)
+        for vector, note in zip(self.notes, notes, strict=True):
+            vector[start:stop] = note
+        self._count = stop
+
+
 class _Walk:
     """One way through the elements of arrays, the first of every row, then the second, moving `cursor` behind them.
 
-    `record` is where the notes of the elements go: the number of each row's first element, and the vectors.
+    `record` takes the notes of the elements, None when nobody wants them.
     """
 
-    def __init__(self, element: Plan, cursor: Cursor, counts: INT64, record: tuple[INT64, Notes] | None) -> None:
+    def __init__(self, element: Plan, cursor: Cursor, counts: INT64, record: _Record | None) -> None:
         self._element = element
         self._cursor = cursor
         self._counts = counts
@@ -122,11 +144,20 @@ class _Walk:
         index = np.flatnonzero(self._counts)
         if not index.size:
             return
+        self._cursor.pos = self._cursor.pos.copy()  # somebody may have noted it
+        for near in self._neighbours(index):
+            self._levels(near)
+
+    def _neighbours(self, index: INT64) -> Iterator[INT64]:
+        """Parts of `index` whose rows, as they lie one after the other, stay in the processor's caches."""
+        behind = np.cumsum(self._cursor.end[index] - self._cursor.pos[index])
+        yield from np.split(index, np.searchsorted(behind, np.arange(CACHED, behind[-1], CACHED)))
+
+    def _levels(self, index: INT64) -> None:
         # The longest arrays first: who still has an element is then always the head of the vectors.
         index = index[np.argsort(-self._counts[index], kind="stable")]
         left = self._counts[index]
         falling = -left
-        self._cursor.pos = self._cursor.pos.copy()  # somebody may have noted it
         some = self._cursor.select(index)
         level = 0
         while len(some) > FEW:
@@ -147,12 +178,9 @@ class _Walk:
         if self._record is None:
             self._element.skip(elements)
             return
-        first, vectors = self._record
-        places = first[owners] + level
         notes: Notes = []
         self._element.scan(elements, notes)
-        for vector, note in zip(vectors, notes, strict=True):
-            vector[places] = note
+        self._record.add(owners, level, notes)
 
     def _rest(self, some: Cursor, index: INT64, left: list[int], level: int) -> None:
         """All further elements, row by row."""

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_arrow.columns.leaves import Constant, at, bitmap, joined
-from kafka_records_arrow.varints import FLAGS, INT64
+from kafka_records_arrow.varints import FLAGS, INTEGERS
 
 
-def numbers(kind: pa.DataType, vector: INT64, valid: FLAGS | None = None) -> pa.Array:
+def numbers(kind: pa.DataType, vector: INTEGERS, valid: FLAGS | None = None) -> pa.Array:
     """Integers of any width, null where `valid` says so."""
     content = pa.py_buffer(vector.astype(f"i{kind.bit_width // 8}"))
     bits = None if valid is None or valid.all() else bitmap(valid)

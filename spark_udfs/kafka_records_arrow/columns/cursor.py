@@ -20,6 +20,10 @@ from kafka_records_arrow.varints import FLAGS, INT64
 
 Vector = NDArray[Any]
 
+# glibc gives free memory back to the system after every batch, and the next one pays for it page by page, unless it has
+# seen a large block come and go.
+np.empty(16 << 20, np.uint8)
+
 _LONGEST_UVARINT: Final = 5
 _UNSIGNED_32: Final = 1 << 32
 
@@ -60,10 +64,11 @@ class Batch:
 class Cursor:
     """Vectors with an element per row: the position `pos`, and the `end` of what may be read.
 
-    `rows` are the rows of the batch that the elements belong to, None when they are all of them in order.
+    `rows` are the rows of the batch that the elements belong to, None when they are all of them in order. `order` says
+    where in the vectors of notes each element is, None when they are in order.
     """
 
-    __slots__ = ("batch", "dead", "end", "pos", "rows")
+    __slots__ = ("batch", "dead", "end", "order", "pos", "rows")
 
     def __init__(self, batch: Batch, pos: INT64, end: INT64, rows: INT64 | None = None) -> None:
         self.batch = batch
@@ -71,6 +76,7 @@ class Cursor:
         self.end = end
         self.rows = rows
         self.dead: FLAGS | None = None
+        self.order: INT64 | None = None
 
     def __len__(self) -> int:
         return len(self.pos)
@@ -91,15 +97,22 @@ class Cursor:
         """A cursor at positions inside the elements at `index`, up to their ends."""
         return Cursor(self.batch, pos.astype(np.int64, copy=False), self.end[index], self.rows_of(index))
 
+    def in_order(self, note: Vector) -> Vector:
+        """A vector of notes with an element for each of the cursor's."""
+        return note if self.order is None else note[self.order]
+
     def live(self, mask: FLAGS) -> FLAGS:
         """`mask` without the dead."""
         return mask if self.dead is None else mask & ~self.dead
 
     def fail(self, mask: FLAGS) -> None:
         """Declare elements dead, and with them their rows. Vectors that were handed out stay as they are."""
-        self.dead = mask if self.dead is None else self.dead | mask
+        self._bury(mask)
         self.pos = np.where(mask, 0, self.pos)
         self.end = np.where(mask, 0, self.end)
+
+    def _bury(self, mask: FLAGS) -> None:
+        self.dead = mask if self.dead is None else self.dead | mask
         self.batch.failed[self.rows_of(mask)] = True
 
     def fail_where(self, mask: FLAGS) -> None:
@@ -110,7 +123,7 @@ class Cursor:
     def fail_at(self, indices: INT64) -> None:
         """`fail`, if there is anything to fail, by indices."""
         if len(indices):
-            mask = np.zeros(len(self.pos), np.bool_)
+            mask = np.zeros(len(self), np.bool_)
             mask[indices] = True
             self.fail(mask)
 
@@ -188,3 +201,41 @@ class Cursor:
             self.fail_at(more)
         self.fail_where(values >= _UNSIGNED_32)
         return values if self.dead is None else np.where(self.dead, 0, values)
+
+
+class Scanned(Cursor):
+    """The elements of arrays after their scan, `counts` of them in each element of `outer`: it does not move any more.
+
+    What only broken bytes and nested values ask for is made when they do.
+    """
+
+    __slots__ = ("_counts", "_outer", "_owners", "_total")
+
+    def __init__(self, outer: Cursor, counts: INT64, total: int, order: INT64 | None) -> None:
+        """`total` is the sum of `counts`; `order` is that of the notes."""
+        self.batch = outer.batch
+        self.order = order
+        self._outer = outer
+        self._counts = counts
+        self._total = total
+        self._owners: INT64 | None = None
+        self.dead = None if outer.dead is None else outer.dead[self.owners]
+
+    def __len__(self) -> int:
+        return self._total
+
+    @property
+    def owners(self) -> INT64:
+        """The element of `outer` that each element is in."""
+        if self._owners is None:
+            self._owners = np.repeat(np.arange(len(self._counts)), self._counts)
+        return self._owners
+
+    def rows_of(self, which: Any) -> INT64:
+        return self._outer.rows_of(self.owners[which])
+
+    def inside(self, pos: INT64, index: INT64) -> Cursor:
+        return self._outer.inside(pos, self.owners[index])
+
+    def fail(self, mask: FLAGS) -> None:
+        self._bury(mask)

@@ -16,14 +16,14 @@ from kafka_records_arrow.columns.plans import message_plan
 from kafka_records_arrow.columns.spans import MOST_BYTES, Spans, pieces
 from kafka_records_arrow.plain import Plain, holds_unknown_tags, plain_values
 from kafka_records_arrow.types import arrow_type
-from kafka_records_arrow.varints import FLAGS, INT64
+from kafka_records_arrow.varints import FLAGS, INT16, INT64, INTEGERS
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError, MissingValueVersion, UnsupportedVersion
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema
 
-BLOCK: Final = 4 << 20
-"""Bytes of rows that are decoded together: more would no longer stay in the processor's caches."""
+BLOCK: Final = 32 << 20
+"""Bytes of rows that are decoded together, which bounds what notes of their elements take."""
 
 PREFIX: Final = 2
 """Bytes of the int16 that stands before a message: the version, or the type of the record."""
@@ -107,7 +107,7 @@ def _part(version: Any, first: int, count: int) -> Any:
 
 
 def _decode_piece(message: MessageSchema, spans: Spans, version: Any, unknown_tags: bool) -> Columns:
-    rows = np.arange(len(spans)) if spans.valid is None else np.flatnonzero(spans.valid)
+    rows = spans.present()
     if version is None:
         rows, versions, short = prefixes(spans, rows)
         columns = decode_rows(message, spans, rows, versions, PREFIX, unknown_tags)
@@ -121,7 +121,7 @@ def _decode_piece(message: MessageSchema, spans: Spans, version: Any, unknown_ta
     return decode_rows(message, spans, rows, versions, 0, unknown_tags)
 
 
-def prefixes(spans: Spans, rows: INT64) -> tuple[INT64, INT64, INT64]:
+def prefixes(spans: Spans, rows: INT64) -> tuple[INT64, INT16, INT64]:
     """The rows that start with an int16, those numbers, and the rows that are too short for one."""
     starts, ends = spans.of(rows)
     long = ends - starts >= PREFIX
@@ -129,11 +129,11 @@ def prefixes(spans: Spans, rows: INT64) -> tuple[INT64, INT64, INT64]:
     if not long.all():
         short, rows, starts = rows[~long], rows[long], starts[long]
     batch = Batch(spans.buffer, spans.data, 0, spans.last)
-    return rows, batch.at(">i2", starts).astype(np.int64), short
+    return rows, batch.at(">i2", starts).astype(np.int16), short
 
 
 def decode_rows(
-    message: MessageSchema, spans: Spans, rows: INT64, versions: int | INT64, skip: int, unknown_tags: bool
+    message: MessageSchema, spans: Spans, rows: INT64, versions: int | INTEGERS, skip: int, unknown_tags: bool
 ) -> Columns:
     """Decode some `rows` (in order) at their `versions`, `skip` bytes into each; all others are null."""
     out = _Assembly(message, unknown_tags, len(spans))
@@ -152,7 +152,7 @@ def decode_rows(
     return out.columns()
 
 
-def split(rows: INT64, numbers: INT64) -> Iterator[tuple[int, INT64]]:
+def split(rows: INT64, numbers: INTEGERS) -> Iterator[tuple[int, INT64]]:
     """Rows by a number that each of them has, or that is one for all."""
     if not len(numbers):
         return
@@ -171,6 +171,26 @@ def put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
         vector[rows] = values
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some rows (in order) that were decoded together, with an element per row."""
+
+    rows: INT64
+    values: pa.StructArray
+    left: INT64
+    has_unknown: FLAGS
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """One row that only the schema walker could read."""
+
+    row: int
+    value: Any
+    left: int
+    has_unknown: bool
+
+
 class _Assembly:
     """Puts rows that were decoded in groups back in order."""
 
@@ -178,13 +198,9 @@ class _Assembly:
         self._message = message
         self._unknown_tags = unknown_tags
         self._count = count
-        self._type = arrow_type(message, unknown_tags)
-        self._arrays: list[pa.Array] = []
-        self._rows: list[INT64] = []
-        self._walked: list[tuple[int, Any]] = []
+        self._parts: list[_Part] = []
+        self._walked: list[_Walked] = []
         self._plain: Plain | None = None
-        self._left = np.zeros(count, np.int64)
-        self._has_unknown = np.zeros(count, np.bool_)
         self.errors: dict[int, DecodeError | FramingError] = {}
         self._leniencies: dict[int, list[str]] = {}
 
@@ -209,18 +225,13 @@ class _Assembly:
         if spans.last > MOST_BYTES:
             cursor.fail_where(ends - starts > MOST_BYTES)  # places are kept in 32 bits
         values = message_plan(self._message, version, self._unknown_tags).read(cursor)
-        left = ends - cursor.pos
+        part = _Part(rows, values, ends - cursor.pos, batch.unknown_tags)
         if batch.failed.any():
-            kept = np.flatnonzero(~batch.failed)
             for row in rows[batch.failed].tolist():
                 self._walk(spans, row, version, skip)
-            values, left, unknown, rows = at(values, kept), left[kept], batch.unknown_tags[kept], rows[kept]
-        else:
-            unknown = batch.unknown_tags
-        self._arrays.append(values)
-        self._rows.append(rows)
-        put(self._left, rows, left)
-        put(self._has_unknown, rows, unknown)
+            kept = np.flatnonzero(~batch.failed)
+            part = _Part(rows[kept], at(values, kept), part.left[kept], part.has_unknown[kept])
+        self._parts.append(part)
 
     def _walk(self, spans: Spans, row: int, version: int, skip: int) -> None:
         leniencies: list[str] = []
@@ -234,30 +245,42 @@ class _Assembly:
         else:
             if self._plain is None:
                 self._plain = plain_values(self._message, self._unknown_tags)
-            self._walked.append((row, self._plain(value)))
-            self._left[row] = len(body) - used
-            self._has_unknown[row] = holds_unknown_tags(value)
+            self._walked.append(_Walked(row, self._plain(value), len(body) - used, holds_unknown_tags(value)))
         if leniencies:
             self._leniencies[row] = leniencies
 
     def columns(self) -> Columns:
+        if len(self._parts) == 1 and len(self._parts[0].rows) == self._count:
+            part = self._parts[0]
+            return Columns(part.values, part.left, part.has_unknown)
+        kind = arrow_type(self._message, self._unknown_tags)
         if self._walked:
-            self._arrays.append(without_inner_nulls(pa.array([value for _, value in self._walked], self._type)))
-            self._rows.append(np.array([row for row, _ in self._walked], np.int64))
-        return Columns(self._values(), self._left, self._has_unknown, self.errors, self._leniencies)
+            self._parts.append(_together(self._walked, kind))
+        left, has_unknown = np.zeros(self._count, np.int64), np.zeros(self._count, np.bool_)
+        for part in self._parts:
+            left[part.rows] = part.left
+            has_unknown[part.rows] = part.has_unknown
+        return Columns(self._values(kind), left, has_unknown, self.errors, self._leniencies)
 
-    def _values(self) -> pa.StructArray:
-        if len(self._arrays) == 1 and len(self._arrays[0]) == self._count:
-            return self._arrays[0]
-        if not self._arrays:
-            return without_inner_nulls(pa.nulls(self._count, self._type))
-        rows = np.concatenate(self._rows)
-        whole = joined(self._arrays)
+    def _values(self, kind: pa.StructType) -> pa.StructArray:
+        if not self._parts:
+            return without_inner_nulls(pa.nulls(self._count, kind))
+        rows = np.concatenate([part.rows for part in self._parts])
+        whole = joined([part.values for part in self._parts])
         if len(rows) == self._count and (rows[:-1] < rows[1:]).all():
             return whole
         places = np.full(self._count, -1)
         places[rows] = np.arange(len(rows))
         return at(whole, places)
+
+
+def _together(walked: list[_Walked], kind: pa.StructType) -> _Part:
+    return _Part(
+        np.array([each.row for each in walked], np.int64),
+        without_inner_nulls(pa.array([each.value for each in walked], kind)),
+        np.array([each.left for each in walked], np.int64),
+        np.array([each.has_unknown for each in walked], np.bool_),
+    )
 
 
 def _joined(found: list[Columns], kind: pa.StructType) -> Columns:

@@ -18,7 +18,10 @@ Vector = NDArray[Any]
 _CHUNK: Final = 1 << 16
 """Rows up to which constant arrays and index vectors are kept for the next batch."""
 
-_ALPHABET: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_PAIRS: Final = np.frombuffer(b"".join(bytes((high, low)) for high in _ALPHABET for low in _ALPHABET), np.uint16)
+"""The two characters for every 12 bits."""
+
 _UUID_TEXT: Final = 22
 
 
@@ -57,15 +60,16 @@ def _bools(vector: Vector) -> pa.Array:
 def _uuids(vector: Vector) -> pa.Array:
     """Kafka's text of a uuid: 22 characters of base64 for URLs (`org.apache.kafka.common.Uuid.toString`)."""
     count = len(vector)
-    groups = np.zeros((count, 6, 3), np.uint8)
-    groups.reshape(count, 18)[:, :16] = np.ascontiguousarray(vector).view(np.uint8).reshape(count, 16)
-    first, second, third = groups[..., 0], groups[..., 1], groups[..., 2]
-    sextets = np.empty((count, 6, 4), np.uint8)
-    sextets[..., 0] = first >> 2
-    sextets[..., 1] = (first & 3) << 4 | second >> 4
-    sextets[..., 2] = (second & 15) << 2 | third >> 6
-    sextets[..., 3] = third & 63
-    text = np.ascontiguousarray(_ALPHABET[sextets].reshape(count, 24)[:, :_UUID_TEXT])
+    halves = np.ascontiguousarray(vector).view(">u8").reshape(count, 2)
+    high, low = halves[:, 0].astype(np.uint64), halves[:, 1].astype(np.uint64)
+    # Twelve bits are two characters: five times in the upper half, once across, and so on; eight bits are left.
+    groups = [high >> shift & 0xFFF for shift in (52, 40, 28, 16, 4)]
+    groups.append((high & 0xF) << 8 | low >> 56)
+    groups += [low >> shift & 0xFFF for shift in (44, 32, 20, 8)]
+    groups.append((low & 0xFF) << 4)
+    text = np.empty((count, len(groups)), np.uint16)
+    for place, group in enumerate(groups):
+        text[:, place] = _PAIRS.take(group.view(np.int64))
     places = np.arange(0, (count + 1) * _UUID_TEXT, _UUID_TEXT, dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(places), pa.py_buffer(text)], 0)
 
@@ -100,64 +104,68 @@ BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
 # -- bytes and text ---------------------------------------------------------------------------------
 
 
-class _Even:
-    """0, 2, 4, … as an Arrow array."""
+class _Odd:
+    """1, 3, 5, … as an Arrow array."""
 
     def __init__(self) -> None:
         self._kept = self._make(_CHUNK)
 
     @staticmethod
     def _make(count: int) -> pa.Array:
-        return pa.array(np.arange(0, 2 * count, 2, dtype=np.int32 if count < 1 << 30 else np.int64))
+        return pa.array(np.arange(1, 2 * count, 2, dtype=np.int32 if count < 1 << 30 else np.int64))
 
     def first(self, count: int) -> pa.Array:
         return self._kept.slice(0, count) if count <= _CHUNK else self._make(count)
 
 
-_EVEN: Final = _Even()
+_ODD: Final = _Odd()
 _NOTHING: Final = pa.py_buffer(b"")
 
 
-def _copied(buffer: pa.Buffer, starts: INT64, stops: INT64) -> tuple[pa.Buffer, pa.Buffer]:
-    """Offsets and content of the bytes from `starts` to `stops`, which never go down.
+def _copied(cursor: Cursor, starts: INT64, stops: INT64) -> tuple[pa.Buffer, pa.Buffer]:
+    """Offsets and content of the bytes from `starts` to `stops`, notes of the elements of a cursor.
 
-    The row buffer with starts and stops in turn is a binary array of what is wanted and of what lies between, and
-    taking every other element copies in C.
+    The row buffer with starts and stops in turn is a binary array of what is wanted and of what lies between, where
+    elements may have lengths below zero. Only what is wanted is looked at, and copied in C.
     """
-    count = len(starts)
-    if not count or not (stops != starts).any():
+    count, order, buffer = len(cursor), cursor.order, cursor.batch.buffer
+    if cursor.dead is not None:
+        starts, stops = (np.where(cursor.dead, 0, cursor.in_order(note)) for note in (starts, stops))
+        order = None
+    total = int(stops.sum(dtype=np.int64) - starts.sum(dtype=np.int64))
+    if not total:
         return pa.py_buffer(np.zeros(count + 1, np.int32)), _NOTHING
-    places = np.empty(2 * count, np.int32)
-    places[0::2] = starts
-    places[1::2] = stops
-    both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(places), buffer], 0)
-    _, offsets, content = both.take(_EVEN.first(count)).buffers()
+    places = np.empty(2 * count + 2, np.int32)
+    places[0] = 0
+    places[1:-1:2] = starts
+    places[2::2] = stops
+    # Arrow takes the mean of all elements for that of the wanted ones, and sets aside as much.
+    places[-1] = min(buffer.size, 2 * total + total // count + 1)
+    both = pa.Array.from_buffers(pa.binary(), 2 * count + 1, [None, pa.py_buffer(places), buffer], 0)
+    _, offsets, content = both.take(_ODD.first(count) if order is None else pa.array(2 * order + 1)).buffers()
     return offsets, content
+
+
+def items(cursor: Cursor, starts: INT64, stops: INT64, size: int) -> Vector:
+    """What lies from `starts` to `stops` in the rows of a cursor, cut into items of `size` bytes."""
+    return np.frombuffer(_copied(cursor, starts, stops)[1], f"V{size}")
 
 
 def raw_bytes(cursor: Cursor, starts: INT64, stops: INT64, valid: FLAGS | None) -> pa.Array:
     """Binary array of spans in the rows of a cursor."""
-    offsets, content = _copied(cursor.batch.buffer, *_without_dead(cursor, starts, stops))
-    return pa.Array.from_buffers(pa.binary(), len(starts), [validity(valid), offsets, content])
+    offsets, content = _copied(cursor, starts, stops)
+    return pa.Array.from_buffers(pa.binary(), len(cursor), [validity(valid), offsets, content])
 
 
 def texts(cursor: Cursor, starts: INT64, stops: INT64, valid: FLAGS | None) -> pa.Array:
     """String array of spans in the rows of a cursor; elements that are no UTF-8 die."""
-    offsets, content = _copied(cursor.batch.buffer, *_without_dead(cursor, starts, stops))
+    offsets, content = _copied(cursor, starts, stops)
     if content.size and np.frombuffer(content, np.uint8).max() >= 0x80:
-        wrong = _not_utf8(pa.Array.from_buffers(pa.binary(), len(starts), [None, offsets, content]))
+        wrong = _not_utf8(pa.Array.from_buffers(pa.binary(), len(cursor), [None, offsets, content]))
         if wrong:
             cursor.fail_at(np.array(wrong))
             return texts(cursor, starts, stops, valid)
-    return pa.Array.from_buffers(pa.string(), len(starts), [validity(valid), offsets, content])
-
-
-def _without_dead(cursor: Cursor, starts: INT64, stops: INT64) -> tuple[INT64, INT64]:
-    """Starts and stops that never go down, those of the dead included, which hold nothing."""
-    if cursor.dead is None:
-        return starts, stops
-    stops = np.maximum.accumulate(np.where(cursor.dead, 0, stops))
-    return np.where(cursor.dead, stops, starts), stops
+    return pa.Array.from_buffers(pa.string(), len(cursor), [validity(valid), offsets, content])
 
 
 _LEAF: Final = 8

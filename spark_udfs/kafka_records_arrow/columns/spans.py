@@ -24,6 +24,15 @@ MOST_BYTES: Final = 2**31 - 1 - _SLACK
 """Bytes of one piece of a column: what offsets of 32 bits reach."""
 
 
+_NUMBERS: Final = np.arange(1 << 16)
+_NUMBERS.flags.writeable = False
+
+
+def numbered(count: int) -> INT64:
+    """0, 1, 2, …, not to be written to."""
+    return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
+
+
 @dataclass(frozen=True, slots=True)
 class Spans:
     """Rows inside `buffer`: row i is `data[starts[i]:ends[i]]`, or null where `valid` says so (None: no row is).
@@ -46,6 +55,10 @@ class Spans:
         if len(rows) == len(self.starts):
             return self.starts, self.ends
         return self.starts[rows], self.ends[rows]
+
+    def present(self) -> INT64:
+        """The rows that are not null."""
+        return numbered(len(self)) if self.valid is None else np.flatnonzero(self.valid)
 
     def row(self, index: int) -> bytes:
         """The bytes of a row."""

@@ -34,8 +34,8 @@ class Broken(Exception):
 
 
 class Step(Protocol):
-    """`notes` are the types of the vectors that `scan` appends and `build` takes, in order. The cursor of `build` only
-    knows which elements are dead and to which rows they belong."""
+    """`notes` are the types of the vectors that `scan` appends and `build` takes, one after the other. The cursor of
+    `build` only knows which elements are dead, to which rows they belong, and where their notes are."""
 
     @property
     def notes(self) -> Sequence[str]: ...
@@ -143,7 +143,7 @@ class Fixed:
 
     def build(self, cursor: Cursor, notes: Iterator[Vector], slots: Slots) -> None:
         if self._slots:
-            self._fill(next(notes), slots)
+            self._fill(cursor.in_order(next(notes)), slots)
         if self._content is not None:
             self._content.build(cursor, notes, slots)
 
@@ -239,7 +239,7 @@ class Variable:
 
     def build(self, cursor: Cursor, notes: Iterator[Vector], slots: Slots) -> None:
         starts, stops = next(notes), next(notes)
-        valid = next(notes) if self._nullable else None
+        valid = cursor.in_order(next(notes)) if self._nullable else None
         slots[self._slot] = self._make(cursor, starts, stops, None if valid is None or valid.all() else valid)
 
     def read(self, cursor: Cursor, size: int, lengths: INT64, slots: Slots) -> None:
@@ -308,7 +308,7 @@ class Nullable:
         self._skip(cursor, np.flatnonzero(there))
 
     def build(self, cursor: Cursor, notes: Iterator[Vector], slots: Slots) -> None:
-        pos, there = next(notes), next(notes)
+        pos, there = cursor.in_order(next(notes)), cursor.in_order(next(notes))
         index = np.flatnonzero(cursor.live(there))
         slots[self.slot] = self._spread(self.plan.read(cursor.inside(pos[index], index)), index, len(cursor))
 

@@ -72,7 +72,7 @@ class TagSection:
         notes.extend((pos, self._walk(cursor, None)))
 
     def build(self, cursor: Cursor, notes: Iterator[Vector], slots: Slots) -> None:
-        pos, counts = next(notes), next(notes)
+        pos, counts = cursor.in_order(next(notes)), cursor.in_order(next(notes))
         found: dict[int | None, _Found] = {}
         index = np.flatnonzero(cursor.live(counts > 0))
         if index.size:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_arrow.columns import leaves
+from kafka_records_arrow.columns.cursor import Cursor
 
 
 def all_bytes(array: pa.Array) -> Iterator[bytes]:
@@ -50,13 +51,15 @@ def guarded_copies() -> Iterator[list[int]]:
     pieces: list[int] = []
     copied = leaves._copied
 
-    def guarded(buffer: pa.Buffer, starts: Any, stops: Any) -> Any:
-        assert len(starts) == len(stops)
-        assert np.all(starts >= 0)
-        assert np.all(starts <= stops)
-        assert np.all(stops <= buffer.size)
-        pieces.append(len(starts))
-        return copied(buffer, starts, stops)
+    def guarded(cursor: Cursor, starts: Any, stops: Any) -> Any:
+        firsts, lasts = cursor.in_order(starts), cursor.in_order(stops)
+        alive = cursor.live(np.ones(len(cursor), np.bool_))
+        assert len(firsts) == len(lasts) == len(cursor)
+        assert np.all(firsts[alive] >= 0)
+        assert np.all(firsts[alive] <= lasts[alive])
+        assert np.all(lasts[alive] <= cursor.batch.buffer.size)
+        pieces.append(len(cursor))
+        return copied(cursor, starts, stops)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leaves, "_copied", guarded)

@@ -57,7 +57,7 @@ def assert_records(
 
 
 def _where(vector: Any, known: Any) -> list[int | None]:
-    assert (vector.dtype, known.dtype) == (np.int64, np.bool_)
+    assert (vector.dtype, known.dtype) == (np.int16, np.bool_)
     return [number if has else None for number, has in zip(vector.tolist(), known.tolist(), strict=True)]
 
 

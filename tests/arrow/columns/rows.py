@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.layout import FieldLayout, layouts
+from kafka_records_runtime.layout import FieldLayout, layouts, smallest_element
 from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_runtime.wire import INTEGERS, MAX_TAG
@@ -66,7 +66,9 @@ class Values:
         base = layout.field.base
         if not layout.field.is_array:
             return self._one(base)
-        count = min(self._count(), self._left)
+        # How many elements without bytes a reader believes in depends on the bytes that follow.
+        has_bytes = smallest_element(self._message, layout, self._version) > 0
+        count = min(self._count(), self._left) if has_bytes else 0
         self._left -= count
         return tuple(self._one(base) for _ in range(count))
 
