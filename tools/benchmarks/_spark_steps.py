@@ -22,7 +22,7 @@ from kafka_records_arrow.segments import RAW_SCHEMA
 from kafka_records_arrow.types import record_arrow_type
 from kafka_records_spark.types import spark_schema
 from tools.benchmarks._figures import pair, table, three_digits
-from tools.benchmarks._spark_contenders import COORDINATES, Batches, column_functions, identity, ours
+from tools.benchmarks._spark_contenders import COORDINATES, RECORD, Batches, column_functions, identity, ours
 from tools.benchmarks._spark_runs import Timing, measure_in_turn
 
 Build = Callable[[DataFrame], DataFrame]
@@ -31,6 +31,7 @@ Columns = list[pa.Array]
 _TYPE: Final = OffsetCommitKey.RECORD_TYPE
 _SCHEMAS: Final = {_TYPE: RECORDS[_TYPE]}
 _FEW: Final = ("topic", "partition", "offset")
+_PLACE: Final = ("partition", "offset")
 
 _ARROW: Final = "spark.sql.execution.arrow."
 _NO_LIMIT: Final = {f"{_ARROW}maxBytesPerBatch": str(2**31 - 1)}
@@ -106,6 +107,10 @@ def _all_records(raw: DataFrame) -> DataFrame:
     return decode_records(raw)
 
 
+def _with_place(raw: DataFrame) -> DataFrame:
+    return decode_records(raw, records=[RECORD], coordinates=_PLACE)
+
+
 STEPS: Final = (
     Step("decode_records", ours),
     *(
@@ -114,6 +119,8 @@ STEPS: Final = (
     ),
     Step("no limit to bytes", ours, _NO_LIMIT),
     Step("no limit to bytes, batch of 50000", ours, {**_NO_LIMIT, f"{_ARROW}maxRecordsPerBatch": "50000"}),
+    Step("no limit to bytes, coordinates stay in the JVM", column_functions, _NO_LIMIT),
+    Step("no limit to bytes, partition and offset", _with_place, _NO_LIMIT, sent=(*_PLACE, "key", "value")),
     Step("buffer of 1 MiB", ours, {"spark.sql.execution.pandas.udf.buffer.size": str(2**20)}),
     Step("large var types", ours, {f"{_ARROW}useLargeVarTypes": "true"}),
     Step("columns of all 22 records", _all_records),

@@ -31,34 +31,29 @@ _UNSIGNED_32: Final = 1 << 32
 class Batch:
     """What all cursors over one buffer share: its bytes, and what was found out about its rows."""
 
-    __slots__ = ("_last", "_views", "buffer", "data", "failed", "unknown_tags")
+    __slots__ = ("_views", "buffer", "data", "failed", "unknown_tags")
 
-    def __init__(self, buffer: pa.Buffer, data: NDArray[np.uint8], rows: int, last: int) -> None:
-        """`last` is the end of the row that reaches furthest."""
+    def __init__(self, buffer: pa.Buffer, data: NDArray[np.uint8], rows: int) -> None:
         self.buffer = buffer
         self.data = data
-        self._last = last
         self.failed: FLAGS = np.zeros(rows, np.bool_)
         self.unknown_tags: FLAGS = np.zeros(rows, np.bool_)
-        self._views: dict[str, tuple[Vector, bool]] = {}
+        self._views: dict[str, Vector] = {}
 
     def at(self, kind: str, pos: INT64) -> Vector:
         """What lies at positions, as numpy's type `kind`; rubbish where the buffer ends before."""
-        found = self._views.get(kind)
-        if found is None:
-            found = self._views[kind] = self._view(kind)
-        view, is_safe = found
-        if is_safe:
+        view = self._views.get(kind)
+        if view is None:
+            view = self._views[kind] = self._view(kind)
+        try:
             return view[pos]
-        if not len(view):
-            return np.zeros(len(pos), view.dtype)
-        return view[np.minimum(pos, len(view) - 1)]
+        except IndexError:  # the last row may end before an item does
+            return view[np.minimum(pos, len(view) - 1)] if len(view) else np.zeros(len(pos), view.dtype)
 
-    def _view(self, kind: str) -> tuple[Vector, bool]:
-        """An item for every position of the buffer, without a copy; whether all rows end inside."""
+    def _view(self, kind: str) -> Vector:
+        """An item for every position of the buffer, without a copy."""
         size = np.dtype(kind).itemsize
-        shape = (max(len(self.data) - size + 1, 0),)
-        return np.ndarray(shape, kind, self.data, strides=(1,)), self._last < shape[0]
+        return np.ndarray(max(len(self.data) - size + 1, 0), kind, self.data, strides=1)
 
 
 class Cursor:

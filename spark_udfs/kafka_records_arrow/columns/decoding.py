@@ -128,7 +128,7 @@ def prefixes(spans: Spans, rows: INT64) -> tuple[INT64, INT16, INT64]:
     short = rows[:0]
     if not long.all():
         short, rows, starts = rows[~long], rows[long], starts[long]
-    batch = Batch(spans.buffer, spans.data, 0, spans.last)
+    batch = Batch(spans.buffer, spans.data, 0)
     return rows, batch.at(">i2", starts).astype(np.int16), short
 
 
@@ -220,7 +220,7 @@ class _Assembly:
 
     def _add(self, spans: Spans, rows: INT64, version: int, skip: int) -> None:
         starts, ends = spans.of(rows)
-        batch = Batch(spans.buffer, spans.data, len(rows), spans.last)
+        batch = Batch(spans.buffer, spans.data, len(rows))
         cursor = Cursor(batch, starts + skip, ends)
         if spans.last > MOST_BYTES:
             cursor.fail_where(ends - starts > MOST_BYTES)  # places are kept in 32 bits

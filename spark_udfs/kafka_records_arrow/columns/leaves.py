@@ -202,9 +202,7 @@ def lists(kind: pa.DataType, first: INT64, values: pa.Array, valid: FLAGS | None
 
 def structs(kind: pa.StructType, columns: list[pa.Array], count: int) -> pa.StructArray:
     """Struct array without nulls."""
-    if not columns:
-        return pa.Array.from_buffers(kind, count, [None], 0)
-    return pa.StructArray.from_arrays(columns, fields=list(kind))
+    return pa.Array.from_buffers(kind, count, [None], 0, children=columns)
 
 
 class Constant:
