@@ -38,7 +38,7 @@ Functions per row get fewer rows (--udf-rows); their rate is what counts. The Ja
 without them it is left out, and that is said.
 
 The table shows million rows per second by the clock, processor time (of the JVM and of all workers) per row, and the
-rate divided by that of identity, of java and of the faster function per row; cells are best / median over the rounds.
+rate divided by that of identity, of java and of the two functions per row; cells are best / median over the rounds.
 
 --steps times, one by one, what may bring decode_records closer to an identity: how many rows are in a batch, which
 columns go to Python, which shape comes back, and settings of Spark.
@@ -53,7 +53,7 @@ examples:
 """
 
 _DISTRIBUTIONS = ("kafka-records", "pyspark", "pyarrow", "numpy")
-_COMPARED = ("identity", "java", "row udf")
+_COMPARED = ("identity", "java", "row udf", "arrow row udf")
 
 GOALS = {"identity": 0.8, "java": 0.7, "row udf": 4.0}
 """What `ours` is to reach, as a ratio of rates."""
@@ -156,12 +156,12 @@ def run_contenders(rows: Rows, chosen: Sequence[Contender], rounds: int, sample:
 
 
 def ratios(timings: Sequence[Timing], other: str) -> dict[str, tuple[float, float]]:
-    """Rates of everybody divided by that of another: best, median. "row udf" stands for the faster one of its kind."""
-    rivals = [timing for timing in timings if timing.name == other or timing.name.endswith(f" {other}")]
-    if not rivals:
-        return {}
-    best, middle = (max(figures) for figures in zip(*(rival.rates for rival in rivals), strict=True))
-    return {timing.name: (timing.rates[0] / best, timing.rates[1] / middle) for timing in timings}
+    """Rates of everybody divided by that of another: best, median. Nothing if the other was not timed."""
+    for rival in timings:
+        if rival.name == other:
+            best, middle = rival.rates
+            return {timing.name: (timing.rates[0] / best, timing.rates[1] / middle) for timing in timings}
+    return {}
 
 
 def contenders_table(timings: Sequence[Timing]) -> str:
