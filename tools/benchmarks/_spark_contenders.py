@@ -1,8 +1,8 @@
 """How a DataFrame of raw rows is decoded: the contenders of `spark_decode.py`.
 
-Two of them decode nothing and show what the others cannot beat. All decoders give the raw coordinates (every column but
-key and value) and the fields of key and value. Each says where its key and value structs are, so that one query
-compares them all.
+Two of them decode nothing and show what the others cannot beat. All decoders give the fields of key and value, and all
+but one the raw coordinates (every column but key and value). Each says where its key and value structs are, so that one
+query compares them all.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ def ours(raw: DataFrame) -> DataFrame:
     return decode_records(raw, records=[RECORD])
 
 
+def ours_in_place(raw: DataFrame) -> DataFrame:
+    return decode_records(raw, records=[RECORD], coordinates=["partition", "offset"])
+
+
 def column_functions(raw: DataFrame) -> DataFrame:
     key, value = from_offset_commit_key("key"), from_offset_commit_value("value")
     return _beside_coordinates(raw, [key.alias("decoded_key"), value.alias("decoded_value")])
@@ -127,6 +131,12 @@ CONTENDERS: Final[dict[str, Contender]] = {
             "ours",
             'decode_records(raw, records=["OffsetCommit"])',
             ours,
+            ("offset_commit.key", "offset_commit.value"),
+        ),
+        Contender(
+            "ours in place",
+            'decode_records(raw, records=["OffsetCommit"], coordinates=["partition", "offset"])',
+            ours_in_place,
             ("offset_commit.key", "offset_commit.value"),
         ),
         Contender("columns", "from_offset_commit_key and from_offset_commit_value", column_functions, _BY_COLUMN),
