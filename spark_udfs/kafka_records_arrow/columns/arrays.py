@@ -149,9 +149,13 @@ class _Walk:
             self._levels(near)
 
     def _neighbours(self, index: INT64) -> Iterator[INT64]:
-        """Parts of `index` whose rows, as they lie one after the other, stay in the processor's caches."""
-        behind = np.cumsum(self._cursor.end[index] - self._cursor.pos[index])
-        yield from np.split(index, np.searchsorted(behind, np.arange(CACHED, behind[-1], CACHED)))
+        """Parts of `index` that lie so near to each other that they stay in the processor's caches."""
+        if self._record is None:  # only passing by, and in no order
+            yield index
+            return
+        places = np.maximum.accumulate(self._cursor.pos[index])
+        cuts = np.searchsorted(places, np.arange(places[0] + CACHED, places[-1], CACHED))
+        yield from (part for part in np.split(index, cuts) if len(part))
 
     def _levels(self, index: INT64) -> None:
         # The longest arrays first: who still has an element is then always the head of the vectors.

@@ -179,10 +179,12 @@ def counted_walks() -> Iterator[list[int]]:
 
 @contextmanager
 def engine_limits(few: int | None = None, block: int | None = None) -> Iterator[None]:
-    """Other limits: rows below which arrays are read row by row, and bytes that are decoded together."""
+    """Other limits: rows below which arrays are read row by row, and bytes that are decoded or walked together."""
     with pytest.MonkeyPatch.context() as patch:
         if few is not None:
             patch.setattr("kafka_records_arrow.columns.arrays.FEW", few)
         if block is not None:
             patch.setattr("kafka_records_arrow.columns.decoding.BLOCK", block)
+            # Half of them on the way through elements, so that blocks are cut there too.
+            patch.setattr("kafka_records_arrow.columns.arrays.CACHED", max(block // 2, 1))
         yield
