@@ -69,14 +69,24 @@ def decode_record_columns(
     schemas
         The records by type: `RECORDS` of a generated `schemas.<folder>` module.
     keys, values
-        Arrays of the same length: binary, large_binary, binary_view. A null value is a tombstone.
+        Arrays of the same length, of any layout that `decode_column` takes. A null value is a tombstone.
     is_record
         Which rows to look at, as flags in anything that numpy takes for an array; the others (control records) say
         nothing in any column. All by default.
     unknown_tags
         Keep tagged fields that the schemas do not define, as `unknown_tagged_fields`.
 
-    Nothing that stands in the bytes raises: `errors` says by row what is wrong with it.
+    Returns
+    -------
+    RecordColumns
+        Nothing that stands in the bytes raises, with one exception: `errors` says by row what is wrong with it.
+
+    Raises
+    ------
+    TooMuchForOneArray
+        The text or bytes of one field pass 2 GiB: decode fewer rows at a time then.
+    TypeError, ValueError
+        For columns that are not binary, and for columns of different lengths.
     """
     count = len(keys)
     if len(values) != count:
@@ -138,6 +148,10 @@ class _Reading:
             out.errors[row] = MissingRecordType(int(self._keys.ends[row] - self._keys.starts[row]))
         put(out.record_type, rows, types)
         put(out.has_type, rows, True)
+        if len(types) and types.min() != types.max():
+            # Not one type after another: hostile rows may have thousands.
+            known = np.isin(types, list(self._schemas))
+            rows, types = rows[known], types[known]
         for number, chosen in split(rows, types):
             if number in self._schemas:
                 self._record(self._schemas[number], chosen)

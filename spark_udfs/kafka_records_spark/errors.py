@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from kafka_records_arrow.types import UnsupportedType as UnsupportedType
 from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
@@ -18,7 +19,10 @@ class UnknownRecord(KafkaRecordsError, ValueError):
         self.known = names
 
     def __str__(self) -> str:
-        return f"no record is called {self.name!r}; the records are {', '.join(self.known)}"
+        plain = {name.lower(): name for name in self.known}
+        near = get_close_matches(self.name.replace("_", "").lower(), plain, 1)
+        hint = f"did you mean {plain[near[0]]}? The" if near else "the"
+        return f"no record is called {self.name!r}; {hint} records are {', '.join(self.known)}"
 
 
 class ColumnClash(KafkaRecordsError, ValueError):
@@ -42,6 +46,22 @@ class MissingColumn(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return f"the DataFrame has no column {self.name!r}: {self.remedy}"
+
+
+class WrongColumnType(KafkaRecordsError, TypeError):
+    """A DataFrame whose column `name` has the type `found`, where raw rows have `wanted` (both as Spark's DDL)."""
+
+    def __init__(self, name: str, found: str, wanted: str) -> None:
+        super().__init__(name, found, wanted)
+        self.name = name
+        self.found = found
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        return (
+            f"the column {self.name!r} is {self.found}, that of raw rows {self.wanted}; "
+            "kafka_records_spark.raw.as_raw_records makes raw rows"
+        )
 
 
 class UndecodableRecord(KafkaRecordsError, ValueError):

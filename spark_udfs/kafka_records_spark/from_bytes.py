@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kafka_records_arrow.columns import Columns, decode_column
 from kafka_records_arrow.columns.decoding import PREFIX, decode_rows, prefixes
+from kafka_records_arrow.columns.leaves import joined
 from kafka_records_arrow.columns.spans import pieces
 from kafka_records_arrow.types import arrow_type
 from kafka_records_arrow.varints import INT16, INT64, INTEGERS
@@ -45,7 +46,7 @@ class Decoder:
             if self.fails_fast and columns.errors:
                 raise columns.errors[min(columns.errors)]
             found.append(columns.values)
-        return found[1] if len(found) == 2 else pa.concat_arrays(found)
+        return found[1] if len(found) == 2 else joined(found)
 
 
 @dataclass(frozen=True)

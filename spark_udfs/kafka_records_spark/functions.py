@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyspark
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import BinaryType, DataType
 
@@ -22,6 +23,7 @@ from kafka_records_spark.from_bytes import Bare, Capped, Decoder, Keys, ReadAs, 
 from kafka_records_spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_spark.to_bytes import Encoder
 from kafka_records_spark.types import spark_type
+from kafka_records_spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -319,6 +321,9 @@ def _arrow_column(
 ) -> Column:
     if not hasattr(F, "arrow_udf"):
         raise UnsupportedSpark(name, pyspark.__version__, instead)
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        check_workers(session)
 
     # Spark reads the kind of function off these hints, and its name off the attribute.
     def run(*columns: pa.Array) -> pa.Array:

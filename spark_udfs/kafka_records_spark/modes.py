@@ -19,7 +19,9 @@ MODES: Final = (PERMISSIVE, FAILFAST, DROPMALFORMED)
 
 
 def checked_mode(mode: str, allowed: tuple[str, ...] = MODES) -> Mode:
-    """`mode` in upper case. Raises ValueError for a mode that is not `allowed`."""
+    """`mode` in upper case. Raises ValueError for a mode that is not `allowed`, TypeError for what is no text."""
+    if not isinstance(mode, str):
+        raise TypeError(f"mode is one of {', '.join(allowed)}, not {mode!r}")
     known = mode.upper()
     if known not in allowed:
         raise ValueError(f"mode {mode!r} is none of {', '.join(allowed)}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
-from pyspark.sql.types import StringType, StructField
+from pyspark.sql.types import DataType, StringType, StructField, TimestampType
 
 from kafka_records_arrow.rows import RAW_SCHEMA as _ARROW_SCHEMA
-from kafka_records_spark.errors import MissingColumn
+from kafka_records_spark.errors import MissingColumn, WrongColumnType
 from kafka_records_spark.types import spark_schema
+from kafka_records_spark.workers import is_connect
 
 RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
 """One record of a log, not decoded.
@@ -33,18 +33,20 @@ _TIMESTAMP_TYPES: Final = {0: "create", 1: "log_append"}
 def raw_rows(df: DataFrame) -> DataFrame:
     """The columns of `RAW_SCHEMA` of `df`, as every function that takes raw rows begins.
 
-    Raises MissingColumn for rows of another shape; under Spark Connect the query fails with Spark's own message
-    instead, because looking at the columns first would cost a round trip.
+    Raises MissingColumn and WrongColumnType for rows of another shape; under Spark Connect the query fails with Spark's
+    own message instead, because looking at the columns first would cost a round trip.
     """
-    try:
-        return df.select(*RAW_COLUMNS)
-    except AnalysisException as error:
-        missing = (error.getMessageParameters() or {}).get("objectName", "").strip("`")
-        if missing not in RAW_COLUMNS:
-            raise
-        raise MissingColumn(
-            missing, "these are no raw rows; kafka_records_spark.raw.as_raw_records makes some of them"
-        ) from None
+    if not is_connect(df.sparkSession):
+        found = {field.name.lower(): field.dataType for field in df.schema.fields}
+        for field in RAW_SCHEMA.fields:
+            if field.name not in found:
+                raise MissingColumn(
+                    field.name, "these are no raw rows; kafka_records_spark.raw.as_raw_records makes some of them"
+                )
+            kind = found[field.name]
+            if type(kind) is not type(field.dataType):
+                raise WrongColumnType(field.name, kind.simpleString(), field.dataType.simpleString())
+    return df.select(*RAW_COLUMNS)
 
 
 def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[str] | None = None) -> DataFrame:
@@ -54,7 +56,8 @@ def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[
     ----------
     df
         Has `key` and `value` (binary, or text, taken as UTF-8), and as many of these as there are: the columns of
-        `RAW_SCHEMA`, and those of Spark's Kafka source, `timestamp` (TIMESTAMP) and `timestampType` (0 or 1).
+        `RAW_SCHEMA`, and those of Spark's Kafka source, `timestamp` (TIMESTAMP) and `timestampType` (0 or 1). Numbers
+        may be of another width. A `timestamp_ms` is milliseconds; where columns are read from `df`, a TIMESTAMP too.
     topic
         The topic of every row; needed when `df` has no `topic` column, and wins over one.
     columns
@@ -84,12 +87,15 @@ def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[
     |__consumer_offsets|[00 02 00 01 67]|    unknown|
     +------------------+----------------+-----------+
     """
-    names = set(df.columns if columns is None else columns)
+    types = dict[str, DataType]() if columns is not None else {field.name: field.dataType for field in df.schema.fields}
+    names = set(types if columns is None else columns)
     for required in ("key", "value"):
         if required not in names:
             raise MissingColumn(required, "raw records are made of keys and values")
     if topic is None and "topic" not in names:
         raise MissingColumn("topic", "name the topic the records came from")
+    if isinstance(types.get("timestamp_ms"), TimestampType):
+        df = df.withColumn("timestamp_ms", F.unix_millis(F.col("timestamp_ms")))
     return df.select([_raw_column(field, names, topic).cast(field.dataType).alias(field.name) for field in RAW_SCHEMA])
 
 

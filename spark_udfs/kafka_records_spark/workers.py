@@ -51,8 +51,11 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def _archives() -> tuple[str, ...]:
-    """The zip files on this process's path: Spark puts there what it also gives to its workers."""
-    return tuple(place for place in sys.path if os.path.isfile(place))
+    """The archives on this process's path that Spark gives to its workers too, which goes by the ends of their names.
+
+    A wheel that was not renamed is on the driver's path and on nobody else's.
+    """
+    return tuple(place for place in sys.path if os.path.isfile(place) and place.endswith((".zip", ".egg", ".jar")))
 
 
 @cache

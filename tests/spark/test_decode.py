@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark import consumer_offsets
 from kafka_records_runtime.schema import RecordSchema
 from kafka_records_spark.decode import COUNTS, DECODED_SCHEMA, decode_records, decoded_schema
-from kafka_records_spark.errors import ColumnClash, MissingColumn, UnknownRecord
+from kafka_records_spark.errors import ColumnClash, MissingColumn, UnknownRecord, WrongColumnType
 from kafka_records_spark.raw import RAW_SCHEMA
 
 if TYPE_CHECKING:
@@ -183,6 +184,34 @@ def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
     )
 
 
+def test_raw_rows_of_other_types_are_refused(spark: SparkSession, raw: DataFrame) -> None:
+    """Wider numbers would end in a message of the JVM's about accessors, times in numbers of another unit."""
+    for column, kind, wanted in (("partition", "bigint", "int"), ("timestamp_ms", "timestamp", "bigint")):
+        with pytest.raises(WrongColumnType) as failure:
+            decode_records(raw.withColumn(column, F.col(column).cast(kind)), RECORDS)
+        assert str(failure.value) == (
+            f"the column {column!r} is {kind}, that of raw rows {wanted}; "
+            "kafka_records_spark.raw.as_raw_records makes raw rows"
+        )
+    assert decode_records(raw.withColumnRenamed("key", "KEY"), RECORDS).count() == raw.count()
+
+
+@pytest.mark.parametrize("mode", [None, ["offset"]])
+def test_a_mode_is_text(raw: DataFrame, mode: Any) -> None:
+    with pytest.raises(TypeError) as failure:
+        decode_records(raw, RECORDS, mode=mode)
+    assert str(failure.value) == f"mode is one of PERMISSIVE, FAILFAST, DROPMALFORMED, not {mode!r}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"), [("offset_commit", "OffsetCommit"), ("GroupMetaData", "GroupMetadata"), ("Unheard", None)]
+)
+def test_a_record_of_nearly_that_name(asked: str, meant: str | None) -> None:
+    hint = f"did you mean {meant}? The" if meant else "the"
+    text = str(UnknownRecord(asked, ["OffsetCommit", "GroupMetadata"]))
+    assert text == f"no record is called {asked!r}; {hint} records are GroupMetadata, OffsetCommit"
+
+
 def test_dropmalformed_wants_to_be_counted(raw: DataFrame) -> None:
     with pytest.raises(ValueError, match="DROPMALFORMED leaves rows out: pass an observation that counts them"):
         decode_records(raw, RECORDS, mode="DROPMALFORMED")
@@ -196,7 +225,9 @@ def test_an_unknown_mode_is_refused(raw: DataFrame) -> None:
 def test_an_unknown_record_is_refused(raw: DataFrame) -> None:
     with pytest.raises(UnknownRecord) as failure:
         decode_records(raw, {1: RECORDS[1], 2: RECORDS[2]}, records=["OffsetCommits"])
-    assert str(failure.value) == "no record is called 'OffsetCommits'; the records are GroupMetadata, OffsetCommit"
+    assert str(failure.value) == (
+        "no record is called 'OffsetCommits'; did you mean OffsetCommit? The records are GroupMetadata, OffsetCommit"
+    )
 
 
 def test_a_name_in_place_of_a_list_of_names_is_refused(raw: DataFrame) -> None:

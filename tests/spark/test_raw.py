@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_spark.errors import MissingColumn
 from kafka_records_spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_records, has_record_type, is_unframed
@@ -65,6 +66,13 @@ def test_keys_and_values_alone_need_a_topic(spark: SparkSession) -> None:
     with pytest.raises(MissingColumn) as failure:
         as_raw_records(saved)
     assert str(failure.value) == "the DataFrame has no column 'topic': name the topic the records came from"
+
+
+def test_a_time_of_another_type(spark: SparkSession) -> None:
+    """Spark would cast a TIMESTAMP to seconds."""
+    saved = spark.createDataFrame([(b"k", b"v", 1_795_227_155_929)], "key binary, value binary, ms bigint")
+    rows = saved.select("key", "value", F.timestamp_millis("ms").alias("timestamp_ms"))
+    assert as_raw_records(rows, topic="t").first()["timestamp_ms"] == 1_795_227_155_929  # type: ignore[index]
 
 
 @pytest.mark.parametrize("missing", ["key", "value"])

@@ -139,29 +139,6 @@ def test_nothing_is_measured_with_nothing(option: str, capsys: pytest.CaptureFix
     assert capsys.readouterr().err.endswith(f"error: argument {option}: 0 is not above zero\n")
 
 
-def test_linear_is_no_choice_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        columns.main(["--linear", "--only", "Group"])
-    assert caught.value.code == 2
-    assert capsys.readouterr().err.endswith("error: argument --only: not allowed with argument --linear\n")
-
-
-def test_linear_measures_larger_and_larger_batches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "linear.json"
-    assert columns.main(["--linear", *TINY, "--json", str(path)]) == 0
-    batches = json.loads(path.read_text(encoding="utf-8"))["batches"]
-    rows = [60, 120, 300, 600, 1200, 3000, 6000]
-    assert [batch["rows"] for batch in batches] == rows
-    assert [list(batch["nanoseconds_per_row"]) for batch in batches] == [["columns"]] * 7
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    lines = printed.out.splitlines()
-    assert lines[2] == "best / median of 2 rounds, per row"
-    assert re.split(r" {2,}", lines[4]) == ["rows in one batch", "megabytes", "columns (ns)", "÷ smallest"]
-    assert [line.split()[0] for line in lines[5:]] == [str(each) for each in rows]
-    assert lines[5].endswith("  1.00 / 1.00")
-
-
 # ------------------------------------------------------------------------------------------------------------ batches
 
 
@@ -327,18 +304,6 @@ def test_a_value_where_there_was_a_tombstone_is_wrong(monkeypatch: pytest.Monkey
     assert reports == [
         f"nobody is timed on OffsetCommit v3 and v4, tombstones: rows value of row {row}: reads null and writes "
     ]
-
-
-def test_linear_stops_when_columns_are_wrong(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(columns, "CONTENDERS", {**CONTENDERS, "columns": Contender(broken, "cannot be loaded")})
-    assert columns.main(["--linear", *TINY]) == 1
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err == (
-        "columns is not timed on OffsetCommit v3 and v4, 60 rows: ImportError: No module named 'broken'\n"
-    )
 
 
 # ------------------------------------------------------------------------------------------------------------- goals

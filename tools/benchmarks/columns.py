@@ -8,15 +8,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
 
-from tools.benchmarks._column_batches import Batch, Case, cases, offset_commits  # noqa: E402
+from tools.benchmarks._column_batches import Batch, Case, cases  # noqa: E402
 from tools.benchmarks._column_contenders import CONTENDERS, Decoder  # noqa: E402
 from tools.benchmarks._column_proof import REFERENCE, proven, proven_reference  # noqa: E402
 from tools.benchmarks._figures import machine, pair, positive, table, versions  # noqa: E402
@@ -25,7 +23,6 @@ from tools.benchmarks._timing import ContenderError, Timing, figures, ratios, ta
 OURS: Final = "columns"
 _OTHERS: Final = [name for name in CONTENDERS if name != OURS]
 _DISTRIBUTIONS: Final = ("kafka-records", "numpy", "pyarrow", "msgspec", "kio")
-_LINEAR: Final = (1, 2, 5, 10, 20, 50, 100)
 
 _NOTES: Final = "\n".join(f"  {name:<14}  {contender.note}" for name, contender in CONTENDERS.items())
 
@@ -50,15 +47,11 @@ garbage collector stays on, a result is dropped within the measured time, and th
 The table shows the time of "columns" in nanoseconds per row and, for everybody else, their time divided by it: above
 1, columns are faster. Cells are best / median over the rounds; goals are for the best.
 
---linear times "columns" alone, on batches of committed offsets (v3 and v4) of 1, 2, 5, 10, 20, 50 and 100 times
---batch-rows, each decoded in one call; the smallest one is proven as above.
-
 examples:
   tools/benchmarks/columns.py                                 everything, in a few minutes
   tools/benchmarks/columns.py --only GroupMetadata,Share      cases with one of these in their name
   tools/benchmarks/columns.py --batch-rows 1000 --rounds 51   small batches, more carefully
   tools/benchmarks/columns.py --json columns.json             all figures, in nanoseconds per row, also into a file
-  tools/benchmarks/columns.py --linear                        10 000 rows to a million: is the time linear?
 """
 
 
@@ -74,11 +67,6 @@ class Row:
     def ratios(self, contender: str) -> tuple[float, float] | None:
         """Best and median relative to columns, None for a contender that was not timed."""
         return ratios(self.timings, contender, OURS)
-
-    def per_row(self) -> tuple[float, float]:
-        """Best and median seconds per row of columns, which must have been timed."""
-        (timing,) = (each for each in self.timings if each.contender == OURS)
-        return min(timing.rounds) / self.rows, median(timing.rounds) / self.rows
 
     def cells(self) -> list[str]:
         ours = pair(figures(self.timings, OURS), 1e9 / self.rows)
@@ -134,20 +122,6 @@ def run_case(case: Case, rounds: int, seconds: float, report: Callable[[str], No
     return Row(case, len(batch.values), batch.size, tuple(timings))
 
 
-def run_linear(smallest: int, rounds: int, seconds: float, report: Callable[[str], None]) -> tuple[Row, ...]:
-    """Time columns alone on larger and larger batches; nothing if it does not read the smallest one."""
-    rows: list[Row] = []
-    for times in _LINEAR:
-        case = Case(f"OffsetCommit v3 and v4, {smallest * times} rows", partial(offset_commits, smallest * times, 0.5))
-        batch = case.make()
-        if not rows and OURS not in proven_decoders(case.name, batch, report):
-            return ()
-        decoder = CONTENDERS[OURS].prepare(batch)
-        rows.append(Row(case, len(batch.values), batch.size, (Timing(OURS, decoder.decode, decoder.argument),)))
-    take_turns([timing for row in rows for timing in row.timings], rounds, seconds)
-    return tuple(rows)
-
-
 # ------------------------------------------------------------------------------------------------------------- output
 
 
@@ -155,17 +129,6 @@ def cases_table(rows: Sequence[Row]) -> str:
     """The cases as text."""
     heads = ["batch", "rows", "bytes per row", f"{OURS} (ns)", *(f"{name} ÷" for name in _OTHERS), "goals"]
     return table([heads, *(row.cells() for row in rows)])
-
-
-def linear_table(rows: Sequence[Row]) -> str:
-    """Time per row by number of rows, as text."""
-    lines = [["rows in one batch", "megabytes", f"{OURS} (ns)", "÷ smallest"]]
-    first = rows[0].per_row()
-    for row in rows:
-        best, middle = row.per_row()
-        relative = best / first[0], middle / first[1]
-        lines.append([str(row.rows), f"{row.size / 1e6:.1f}", pair((best, middle), 1e9), pair(relative)])
-    return table(lines)
 
 
 def as_json(rows: Sequence[Row]) -> dict[str, Any]:
@@ -192,9 +155,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=positive(float), default=0.03, help="length of one measurement, at least (default: 0.03)"
     )
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--only", metavar="TEXT[,TEXT…]", default="", help="cases whose name contains one of the texts")
-    chosen.add_argument("--linear", action="store_true", help="time columns alone, on larger and larger batches")
+    parser.add_argument("--only", metavar="TEXT[,TEXT…]", default="", help="cases whose name contains one of the texts")
     parser.add_argument("--json", metavar="PATH", type=Path, help="write every figure to this file as well")
     return parser.parse_args(arguments)
 
@@ -209,20 +170,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         names = "\n  ".join(case.name for case in every)
         print(f"no case has {options.only!r} in its name; there are\n  {names}", file=sys.stderr)
         return 2
-    if options.linear:
-        rows = run_linear(options.batch_rows, options.rounds, options.seconds, _say)
-        if not rows:
-            return 1
-    else:
-        rows = tuple(_run(case, f"[{number}/{len(chosen)}]", options) for number, case in enumerate(chosen, 1))
+    rows = tuple(_run(case, f"[{number}/{len(chosen)}]", options) for number, case in enumerate(chosen, 1))
     print(machine())
     print(", ".join(f"{name} {number}" for name, number in versions(_DISTRIBUTIONS).items()))
-    print(f"best / median of {options.rounds} rounds, per row", end="")
-    if options.linear:
-        print(f"\n\n{linear_table(rows)}")
-    else:
-        print(f"; right of columns: their time ÷ that of columns, above 1 columns are faster\n\n{cases_table(rows)}\n")
-        print("\n".join(f"{name}: {contender.note}" for name, contender in CONTENDERS.items()))
+    print(f"best / median of {options.rounds} rounds, per row; right of columns: ", end="")
+    print(f"their time ÷ that of columns, above 1 columns are faster\n\n{cases_table(rows)}\n")
+    print("\n".join(f"{name}: {contender.note}" for name, contender in CONTENDERS.items()))
     if options.json:
         options.json.write_text(json.dumps(as_json(rows), indent=1) + "\n", encoding="utf-8")
     return 0

@@ -27,7 +27,9 @@ from tools.benchmarks._spark_runs import Timing, local_session, measure_in_turn 
 from tools.benchmarks._spark_steps import STEPS, Step, measure_steps, steps_table  # noqa: E402
 from tools.kafka_releases import FetchError, cache_folder  # noqa: E402
 
-_EPILOG = """\
+_EPILOG = f"""\
+The contenders are {", ".join(CONTENDERS)}.
+
 Two cores, local[2]. The rows are OffsetCommit records with all raw coordinates, half of their values in version 3 and
 half in version 4; they are made once and stay in the cache folder ($KAFKA_RECORDS_CACHE). Every query reads them
 from Parquet and writes to Spark's `noop` sink, which takes every column of every row.
@@ -217,7 +219,9 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+        description="Time decoding of committed offsets in Spark, from Parquet into nothing, beside other ways.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rows", type=positive(int), default=8_000_000, help="rows to decode (default: %(default)s)")
     parser.add_argument(

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_arrow.columns.cursor import Cursor, Scanned
+from kafka_records_arrow.columns.cursor import Cursor, Scanned, Vector
 from kafka_records_arrow.columns.leaves import items, lists
-from kafka_records_arrow.columns.steps import Broken, Notes, Plan, Slots, Vector, existing
+from kafka_records_arrow.columns.steps import Broken, Notes, Plan, Slots, existing
 from kafka_records_arrow.varints import FLAGS, INT64
 from kafka_records_runtime.wire import MAX_INT32
 
@@ -168,6 +168,11 @@ class _Walk:
             self._scan(some, index[: len(some)], level)
             level += 1
             self._retire(some, index, int(np.searchsorted(falling[: len(some)], -level)))
+            if some.dead is not None:  # who broke may have claimed any number of elements
+                self._cursor.adopt(some, index[: len(some)])
+                alive = np.flatnonzero(~some.dead)
+                some, index, left = some.select(alive), index[alive], left[alive]
+                falling = -left
         self._rest(some, index, (left[: len(some)] - level).tolist(), level)
         self._retire(some, index, 0)
 

@@ -36,6 +36,8 @@ def bytes_of(array: pa.Array, which: FLAGS) -> pa.Array:
     """The bytes of some rows, null in all others."""
     if not which.any():
         return _NO_BYTES.times(len(array))
+    if pa.types.is_binary_view(array.type):  # which cannot be taken from
+        array = array.cast(pa.large_binary())
     rows = np.flatnonzero(which)
     places = np.full(len(array), -1)
     places[rows] = np.arange(len(rows))

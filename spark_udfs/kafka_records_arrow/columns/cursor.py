@@ -4,8 +4,8 @@ A row whose bytes are not as they should be is *dead*: its position and its end 
 later read finds it out of bounds again. Dead rows keep their place in all vectors, which keeps the usual case, no dead
 row at all, free of any bookkeeping; what is read for them means nothing and is thrown away at the end.
 
-Every read checks each position against the end of its own row before it looks at a byte, so that no row sees the bytes
-of another.
+Every read checks each position against the end of its own row, and what lies behind that end is never believed: no row
+sees the bytes of another.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ from kafka_records_arrow.varints import FLAGS, INT64
 
 Vector = NDArray[Any]
 
-# glibc gives free memory back to the system after every batch, and the next one pays for it page by page, unless it has
-# seen a large block come and go.
-np.empty(16 << 20, np.uint8)
-
 _LONGEST_UVARINT: Final = 5
 _UNSIGNED_32: Final = 1 << 32
+
+
+def _keep_free_memory() -> None:
+    """Have glibc keep what a batch frees for the next one, which otherwise pays for every page of it again.
+
+    It does once it has seen a large block come and go; other allocators take no notice.
+    """
+    np.empty(16 << 20, np.uint8)
+
+
+_keep_free_memory()
 
 
 class Batch:
@@ -199,7 +206,8 @@ class Cursor:
 
 
 class Scanned(Cursor):
-    """The elements of arrays after their scan, `counts` of them in each element of `outer`: it does not move any more.
+    """The elements of arrays after their scan, `counts` of them in each element of `outer`: it does not move any more,
+    and has no positions.
 
     What only broken bytes and nested values ask for is made when they do.
     """

@@ -71,13 +71,16 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     TooMuchForOneArray
         The text or bytes of one field pass 2 GiB: decode a chunked array chunk by chunk then.
     TypeError, ValueError
-        For a column that is not binary, and for versions that are no integers or not one for each row.
+        For a column that is not binary, for versions that are no integers or not one for each row, and for what is no
+        schema.
 
     Examples
     --------
     >>> from kafka_records.schemas.consumer_offsets import OFFSET_COMMIT_VALUE
     >>> decode_column(OFFSET_COMMIT_VALUE, pa.array([bytes.fromhex("0001" "000000000000002a" "0000" "0000018f" * 5)]))
     """
+    if not isinstance(message, MessageSchema):
+        raise TypeError(f"the schema of a message is needed, such as those in kafka_records.schemas, not {message!r}")
     version = _versions(version, len(data))
     found: list[Columns] = []
     first = 0

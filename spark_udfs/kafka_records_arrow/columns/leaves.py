@@ -7,13 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from kafka_records_arrow.columns.cursor import Cursor
+from kafka_records_arrow.columns.cursor import Cursor, Vector
 from kafka_records_arrow.types import TooMuchForOneArray
 from kafka_records_arrow.varints import FLAGS, INT64
-
-Vector = NDArray[Any]
+from kafka_records_runtime.wire import MAX_INT32
 
 _CHUNK: Final = 1 << 16
 """Rows up to which constant arrays and index vectors are kept for the next batch."""
@@ -23,6 +21,7 @@ _PAIRS: Final = np.frombuffer(b"".join(bytes((high, low)) for high in _ALPHABET 
 """The two characters for every 12 bits."""
 
 _UUID_TEXT: Final = 22
+_MOST_UUIDS: Final = MAX_INT32 // _UUID_TEXT
 
 
 def bitmap(flags: FLAGS) -> pa.Buffer:
@@ -58,8 +57,13 @@ def _bools(vector: Vector) -> pa.Array:
 
 
 def _uuids(vector: Vector) -> pa.Array:
-    """Kafka's text of a uuid: 22 characters of base64 for URLs (`org.apache.kafka.common.Uuid.toString`)."""
+    """Kafka's text of a uuid: 22 characters of base64 for URLs (`org.apache.kafka.common.Uuid.toString`).
+
+    Raises TooMuchForOneArray.
+    """
     count = len(vector)
+    if count > _MOST_UUIDS:
+        raise TooMuchForOneArray
     halves = np.ascontiguousarray(vector).view(">u8").reshape(count, 2)
     high, low = halves[:, 0].astype(np.uint64), halves[:, 1].astype(np.uint64)
     # Twelve bits are two characters: five times in the upper half, once across, and so on; eight bits are left.
@@ -230,9 +234,12 @@ def joined(arrays: list[pa.Array]) -> pa.Array:
 
 
 def at(array: pa.Array, places: INT64) -> pa.Array:
-    """The elements of `array` at `places`; a negative place gives null."""
+    """The elements of `array` at `places`; a negative place gives null. Raises TooMuchForOneArray."""
     missing = places < 0
-    taken = array.take(pa.array(places, mask=missing if missing.any() else None))
+    try:
+        taken = array.take(pa.array(places, mask=missing if missing.any() else None))
+    except pa.ArrowInvalid:  # offsets of 32 bits
+        raise TooMuchForOneArray from None
     return without_inner_nulls(taken)
 
 

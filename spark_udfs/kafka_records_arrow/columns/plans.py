@@ -8,7 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from kafka_records_arrow.columns.arrays import Elements
-from kafka_records_arrow.columns.cursor import Cursor
+from kafka_records_arrow.columns.cursor import Cursor, Vector
 from kafka_records_arrow.columns.leaves import Constant, structs
 from kafka_records_arrow.columns.steps import (
     Compact,
@@ -21,7 +21,6 @@ from kafka_records_arrow.columns.steps import (
     Slots,
     Step,
     Variable,
-    Vector,
 )
 from kafka_records_arrow.columns.tags import Known, TagSection
 from kafka_records_arrow.types import UNKNOWN_TAGS_TYPE, arrow_type

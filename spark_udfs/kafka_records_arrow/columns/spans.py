@@ -1,7 +1,7 @@
 """Where the rows of a binary column lie: one buffer, and the first byte of every row and the byte behind it.
 
 Whatever layout a column comes in, what follows sees only this. Nothing is copied unless the layout has no common
-buffer (`binary_view`).
+buffer (`binary_view`) or no offsets (`fixed_size_binary`).
 """
 
 from __future__ import annotations
@@ -68,9 +68,11 @@ class Spans:
 def pieces(column: Any) -> Iterator[Spans]:
     """The rows of a binary column, array or chunked array, in order.
 
-    Takes binary, large_binary, binary_view and the string types over the same layouts, sliced or not, and raises
-    TypeError for anything else. A piece is a chunk, or part of one that holds more than MOST_BYTES.
+    Takes binary, large_binary, binary_view, fixed_size_binary, null and the string types over the same layouts, sliced
+    or not, and raises TypeError for anything else. A piece is a chunk, or part of one that holds more than MOST_BYTES.
     """
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        raise TypeError(f"a column of encoded messages is an Arrow array, not {type(column).__name__}")
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     for chunk in chunks:
         yield from _pieces(chunk)

@@ -17,14 +17,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from kafka_records_arrow.columns.cursor import Cursor
+from kafka_records_arrow.columns.cursor import Cursor, Vector
 from kafka_records_arrow.columns.leaves import BUILDERS, WIRE_WIDTHS, at, raw_bytes, texts
 from kafka_records_arrow.varints import FLAGS, INT64
 from kafka_records_runtime.wire import FIXED_SIZES, MAX_INT32, MAX_STRING
 
-Vector = NDArray[Any]
 Notes = list[Vector]
 Slots = list[pa.Array | None]
 
@@ -95,7 +93,10 @@ class Plan(Protocol):
 
 
 def existing(cursor: Cursor, lengths: INT64, nullable: bool) -> tuple[INT64, FLAGS | None]:
-    """Lengths with zero for nulls and for the dead, and which of them are no nulls (None: all)."""
+    """Lengths of which none is negative, and which of them are no nulls (None: all).
+
+    Nulls have zero; the dead have zero too if there is a null, else what was read for them.
+    """
     if np.minimum.reduce(lengths, initial=0) >= 0:
         return lengths, None
     null = lengths < 0

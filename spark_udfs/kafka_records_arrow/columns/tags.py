@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_arrow.columns.cursor import Cursor
+from kafka_records_arrow.columns.cursor import Cursor, Vector
 from kafka_records_arrow.columns.leaves import Constant, at, joined, lists, raw_bytes, structs
-from kafka_records_arrow.columns.steps import Broken, Notes, Plan, Slots, Vector, hop_uvarint
+from kafka_records_arrow.columns.steps import Broken, Notes, Plan, Slots, hop_uvarint
 from kafka_records_arrow.types import UNKNOWN_TAGS_TYPE
 from kafka_records_arrow.varints import INT64
 from kafka_records_runtime.wire import MAX_TAG

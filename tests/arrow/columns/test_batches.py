@@ -22,7 +22,7 @@ BATCHES = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data
 SEEDS = st.integers(0, 2**32 - 1).map(Random)
 SIZES = st.sampled_from([0, 1, 2, 7, 50, 49, 120])
 FEW = st.sampled_from([0, 1, 48, 1_000_000])
-BLOCK = st.sampled_from([0, 1, 200, 4 << 20])
+BLOCK = st.sampled_from([0, 1, 200, None])
 
 
 def ours() -> st.SearchStrategy[MessageSchema]:
@@ -34,7 +34,7 @@ def ours() -> st.SearchStrategy[MessageSchema]:
 @BATCHES
 @given(message=schemas(), random=SEEDS, size=SIZES, few=FEW, block=BLOCK, unknown_tags=st.booleans())
 def test_any_batch_of_any_message(
-    message: MessageSchema, random: Random, size: int, few: int, block: int, unknown_tags: bool
+    message: MessageSchema, random: Random, size: int, few: int, block: int | None, unknown_tags: bool
 ) -> None:
     rows, versions = batch(random, message, size, damaged=0.3)
     with engine_limits(few, block):
@@ -44,7 +44,7 @@ def test_any_batch_of_any_message(
 @BATCHES
 @given(message=ours(), random=SEEDS, size=SIZES, few=FEW, block=BLOCK, unknown_tags=st.booleans())
 def test_any_batch_of_our_messages(
-    message: MessageSchema, random: Random, size: int, few: int, block: int, unknown_tags: bool
+    message: MessageSchema, random: Random, size: int, few: int, block: int | None, unknown_tags: bool
 ) -> None:
     rows, versions = batch(random, message, size, damaged=0.3)
     with engine_limits(few, block):

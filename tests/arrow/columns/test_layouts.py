@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records import registry
-from kafka_records_arrow.columns import decode_column, spans
+from kafka_records_arrow.columns import decode_column, leaves, spans
 from kafka_records_arrow.types import TooMuchForOneArray, arrow_type
 from tests.arrow.columns.buffers import guarded_copies
 from tests.arrow.columns.reference import assert_sound, check, counted_walks
@@ -262,6 +262,28 @@ def test_more_text_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
+class Overflowing:
+    """An array that says what Arrow says when offsets of 32 bits do not reach."""
+
+    def take(self, places: pa.Array) -> pa.Array:
+        raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
+
+
+def test_more_text_than_one_array_holds_of_a_few_rows() -> None:
+    """Rows put back in order, and a default of a field that the version does not have, for each of many elements."""
+    with pytest.raises(TooMuchForOneArray):
+        leaves.at(Overflowing(), np.zeros(3, np.int64))
+
+
+def test_more_uuids_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their text is longer than their bytes: 1.6 GB of them are 2 GiB of text, and numpy would count on below zero."""
+    assert leaves._MOST_UUIDS * 22 < 2**31 <= (leaves._MOST_UUIDS + 1) * 22
+    monkeypatch.setattr(leaves, "_MOST_UUIDS", 2)
+    assert leaves._uuids(np.zeros(2, "V16")).to_pylist() == ["A" * 22] * 2
+    with pytest.raises(TooMuchForOneArray):
+        leaves._uuids(np.zeros(3, "V16"))
+
+
 @pytest.mark.parametrize("count", [0, 2, 4])
 def test_as_many_versions_as_rows(count: int) -> None:
     """A version less would be an error somewhere inside; one more would go unseen, and may be of another batch."""
@@ -282,6 +304,24 @@ def test_a_thousand_versions_that_there_are_none_of() -> None:
     found = check(OFFSET, [*data], None, False)
     assert len(found.errors) == 1_000
     assert str(found.errors[0]) == "OffsetCommitValue has no version -500, it has the versions 0 to 4"
+
+
+# -- no column, no schema ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("data", "kind"), [([b"\0\1"], "list"), (b"\0\1", "bytes"), (np.array([b"\0\1"]), "ndarray")])
+def test_what_is_no_arrow_array(data: Any, kind: str) -> None:
+    with pytest.raises(TypeError, match=f"^a column of encoded messages is an Arrow array, not {kind}$"):
+        decode_column(OFFSET, data)
+
+
+def test_what_is_no_schema() -> None:
+    schema: Any = "OffsetCommitValue"
+    with pytest.raises(TypeError) as failure:
+        decode_column(schema, binary([b""]))
+    assert str(failure.value) == (
+        "the schema of a message is needed, such as those in kafka_records.schemas, not 'OffsetCommitValue'"
+    )
 
 
 # -- no binary column -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_arrow.columns import Columns, decode_column
+from kafka_records_arrow.columns import Columns, arrays, decode_column
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 from tests.arrow.columns.reference import check, engine_limits
 
@@ -144,8 +144,46 @@ SMALLEST = {
     "strings": (message(field("all", "[]string")), b"\x01"),
     "structs": (message(field("all", "[]Empty")), b"\x00"),
     "structs of arrays": (message(field("all", "[]Middle")), b"\x01\x00"),
+    "arrays with something in them": (message(field("all", "[]Middle")), bytes.fromhex("02 01 00 00 00")),
     "numbers": (message(field("all", "[]int8")), b"\x01"),
 }
+
+
+def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The elements of one row share its end: what is left of each of them, added up, is the square of the row."""
+    cut: list[int] = []
+    levels = arrays._Walk._levels
+
+    def counting(walk: arrays._Walk, index: Any) -> None:
+        cut.append(len(index))
+        levels(walk, index)
+
+    monkeypatch.setattr(arrays._Walk, "_levels", counting)
+    schema, element = SMALLEST["arrays with something in them"]
+    row = bytes.fromhex("a19c01") + element * 20_000 + b"\x00"
+    with engine_limits(block=40_000):  # of which half is the limit
+        assert decode_column(schema, pa.array([row]), 1).errors == {}
+    # The row, its elements in passing, and the arrays inside of them, read in parts of 20 000 bytes.
+    assert cut == [1, 20_000, *[4_000] * 5]
+
+
+def test_rows_that_break_leave_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They claim ten thousand elements and break in the first; nobody goes ten thousand rounds with them."""
+    rounds: list[int] = []
+    scan = arrays._Walk._scan
+
+    def counting(walk: arrays._Walk, elements: Any, owners: Any, level: Any) -> None:
+        rounds.append(len(elements))
+        scan(walk, elements, owners, level)
+
+    monkeypatch.setattr(arrays._Walk, "_scan", counting)
+    schema, element = SMALLEST["strings"]
+    claims = bytes.fromhex("914e")
+    broken = claims + bytes.fromhex("ffffffff07") + filler(10_000)
+    good = b"\x03" + element * 2 + b"\x00"
+    found = decode_column(schema, pa.array([broken, good] * 60), 1)
+    assert found.errors.keys() == set(range(0, 120, 2))
+    assert rounds == [120, 60]
 
 
 @pytest.mark.parametrize("cut", [0, 1], ids=["whole", "broken at its end"])
