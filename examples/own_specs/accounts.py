@@ -1,5 +1,7 @@
 """Records of your own in Spark: from specs to a package, from its bytes to columns.
 
+    pip install '.[spark,codegen]'                         # in a clone, once
+    export PYSPARK_PYTHON=$(which python)                  # the workers run in this environment
     kafka-records-codegen generate --specs examples/own_specs/message_specs \
         --out build/acme_messages --package acme_messages
     PYTHONPATH=build python examples/own_specs/accounts.py

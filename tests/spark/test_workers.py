@@ -9,10 +9,13 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from pyspark.sql import SparkSession as ClassicSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+from kafka_records.spark.consumer_offsets import from_offset_commit_value
+from kafka_records_spark import functions
 from kafka_records_spark.errors import WorkerPython
-from kafka_records_spark.workers import check_workers
+from kafka_records_spark.workers import _archives, check_workers
 
 NEEDED = ("kafka_records_spark", "numpy", "pyarrow")
 
@@ -84,3 +87,20 @@ def test_a_zip_does_not_make_up_for_numpy_and_pyarrow(
     add_archive(tmp_path / "kafka_records.zip", ("kafka_records_spark",), monkeypatch)
     with pytest.raises(WorkerPython):
         check_workers(session("local[2]"))
+
+
+@pytest.mark.spark
+def test_column_functions_ask_too(spark: ClassicSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(functions, "check_workers", asked.append)
+    from_offset_commit_value("value")
+    assert [type(session) for session in asked] == [type(spark)]
+
+
+def test_a_wheel_that_was_not_renamed_is_not_with_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python on the driver imports from it; Spark sends it along and puts it on no path."""
+    for name, is_found in (("package.whl", False), ("package.zip", True)):
+        archive = tmp_path / name
+        archive.touch()
+        monkeypatch.setattr(sys, "path", [*sys.path, str(archive)])
+        assert (str(archive) in _archives()) is is_found
