@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_arrow.columns import leaves
-from kafka_records_arrow.columns.cursor import Cursor
+from kafka_records_arrow.columns.cursor import Cursor, Scanned
 
 
 def all_bytes(array: pa.Array) -> Iterator[bytes]:
@@ -42,9 +42,14 @@ def is_blank(value: Any) -> bool:
     return not value
 
 
+def _ends(cursor: Cursor) -> Any:
+    """The end of what each element may read: for those of arrays, that of their owners."""
+    return _ends(cursor._outer)[cursor.owners] if isinstance(cursor, Scanned) else cursor.end
+
+
 @contextmanager
 def guarded_copies() -> Iterator[list[int]]:
-    """Checks of everything that is copied out of rows that it lies inside the bytes of the batch; counts the pieces.
+    """Checks of everything that is copied out of rows that it lies inside its own row; counts the pieces.
 
     Arrow itself does not look: it would copy whatever comes after the buffer.
     """
@@ -57,6 +62,7 @@ def guarded_copies() -> Iterator[list[int]]:
         assert len(firsts) == len(lasts) == len(cursor)
         assert np.all(firsts[alive] >= 0)
         assert np.all(firsts[alive] <= lasts[alive])
+        assert np.all(lasts[alive] <= _ends(cursor)[alive])
         assert np.all(lasts[alive] <= cursor.batch.buffer.size)
         pieces.append(len(cursor))
         return copied(cursor, starts, stops)
