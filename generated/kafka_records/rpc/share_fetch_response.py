@@ -135,7 +135,7 @@ class NodeEndpoint(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShareFetchResponse(msgspec.Struct, frozen=True, gc=False):
-    """Brings records to a member of a share group, and says which of them are its own for now.
+    """Brings records to a member of a share group, and says which of them it has acquired.
 
     Sent by the leader of the partitions (KIP-932). The record batches may hold more than was
     acquired; the member processes the acquired offsets only. Api key 78.
