@@ -10,7 +10,6 @@ import json
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,6 +38,7 @@ from tools.kafka_releases import (  # noqa: E402
     is_older_dialect,
 )
 from tools.random_messages import random_message  # noqa: E402
+from tools.timed_steps import TimedSteps  # noqa: E402
 
 _EPILOG = """\
 A release passes when
@@ -66,7 +66,7 @@ _COLUMNS = ("release", "specs", "messages", "versions", "sent", "failed", "load"
 
 
 @dataclass
-class Report:
+class Report(TimedSteps):
     """What came of a release. `sent` counts messages that went through all checks, `seconds` is per step."""
 
     release: str
@@ -76,14 +76,6 @@ class Report:
     sent: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[step] = time.perf_counter() - start
 
     def __str__(self) -> str:
         counts = (self.release, self.specs, self.messages, self.versions, self.sent, len(self.failures))

@@ -11,9 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
 from tools.kafka_releases import cache_folder  # noqa: E402
+from tools.timed_steps import TimedSteps  # noqa: E402
 
 _EPILOG = """\
 Each release gets a virtual environment with that PySpark, with numpy, pandas and pyarrow of its time (the first with
@@ -163,7 +162,7 @@ def _run(*command: str) -> None:
 
 
 @dataclass
-class Report:
+class Report(TimedSteps):
     """What came of a release: how many tests ran, one line per test that did not pass, seconds per step."""
 
     name: str
@@ -171,14 +170,6 @@ class Report:
     tests: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[step] = time.perf_counter() - start
 
     def __str__(self) -> str:
         steps = (f"{self.seconds[step]:.0f} s" for step in _STEPS)

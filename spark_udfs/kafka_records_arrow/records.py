@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafka_records_arrow.columns.decoding import PREFIX, Columns, decode_rows, prefixes, put, split
+from kafka_records_arrow.columns.decoding import PREFIX, Columns, decode_rows, prefixes, split
 from kafka_records_arrow.columns.leaves import joined as concatenated
 from kafka_records_arrow.columns.leaves import structs, validity, without_inner_nulls
 from kafka_records_arrow.columns.spans import Spans, numbered, pieces
@@ -146,8 +146,8 @@ class _Reading:
         rows, types, short = prefixes(self._keys, present)
         for row in short.tolist():
             out.errors[row] = MissingRecordType(int(self._keys.ends[row] - self._keys.starts[row]))
-        put(out.record_type, rows, types)
-        put(out.has_type, rows, True)
+        _put(out.record_type, rows, types)
+        _put(out.has_type, rows, True)
         if len(types) and types.min() != types.max():
             # Not one type after another: hostile rows may have thousands.
             known = np.isin(types, list(self._schemas))
@@ -160,7 +160,7 @@ class _Reading:
     def _record(self, schema: RecordSchema, rows: INT64) -> None:
         out = self._out
         is_all = len(rows) == len(out.is_known)
-        put(out.is_known, rows, True)
+        _put(out.is_known, rows, True)
         keys = decode_rows(schema.key, self._keys, rows, KEY_VERSION, PREFIX, self._unknown_tags)
         self._note(keys)
         out.key_left = keys.bytes_left if is_all else out.key_left + keys.bytes_left
@@ -170,8 +170,8 @@ class _Reading:
         with_value, versions, short = prefixes(self._values, with_value)
         for row in short.tolist():
             out.errors[row] = MissingValueVersion(int(self._values.ends[row] - self._values.starts[row]))
-        put(out.value_version, with_value, versions)
-        put(out.has_version, with_value, True)
+        _put(out.value_version, with_value, versions)
+        _put(out.has_version, with_value, True)
         values = decode_rows(schema.value, self._values, with_value, versions, PREFIX, self._unknown_tags)
         self._note(values)
         out.value_left = values.bytes_left if is_all else out.value_left + values.bytes_left
@@ -184,6 +184,14 @@ class _Reading:
         for row, names in columns.leniencies.items():
             out.leniencies[row] = out.leniencies.get(row, []) + names
         out.has_unknown_tags |= columns.has_unknown_tags
+
+
+def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
+    """`vector[rows] = values`, quickly where that is all of it."""
+    if len(rows) == len(vector):
+        vector[:] = values
+    else:
+        vector[rows] = values
 
 
 def _pairs(kind: pa.StructType, keys: pa.StructArray, values: pa.StructArray, rows: INT64) -> pa.StructArray:

@@ -1,14 +1,17 @@
-"""What the benchmarks share: naming the machine, laying out a table, rounding figures, numbers as options."""
+"""What the benchmarks share: naming the machine, laying out a table, rounding figures, cases and numbers as
+options."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 
 def machine() -> str:
@@ -59,6 +62,26 @@ def pair(figures: tuple[float, float] | None, scale: float = 1.0) -> str:
 def three_digits(number: float) -> str:
     """A figure to the precision that it deserves."""
     return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+
+
+class Named(Protocol):
+    """A case that can be asked for by its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_Case = TypeVar("_Case", bound=Named)
+
+
+def chosen_cases(every: Sequence[_Case], texts: str) -> list[_Case]:
+    """The cases with one of `texts` (separated by commas) in their names; when there are none, that is said."""
+    wanted = [text.strip().lower() for text in texts.split(",")]
+    chosen = [case for case in every if any(text in case.name.lower() for text in wanted)]
+    if not chosen:
+        names = "\n  ".join(case.name for case in every)
+        print(f"no case has {texts!r} in its name; there are\n  {names}", file=sys.stderr)
+    return chosen
 
 
 def positive(kind: Callable[[str], float]) -> Callable[[str], float]:

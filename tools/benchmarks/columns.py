@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder a
 from tools.benchmarks._column_batches import Batch, Case, cases  # noqa: E402
 from tools.benchmarks._column_contenders import CONTENDERS, Decoder  # noqa: E402
 from tools.benchmarks._column_proof import REFERENCE, proven, proven_reference  # noqa: E402
-from tools.benchmarks._figures import machine, pair, positive, table, versions  # noqa: E402
+from tools.benchmarks._figures import chosen_cases, machine, pair, positive, table, versions  # noqa: E402
 from tools.benchmarks._timing import ContenderError, Timing, figures, ratios, take_turns  # noqa: E402
 
 OURS: Final = "columns"
@@ -163,12 +163,8 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     options = _arguments(arguments)
-    wanted = [text.strip().lower() for text in options.only.split(",")]
-    every = cases(options.batch_rows)
-    chosen = [case for case in every if any(text in case.name.lower() for text in wanted)]
+    chosen = chosen_cases(cases(options.batch_rows), options.only)
     if not chosen:
-        names = "\n  ".join(case.name for case in every)
-        print(f"no case has {options.only!r} in its name; there are\n  {names}", file=sys.stderr)
         return 2
     rows = tuple(_run(case, f"[{number}/{len(chosen)}]", options) for number, case in enumerate(chosen, 1))
     print(machine())

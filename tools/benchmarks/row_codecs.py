@@ -21,7 +21,7 @@ from kafka_records.consumer_protocol import consumer_protocol_assignment as prot
 from kafka_records.schemas import consumer_offsets, consumer_protocol  # noqa: E402
 from kafka_records_runtime.schema import MessageSchema  # noqa: E402
 from kafka_records_runtime.uuids import Uuid  # noqa: E402
-from tools.benchmarks._figures import machine, pair, positive, versions  # noqa: E402
+from tools.benchmarks._figures import chosen_cases, machine, pair, positive, versions  # noqa: E402
 from tools.benchmarks._figures import table as laid_out  # noqa: E402
 from tools.benchmarks._row_contenders import CONTENDERS, RowCodec  # noqa: E402
 from tools.benchmarks._timing import ContenderError, Timing, figures, ratios, take_turns  # noqa: E402
@@ -268,11 +268,8 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     options = _arguments(arguments)
-    wanted = [text.strip().lower() for text in options.only.split(",")]
-    chosen = [case for case in cases() if any(text in case.name.lower() for text in wanted)]
+    chosen = chosen_cases(cases(), options.only)
     if not chosen:
-        names = "\n  ".join(case.name for case in cases())
-        print(f"no case has {options.only!r} in its name; there are\n  {names}", file=sys.stderr)
         return 2
     rows: list[Row] = []
     for number, case in enumerate(chosen, 1):

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from kafka_records_arrow.columns.cursor import Batch, Cursor
 from kafka_records_arrow.columns.leaves import at, flags, joined, without_inner_nulls
@@ -164,14 +163,6 @@ def split(rows: INT64, numbers: INTEGERS) -> Iterator[tuple[int, INT64]]:
         return
     for number in np.unique(numbers).tolist():
         yield number, rows[numbers == number]
-
-
-def put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
-    """`vector[rows] = values`, quickly where that is all of it."""
-    if len(rows) == len(vector):
-        vector[:] = values
-    else:
-        vector[rows] = values
 
 
 @dataclass(frozen=True, slots=True)
