@@ -36,8 +36,6 @@ def add_parser(commands: Any) -> None:
         help="count the records per topic and type, without Spark",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_sources(parser)
     add_topic(parser)

@@ -56,8 +56,6 @@ def add_parser(commands: Any) -> None:
         help="print every record as a JSON object, without Spark",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_sources(parser)
     add_topic(parser)
@@ -68,19 +66,20 @@ def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
     require("dump", "cli", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_arrow.segments import read_log
+    from kafka_records_cli.jsontext import json_lines
     from kafka_records_cli.recordlines import RecordPrinter
     from kafka_records_cli.reporting import FileReport, RecordReport
 
     logs = coordinator_logs(options.sources, options.topic)
     files, records = FileReport(), RecordReport()
     printers: dict[str, RecordPrinter] = {}
-    write = sys.stdout.write
+    write, text = sys.stdout.write, json_lines(sys.stdout)
     for log in logs:
         printer = printers.setdefault(log.topic, RecordPrinter(log.topic, records))
         for record in read_log(log, on_problem=files.problem):
             line = printer.line(record)
             if line is not None:
-                write(f"{line}\n")
+                write(text(line))
     records.summary(len(logs), sum(len(log.segments) for log in logs))
     files.summary()
     return max(files.status, records.status)

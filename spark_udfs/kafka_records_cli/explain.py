@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_cli.failures import DAMAGE, OK, CommandError
+from kafka_records_cli.reporting import say
 from kafka_records_cli.topics import TOPICS, TOPICS_TEXT, message_schema, record_schemas
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ def add_parser(commands: Any) -> None:
         help="print the bytes of a record or a message one by one",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_STATUS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--topic", metavar="TOPIC", help=f"a record of this topic: {TOPICS_TEXT}")
@@ -110,7 +109,7 @@ def _record(options: argparse.Namespace) -> Iterator[Line]:
         return explain_key(schemas, key)
     value = None if options.value == "null" else _bytes(options.value, "--value")
     if key is None:
-        print("note: without --key the record type is not known, so the value is only bytes", file=sys.stderr)
+        say("note: without --key the record type is not known, so the value is only bytes")
     return explain_record(schemas, key, value)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TextIO
+
+from kafka_records_runtime.printable import json_printable
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _ESCAPES: Final = re.compile(r"\\\\|\\u[0-9a-f]{4}")
@@ -14,6 +17,13 @@ def json_text(value: Any) -> str:
     """One line of JSON, character for character what Jackson prints for the same tree."""
     text = _encode(value)
     return _ESCAPES.sub(_upper, text) if "\\u" in text else text
+
+
+def json_lines(out: TextIO) -> Callable[[Any], str]:
+    """How a value becomes a line for `out`, its end included: on a terminal, what is not printable is escaped."""
+    if out.isatty():
+        return lambda value: f"{json_printable(json_text(value))}\n"
+    return lambda value: f"{json_text(value)}\n"
 
 
 def _upper(match: re.Match[str]) -> str:

@@ -25,19 +25,20 @@ def _write_table(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> No
 
 
 def _write_json(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
-    from kafka_records_cli.jsontext import json_text
+    from kafka_records_cli.jsontext import json_lines
 
+    text = json_lines(out)
     for row in rows:
-        out.write(json_text(dict(zip(columns, row, strict=True))))
-        out.write("\n")
+        out.write(text(dict(zip(columns, row, strict=True))))
 
 
 def _write_csv(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
     from kafka_records_cli.csvtext import csv_line
 
-    out.write(csv_line(columns))
+    shown = out.isatty()
+    out.write(csv_line(columns, shown))
     for row in rows:
-        out.write(csv_line(row))
+        out.write(csv_line(row, shown))
 
 
 FORMATS: Final[Mapping[str, Write]] = {"table": _write_table, "json": _write_json, "csv": _write_csv}
@@ -47,8 +48,11 @@ formats:
   table  for people: on a terminal wide values are folded, elsewhere every row is one line; nothing is cut off. Control
          characters are shown as escapes. The whole result is held in memory to find the widths
   json   one object per line, written as rows come in
-  csv    RFC 4180 with a header; null is an empty field, the empty text is ""
-Times are ISO 8601 in UTC, bytes are base64.
+  csv    RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
+         spreadsheet takes one that begins with = + - or @ for a formula and runs it: anybody who may commit an offset
+         chooses such values (group, metadata). Import the columns as text, or read the file with a program
+Times are ISO 8601 in UTC, bytes are base64. On a terminal, control characters, escape sequences and marks that turn the
+direction of text are escaped in every format; in a file or a pipe, json and csv hold exactly what the records hold.
 
 --output writes a file of this name that appears when it is complete. A file that is already there is kept, and nothing
 is done, unless --overwrite says otherwise.

@@ -42,6 +42,9 @@ class SparkProgress:
             TimeElapsedColumn(),
             console=Console(file=self._file),
             transient=True,
+            # It would put itself in the place of both, and take the result for lines to be drawn above the bar.
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._task = self._progress.add_task("starting Spark", total=None)
         self._progress.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_cli.jsontext import json_text
 from kafka_records_cli.reporting import RecordReport, say
 from kafka_records_cli.topics import record_schemas, retired_records
 from kafka_records_runtime.errors import DecodeError, FramingError
@@ -33,13 +32,13 @@ class RecordPrinter:
         self._types = schema_record_types(self._schemas)
         self._report = report
 
-    def line(self, found: LogRecord) -> str | None:
-        """The line without its end; None for a control record that does not end a transaction."""
+    def line(self, found: LogRecord) -> dict[str, Any] | None:
+        """What the line of a record says; None for a control record that does not end a transaction."""
         if found.batch.is_control:
             if found.control is None:
                 return None
             self._report.markers += 1
-            return self._text(found, None, None, None, None)
+            return self._line(found, None, None, None, None)
         self._report.records += 1
         key, value = found.record.key, found.record.value
         try:
@@ -47,7 +46,7 @@ class RecordPrinter:
         except (DecodeError, FramingError) as error:
             return self._undecodable(found, error)
         self._count(record)
-        return self._text(found, record.record_type, self._shown_key(record), self._shown_value(record), None)
+        return self._line(found, record.record_type, self._shown_key(record), self._shown_value(record), None)
 
     def _shown_key(self, record: Record) -> dict[str, Any]:
         if record.name is None:
@@ -63,7 +62,7 @@ class RecordPrinter:
         data = to_json(self._schemas[record.record_type].value, record.value, record.value_version)
         return {"version": record.value_version, "data": data}
 
-    def _undecodable(self, found: LogRecord, error: DecodeError | FramingError) -> str:
+    def _undecodable(self, found: LogRecord, error: DecodeError | FramingError) -> dict[str, Any]:
         self._report.undecodable += 1
         key, value = found.record.key, found.record.value
         shown_key, record_type, part = _raw_key(key), None, "key"
@@ -80,31 +79,29 @@ class RecordPrinter:
             f"record at offset {found.record.offset}: {error} (shown with its bytes)"
         )
         shown_value = None if value is None else _raw_value(value)
-        return self._text(found, record_type, shown_key, shown_value, _described(error, part))
+        return self._line(found, record_type, shown_key, shown_value, _described(error, part))
 
-    def _text(
+    def _line(
         self,
         found: LogRecord,
         record_type: int | None,
         key: dict[str, Any] | None,
         value: dict[str, Any] | None,
         error: dict[str, Any] | None,
-    ) -> str:
-        return json_text(
-            {
-                "topic": found.topic,
-                "partition": found.partition,
-                "offset": found.record.offset,
-                "timestamp": found.record.timestamp_ms,
-                "record_type": record_type,
-                "key": key,
-                "value": value,
-                "producer_id": found.batch.producer_id,
-                "is_transactional": found.batch.is_transactional,
-                "control": found.control,
-                "error": error,
-            }
-        )
+    ) -> dict[str, Any]:
+        return {
+            "topic": found.topic,
+            "partition": found.partition,
+            "offset": found.record.offset,
+            "timestamp": found.record.timestamp_ms,
+            "record_type": record_type,
+            "key": key,
+            "value": value,
+            "producer_id": found.batch.producer_id,
+            "is_transactional": found.batch.is_transactional,
+            "control": found.control,
+            "error": error,
+        }
 
     def _count(self, record: Record) -> None:
         report = self._report

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from kafka_records_cli.failures import DAMAGE, OK
 from kafka_records_runtime.errors import plural
+from kafka_records_runtime.printable import printable
 
 if TYPE_CHECKING:
     from kafka_records_arrow.problems import SegmentProblem
 
 
 def say(line: str) -> None:
-    """One line on standard error. What stood on standard output before it is written first, so that both keep their
-    order on a terminal."""
+    """One line on standard error, whatever the text holds. What stood on standard output before it is written first, so
+    that both keep their order on a terminal."""
     sys.stdout.flush()
-    print(line, file=sys.stderr)
+    try:
+        print(printable(line), file=sys.stderr, flush=True)
+    except OSError:
+        # Nobody can be told. The result and the exit status are still worth having.
+        discard(sys.stderr)
+
+
+def complain(text: str) -> None:
+    """Say why the command ends without a result."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard(sys.stdout)
+    say(f"kafka-records: {text}")
+
+
+def discard(stream: TextIO) -> None:
+    """Let a stream that takes nothing lead nowhere, so that what it still holds does not fail once more at exit."""
+    try:
+        descriptor = stream.fileno()
+    except OSError:
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 @dataclass(slots=True)

@@ -54,8 +54,6 @@ def add_parser(commands: Any) -> None:
         help="build a table with Spark and print it or write it to a file",
         description=_DESCRIPTION,
         epilog=f"tables:\n{tables}\n{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("name", choices=[*TABLES], metavar="NAME", help="the table, see below")
     add_sources(parser)

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_records_cli.jsontext import json_text
+from kafka_records_runtime.printable import printable
 
 _NARROWEST: Final = 12
 """No column of text is folded into fewer cells than this: a row that would need it is printed as a block."""
@@ -64,7 +65,7 @@ def _cell(value: Any) -> _Cell:
     if value is None:
         style, text = "null", "null"
     elif isinstance(value, str):
-        style, text = "text", value if value.isprintable() else "".join(map(_printable, value))
+        style, text = "text", printable(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         style, text = "number", str(value)
     else:
@@ -81,19 +82,13 @@ def _styled(text: str, style: str) -> _Cell:
 def _structure(value: Any) -> str:
     if isinstance(value, dict) and all(isinstance(item, int) for item in value.values()):
         return ", ".join(f"{name}: {item}" for name, item in value.items())
-    return json_text(value)
+    return printable(json_text(value))
 
 
 def _holds_numbers(column: list[_Cell]) -> bool:
     """Whether to align a column to the right: some value is a number, and every other one is null."""
     styles = {cell.style for cell in column}
     return "number" in styles and styles <= {"number", "null"}
-
-
-def _printable(character: str) -> str:
-    """Line breaks would break the table, escape sequences and marks that turn the direction of text could hide what is
-    there."""
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 def _text(cell: _Cell) -> Text:

@@ -1,0 +1,39 @@
+"""Text that comes from files, as a terminal may see it.
+
+Names of files, group ids and metadata are whatever somebody chose: line breaks that end a line too early, escape
+sequences that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are no UTF-8.
+"""
+
+from __future__ import annotations
+
+_TWO_UNITS = 0x10000
+
+
+def printable(text: str) -> str:
+    r"""`text` with everything that is no printable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
+
+    What `str.isprintable` calls so: letters, digits, marks, symbols of every script and the blank stay as they are.
+    """
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def json_printable(text: str) -> str:
+    r"""JSON without line breaks between its tokens, as the same JSON in printable characters: the others are `\uXXXX`.
+
+    They can stand only inside of texts there, where that means the same.
+    """
+    return text if text.isprintable() else "".join(map(_json_escaped, text))
+
+
+def _json_escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    number = ord(character)
+    if number < _TWO_UNITS:
+        return f"\\u{number:04X}"
+    number -= _TWO_UNITS
+    return f"\\u{0xD800 + (number >> 10):04X}\\u{0xDC00 + (number & 0x3FF):04X}"

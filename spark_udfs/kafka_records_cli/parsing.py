@@ -1,0 +1,31 @@
+"""The parser of the command and of its subcommands."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from kafka_records_cli.failures import FAILED
+from kafka_records_cli.reporting import say
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that is not clever with abbreviations, and whose complaints are one line below the usage."""
+
+    def __init__(self, **settings: object) -> None:
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("allow_abbrev", False)
+        super().__init__(**settings)  # type: ignore[arg-type]
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Unlike the original, fails when the text cannot be written."""
+        (sys.stdout if file is None else file).write(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        say(f"{self.prog}: error: {message}")
+        raise SystemExit(FAILED)

@@ -1,0 +1,227 @@
+"""The command on a terminal: what goes there, what goes to a pipe or a file instead, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_records_cli import command
+from tests.cli.running import run
+from tests.cli.segment_bytes import batch, commit, write_segment
+from tests.cli.terminals import Stream, run_on, running_on
+
+HOSTILE = "a\x1b[2Jb\nc\u202ed\x85e\U000e0001f"
+IN_JSON = r"a\u001B[2Jb\nc\u202Ed\u0085e\uDB40\uDC01f"
+IN_TEXT = r"a\x1b[2Jb\nc\u202ed\x85e\U000e0001f"
+
+MESSAGE = ("explain", "--message", "EndTxnMarker", "--version", "0", "0000002a")
+
+REDIRECTED: list[Stream] = ["pipe", "file"]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """A log with a group of a hostile name."""
+    write_segment(tmp_path, batch(0, [commit(HOSTILE, 1)]))
+    return str(tmp_path)
+
+
+def commands(source: str) -> list[tuple[str, ...]]:
+    counts = ("counts", source, "--format")
+    return [("dump", source), *((*counts, name) for name in ("table", "json", "csv")), MESSAGE]
+
+
+def plain(text: str) -> str:
+    """Without colours and what draws a bar and takes it away again."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+# -- where the result goes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stdout", REDIRECTED)
+@pytest.mark.parametrize("at", range(5))
+def test_a_result_goes_where_standard_output_leads_to(source: str, stdout: Stream, at: int) -> None:
+    arguments = commands(source)[at]
+    expected = run(*arguments)
+    assert expected.out
+    piped = run_on(*arguments, stdin="pipe", stdout=stdout, stderr="pipe")
+    assert (piped.status, piped.out, piped.err, piped.screen) == (0, expected.out, expected.err, "")
+    watched = run_on(*arguments, stdout=stdout)
+    assert (watched.status, watched.out) == (0, expected.out)
+    assert plain(watched.screen).strip("\r\n ") == expected.err.strip("\n")
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_a_result_on_a_terminal(source: str, at: int) -> None:
+    arguments = commands(source)[at]
+    both = run_on(*arguments)
+    assert (both.status, both.out, both.err) == (0, "", "")
+    rows = run_on(*arguments, stderr="pipe")
+    assert (rows.status, rows.err) == (0, run(*arguments).err)
+    assert plain(rows.screen).strip() in plain(both.screen)
+    assert rows.screen
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("stdout", ["file", "terminal"])
+def test_a_table_goes_where_standard_output_leads_to(topics_dir: Path, stdout: Stream) -> None:
+    table = ("table", "groups", str(topics_dir / "kafka-4.3-expiry" / "segments"), "--format", "json")
+    seen = run_on(*table, stdout=stdout)
+    rows = seen.out if stdout == "file" else plain(seen.screen)
+    groups = [json.loads(line)["group_id"] for line in re.findall(r"\{.*\}", rows)]
+    assert seen.status == 0
+    assert groups == ["d-classic-live", "e-consumer-live"]
+    summary = "2 rows from 88 records and 0 transaction markers in 4 files of 4 partitions"
+    assert plain(seen.screen).rstrip().endswith(summary)
+    assert ("{" in seen.screen) == (stdout == "terminal")
+
+
+# -- hostile text ------------------------------------------------------------------------------------------------------
+
+
+def test_dump_escapes_on_a_terminal_only(source: str) -> None:
+    line = run_on("dump", source, stderr="pipe").screen
+    assert f'"group":"{IN_JSON}"' in line
+    assert line.removesuffix("\n").isprintable()
+    assert json.loads(line)["key"]["data"]["group"] == HOSTILE
+    piped = run_on("dump", source, stdout="pipe").out
+    assert json.loads(piped) == json.loads(line)
+    assert "\u202ed\x85e\U000e0001f" in piped
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "table"])
+def test_results_escape_on_a_terminal(name: str) -> None:
+    """A hostile topic cannot stand in a folder's name, so the rows are made here."""
+    program = (
+        "import sys; from types import SimpleNamespace; from kafka_records_cli.output import write_result\n"
+        f"write_result(SimpleNamespace(output=None, format={name!r}), ['text'], [({HOSTILE!r},)])"
+    )
+    seen = run_on(stderr="pipe", program=("-c", program))
+    assert (seen.status, seen.err) == (0, "")
+    shown = {"json": f'{{"text":"{IN_JSON}"}}\n', "csv": f'text\r\n"{IN_TEXT}"\r\n'}
+    if name in shown:
+        assert seen.screen == shown[name]
+    else:
+        assert plain(seen.screen).split("\n")[2].strip() == IN_TEXT
+
+
+def test_explain_shows_no_byte_of_a_text_as_it_is() -> None:
+    key, _ = commit(HOSTILE, 1)
+    assert key is not None
+    seen = run_on("explain", "--topic", "__consumer_offsets", "--key", key.hex(), columns=200)
+    assert seen.status == 0
+    assert all(line.isprintable() for line in seen.screen.split("\n"))
+
+
+@pytest.mark.parametrize("stream", ["terminal", "pipe"])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("two\nlines\x1b[31m\u202e", r"two\nlines\x1b[31m\u202e"),
+        (os.fsdecode(b"no utf-8 \xff"), r"no utf-8 \udcff"),
+    ],
+)
+def test_messages_are_one_line_whatever_a_file_is_called(tmp_path: Path, name: str, shown: str, stream: Stream) -> None:
+    seen = run_on("dump", str(tmp_path / name), stderr=stream)
+    message = f"kafka-records: {tmp_path}/{shown}: there is no such file or directory\n"
+    assert (seen.status, seen.screen + seen.err) == (2, message)
+    folder = tmp_path / name / "__consumer_offsets-0"
+    broken = bytearray(batch(0, [commit("a", 1)]))
+    broken[-1] ^= 1
+    path = write_segment(folder.parent, bytes(broken), batch(1, [commit("b", 1)]))
+    seen = run_on("dump", str(folder), stdout="pipe", stderr=stream)
+    assert json.loads(seen.out)["offset"] == 1
+    start = f"{tmp_path}/{shown}/__consumer_offsets-0/{path.name}: byte 0, batch at offset 0: wrong CRC: "
+    assert seen.status == 1
+    assert [line.startswith(start) for line in (seen.screen + seen.err).splitlines()] == [True, False, False]
+
+
+def test_complaints_about_arguments_are_one_line(tmp_path: Path) -> None:
+    seen = run_on("dump", "x", "--\x1b[31m\nred", stderr="pipe")
+    assert seen.status == 2
+    assert seen.err.splitlines()[-1] == r"kafka-records dump: error: unrecognized arguments: --\x1b[31m\nred"
+
+
+# -- ends --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("dump", "--help"), MESSAGE])
+def test_text_that_cannot_be_written_is_no_success(arguments: tuple[str, ...]) -> None:
+    seen = run_on(*arguments, stdout="full", stderr="pipe")
+    assert (seen.status, seen.err) == (2, "kafka-records: standard output: No space left on device\n")
+
+
+def test_a_standard_error_that_takes_nothing_costs_no_result(source: str) -> None:
+    seen = run_on("dump", source, stdout="pipe", stderr="full")
+    assert (seen.status, seen.out) == (0, run("dump", source).out)
+    assert run_on("dump", f"{source}/gone", stdout="pipe", stderr="full").status == 2
+
+
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+module = sys.argv.pop()
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from kafka_records_cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["kafka_records_cli.command", "argparse", "kafka_records_arrow.segments", "numpy", "pyarrow", "_json"]
+)
+def test_an_interruption_during_the_start_prints_nothing(source: str, module: str) -> None:
+    """Before the first line of the command there is only Python's own start."""
+    seen = run_on("dump", source, module, program=("-c", _INTERRUPTED_IMPORT), stdout="pipe", stderr="pipe")
+    assert (seen.status, seen.out, seen.err) == (130, "", "")
+
+
+def test_an_interruption_of_a_run_prints_nothing(tmp_path: Path) -> None:
+    source = str(write_segment(tmp_path, *(batch(at, [commit("a", at)]) for at in range(50_000))))
+    with running_on("dump", source, stdout="file", stderr="pipe") as running:
+        running.wait_for("stdout", "}")
+        running.interrupt()
+        seen = running.finish()
+    assert (seen.status, seen.err) == (130, "")
+    assert seen.out.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (MemoryError, command.NO_MEMORY),
+        (RecursionError, command.TOO_DEEP),
+    ],
+)
+def test_what_nobody_catches_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, source: str, failure: type[Exception], message: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("kafka_records_arrow.segments.read_log", fail)
+    assert run("dump", source) == (2, "", f"kafka-records: {message}\n")
+
+
+def test_memory_that_runs_out(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, batch(0, [commit("a", 1), (b"\0\x63", bytes(200_000_000))]))
+    line = f"ulimit -v 700000; exec {shlex.quote(sys.executable)} -m kafka_records_cli dump {shlex.quote(str(path))}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, f"kafka-records: {command.NO_MEMORY}\n")
