@@ -93,7 +93,8 @@ class _Added:
 class BlockReader:
     """Turns the chunks of one file into blocks, and reports what it had to leave out."""
 
-    def __init__(self, path: str, index: TransactionIndex, report: OnProblem) -> None:
+    def __init__(self, path: str, index: TransactionIndex | None, report: OnProblem) -> None:
+        """Without an `index`, what is part of a transaction is pending."""
         self._path = path
         self._index = index
         self._on_problem = report
@@ -202,9 +203,13 @@ class BlockReader:
 
     def _transactions(self, heads: Heads, entries: INT64, control: NDArray[np.int8]) -> NDArray[np.int8]:
         states = np.zeros(len(heads.offset), np.int8)
-        for at in entries[heads.is_transactional[entries] & ~heads.is_control[entries]].tolist():
-            state = self._index.state(int(heads.producer_id[at]), int(heads.offset[at]))
-            states[at] = TRANSACTIONS.index(state)
+        transactional = entries[heads.is_transactional[entries] & ~heads.is_control[entries]]
+        if self._index is None:
+            states[transactional] = TRANSACTIONS.index("pending")
+        else:
+            for at in transactional.tolist():
+                state = self._index.state(int(heads.producer_id[at]), int(heads.offset[at]))
+                states[at] = TRANSACTIONS.index(state)
         for number, name in enumerate(_ENDED):
             states[control == number] = TRANSACTIONS.index(name)
         return states

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_runtime.printable import printable
 
 Severity = Literal["damage", "note"]
 
@@ -36,7 +37,7 @@ class SegmentProblem:
     bytes of compressed records if only some come out."""
 
     def __str__(self) -> str:
-        place = self.file
+        place = printable(self.file)
         if self.position is not None:
             place += f": byte {self.position}"
             if self.batch_offset is not None:
@@ -56,4 +57,4 @@ class LogSourceError(KafkaRecordsError, ValueError):
         self.detail = detail
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.detail}"
+        return f"{printable(self.path)}: {self.detail}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_arrow.blocks import CONTROLS, TIMESTAMP_TYPES, Block, Rows
+from kafka_records_arrow.scanning import Chunk
 from kafka_records_arrow.transactions import TRANSACTIONS
 from kafka_records_arrow.varints import FLAGS, INT64
 
@@ -33,11 +34,18 @@ RAW_SCHEMA: Final = pa.schema(
 epochs and producers of magic 0 and 1); null are only `timestamp_type` of magic 0, keys and values that are null, and
 `control` of ordinary records."""
 
+PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())), pa.field("position", pa.int64()))
+"""Where the batch of a record stands: the path of the file as it may be printed, and the byte at which it starts."""
+
 _MOST_PENDING: Final = 16 * 1024 * 1024
 
 
-def rebatched(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The same rows in record batches of `rows` rows, fewer only in the last one and where rows are very large."""
+def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
+    """The same rows in record batches of `rows` rows, fewer only in the last one and where rows are very large; None
+    leaves them as they are."""
+    if rows is None:
+        yield from (batch for batch in batches if batch.num_rows)
+        return
     pending: list[Any] = []
     count = size = 0
     for batch in batches:
@@ -64,35 +72,71 @@ def _joined(batches: list[Any]) -> Any:
     return pa.record_batch(columns, schema=batches[0].schema)
 
 
-def record_batch(block: Block, topic: str, partition: int, log_start: int) -> Any:
-    """The rows of `block` from offset `log_start` on."""
-    kept = None
-    if log_start and bool((block.rows.offset < log_start).any()):
-        kept = np.flatnonzero(block.rows.offset >= log_start)
+class RowColumns:
+    """Makes record batches of the columns that are wanted, for one log partition."""
 
-    rows = block.rows if kept is None else Rows(*(vector[kept] for vector in block.rows))
-    entry = rows.batch
-    count = len(entry)
-    heads = block.heads
-    keys, values = _keys_and_values(block.arena, rows)
-    return pa.record_batch(
-        [
-            pa.repeat(pa.scalar(topic, pa.string()), count),
-            pa.repeat(pa.scalar(partition, pa.int32()), count),
-            pa.array(rows.offset),
-            pa.array(rows.timestamp),
-            _names(TIMESTAMP_TYPES, _timestamp_types(block)[entry]),
-            keys,
-            values,
-            pa.array(heads.leader_epoch[entry].astype(np.int32)),
-            pa.array(block.base_offset[entry]),
-            pa.array(heads.producer_id[entry]),
-            pa.array(heads.producer_epoch[entry].astype(np.int16)),
-            _names(TRANSACTIONS, block.transaction[entry]),
-            _names(CONTROLS, block.control[entry]),
-        ],
-        schema=RAW_SCHEMA,
-    )
+    def __init__(
+        self, topic: str, partition: int, log_start: int, columns: Sequence[str] | None, files: Sequence[str] | None
+    ) -> None:
+        """`files` are the paths of all files of the log, for rows with their places (PLACE_FIELDS); None leaves those
+        out. Raises ValueError for a column that is not in RAW_SCHEMA, and for no column at all."""
+        names = RAW_SCHEMA.names if columns is None else list(columns)
+        unknown = [name for name in names if name not in RAW_SCHEMA.names]
+        if unknown:
+            raise ValueError(f"raw rows have no column {unknown[0]!r}, but {', '.join(RAW_SCHEMA.names)}")
+        if not names:
+            raise ValueError("no column is asked for: name one at least")
+        self._names = names
+        self._has_bytes = "key" in names or "value" in names
+        self._files = None if files is None else pa.array(files, pa.string())
+        self.schema = pa.schema(
+            [*(RAW_SCHEMA.field(name) for name in names), *(PLACE_FIELDS if files is not None else ())]
+        )
+        self._topic, self._partition, self._log_start = topic, partition, log_start
+
+    def record_batch(self, block: Block, chunk: Chunk, file: int) -> Any:
+        """The rows of `block`, which was made of `chunk` of the file with this number, from the start of the log on."""
+        rows = block.rows
+        if self._log_start and bool((rows.offset < self._log_start).any()):
+            kept = np.flatnonzero(rows.offset >= self._log_start)
+            rows = Rows(*(vector[kept] for vector in rows))
+        pieces = _pieces(block.arena, rows) if self._has_bytes else None
+        columns = [self._column(name, block, rows, pieces) for name in self._names]
+        if self._files is not None:
+            numbers = pa.array(np.full(len(rows.batch), file, np.int32))
+            columns.append(pa.DictionaryArray.from_arrays(numbers, self._files))
+            columns.append(pa.array(chunk.position + chunk.entries[rows.batch]))
+        return pa.record_batch(columns, schema=self.schema)
+
+    def _column(self, name: str, block: Block, rows: Rows, pieces: Any) -> Any:
+        entry, heads = rows.batch, block.heads
+        match name:
+            case "topic":
+                return pa.repeat(pa.scalar(self._topic, pa.string()), len(entry))
+            case "partition":
+                return pa.repeat(pa.scalar(self._partition, pa.int32()), len(entry))
+            case "offset":
+                return pa.array(rows.offset)
+            case "timestamp_ms":
+                return pa.array(rows.timestamp)
+            case "timestamp_type":
+                return _names(TIMESTAMP_TYPES, _timestamp_types(block)[entry])
+            case "key":
+                return _taken(pieces, rows.key_size, 0)
+            case "value":
+                return _taken(pieces, rows.value_size, 2)
+            case "leader_epoch":
+                return pa.array(heads.leader_epoch[entry].astype(np.int32))
+            case "base_offset":
+                return pa.array(block.base_offset[entry])
+            case "producer_id":
+                return pa.array(heads.producer_id[entry])
+            case "producer_epoch":
+                return pa.array(heads.producer_epoch[entry].astype(np.int16))
+            case "transaction":
+                return _names(TRANSACTIONS, block.transaction[entry])
+            case _:
+                return _names(CONTROLS, block.control[entry])
 
 
 def _timestamp_types(block: Block) -> Any:
@@ -107,16 +151,16 @@ def _names(names: tuple[str, ...], codes: Any) -> Any:
     return pa.array(names, pa.string()).take(pa.array(codes, mask=codes < 0))
 
 
-def _keys_and_values(arena: bytes, rows: Rows) -> Any:
-    """Two binary columns.
+def _pieces(arena: bytes, rows: Rows) -> Any:
+    """A binary array of key, gap, value, gap and so on, over the same bytes.
 
-    Keys and values follow one another in the arena, so one array of offsets makes an array of key, gap, value, gap
-    and so on over the same bytes, from which Arrow takes what is wanted; that copies in C.
+    Keys and values follow one another in the arena, so one array of offsets makes it, and Arrow takes from it what is
+    wanted; that copies in C.
     """
     _, _, _, key_at, key_size, value_at, value_size = rows
     count = len(key_at)
     if not count:
-        return pa.array([], pa.binary()), pa.array([], pa.binary())
+        return pa.array([], pa.binary())
     first = int(key_at[0])
     offsets = np.empty(4 * count + 1, np.int64)
     offsets[0:-1:4] = key_at
@@ -126,12 +170,12 @@ def _keys_and_values(arena: bytes, rows: Rows) -> Any:
     offsets[-1] = offsets[-2]
     offsets -= first
     buffer = pa.py_buffer(arena).slice(first)
-    pieces = pa.Array.from_buffers(pa.binary(), 4 * count, [None, pa.py_buffer(offsets.astype(np.int32)), buffer])
-    places = np.arange(0, 4 * count, 4)
-    return tuple(
-        pieces.take(pa.array(each, mask=_nulls(sizes)))
-        for each, sizes in ((places, key_size), (places + 2, value_size))
-    )
+    return pa.Array.from_buffers(pa.binary(), 4 * count, [None, pa.py_buffer(offsets.astype(np.int32)), buffer])
+
+
+def _taken(pieces: Any, sizes: INT64, which: int) -> Any:
+    """The keys (`which` is 0) or the values (2) among the pieces."""
+    return pieces.take(pa.array(np.arange(which, len(pieces), 4), mask=_nulls(sizes)))
 
 
 def _nulls(sizes: INT64) -> FLAGS | None:

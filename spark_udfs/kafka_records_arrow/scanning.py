@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafka_records_arrow.batches import ENTRY_HEAD, SMALLEST_SIZES, read_batch
+from kafka_records_arrow.opened import SegmentFile
 from kafka_records_arrow.problems import OnProblem, SegmentProblem
 from kafka_records_arrow.resync import BatchSearch, is_right, length_of, wrong_offset, zeros_end
 from kafka_records_arrow.varints import INT64
@@ -52,30 +52,25 @@ class Chunk:
         return np.frombuffer(self.data, np.uint8)[self.entries + 16]
 
 
-def read_chunks(path: str, base_offset: int | None, is_last: bool, report: OnProblem) -> Iterator[Chunk]:
+def read_chunks(segment: SegmentFile, is_last: bool, report: OnProblem) -> Iterator[Chunk]:
     """The entries of a file, in chunks that are never empty.
 
     Bytes that are no entry are skipped up to the next one with a right CRC and reported as damage. At the end of the
     file zeros behind an entry are a note instead, and so is, in the last file of a log (`is_last`), an append that was
     cut short. A file that cannot be read is damage too.
     """
-    cutter = None
+    if segment.file is None:
+        consequence = f"{plural(segment.size, 'byte')} not read" if segment.size else "nothing in it is read"
+        report(SegmentProblem(segment.path, None, None, segment.trouble, consequence, bytes=segment.size))
+        return
+    cutter = _Cutter(segment.file, segment.path, segment.base_offset, is_last, report)
     try:
-        with Path(path).open("rb") as file:
-            cutter = _Cutter(file, path, base_offset, is_last, report)
-            yield from cutter.chunks()
+        yield from cutter.chunks()
     except OSError as error:
-        left = max(_size_on_disk(path) - (cutter.done if cutter else 0), 0)
+        left = max(segment.size - cutter.done, 0)
         consequence = f"{plural(left, 'byte')} not read" if left else "what is left of the file is skipped"
         what = f"cannot be read: {error.strerror or error}"
-        report(SegmentProblem(path, None, None, what, consequence, bytes=left))
-
-
-def _size_on_disk(path: str) -> int:
-    try:
-        return Path(path).stat().st_size if Path(path).is_file() else 0
-    except OSError:
-        return 0
+        report(SegmentProblem(segment.path, None, None, what, consequence, bytes=left))
 
 
 class _Cutter:
@@ -261,10 +256,10 @@ def _torn(head: bytes, left: int) -> str:
     return f"the batch has {plural(needed, 'byte')}, {left} {are} left"
 
 
-def next_offset(path: str) -> int:
+def next_offset(segment: SegmentFile) -> int:
     """The offset behind the last whole entry of a file with a right CRC; 0 if it has none."""
     behind = 0
-    for chunk in read_chunks(path, None, True, lambda problem: None):
+    for chunk in read_chunks(segment, True, lambda problem: None):
         for at, size in zip(chunk.entries[::-1].tolist(), chunk.sizes[::-1].tolist(), strict=True):
             if is_right(chunk.data[at : at + size]):
                 behind = read_batch(chunk.data, at, chunk.position + at).last_offset + 1

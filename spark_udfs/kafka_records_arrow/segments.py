@@ -5,8 +5,9 @@
             ...
 
 One log partition with all its files is the unit of work, because the marker that ends a transaction may stand in a
-later file. Each partition is read twice: once for its markers (a hop from head to head unless it has transactions),
-once for its records. Memory holds a chunk of a file and one block of rows.
+later file. What is read is the log as it is at the moment when reading starts (`opening`), also while a broker goes on
+with it. Its files are read once; with `settle` twice, because then a row says how its transaction ended before the
+marker has come. Memory holds a chunk of a file and one block of rows.
 
 What is wrong with a file never raises and never hides what precedes it: it is handed to `on_problem` as a
 SegmentProblem when reading gets there, counted and printable, and reading goes on with the next batch or file.
@@ -15,7 +16,8 @@ SegmentProblem when reading gets there, counted and printable, and reading goes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,24 +34,29 @@ from kafka_records_arrow.batches import (
 )
 from kafka_records_arrow.blocks import Block, BlockReader
 from kafka_records_arrow.compression import CODECS
-from kafka_records_arrow.discovery import LogPartition, SegmentFile, find_logs
+from kafka_records_arrow.discovery import LogPartition, find_logs
 from kafka_records_arrow.findings import ControlTrouble, broken, control_left_out, control_trouble
+from kafka_records_arrow.opened import OpenLog, SegmentFile
+from kafka_records_arrow.opening import open_log
 from kafka_records_arrow.problems import LogSourceError, OnProblem, SegmentProblem
-from kafka_records_arrow.rows import RAW_SCHEMA, rebatched, record_batch
-from kafka_records_arrow.transactions import Transaction, TransactionIndex, index_transactions
+from kafka_records_arrow.rows import PLACE_FIELDS, RAW_SCHEMA, RowColumns, rebatched
+from kafka_records_arrow.transactions import Holes, OnHole, Transaction, TransactionIndex, index_transactions
 from kafka_records_arrow.vetting import Vetted, read_vetted
 
 __all__ = [
     "BATCH_ROWS",
+    "PLACE_FIELDS",
     "RAW_SCHEMA",
     "LogBatch",
     "LogPartition",
     "LogRecord",
     "LogSourceError",
+    "OpenLog",
     "SegmentFile",
     "SegmentProblem",
     "SegmentStats",
     "find_logs",
+    "open_log",
     "read_batches",
     "read_log",
     "read_partition",
@@ -63,37 +70,85 @@ def _ignore(problem: SegmentProblem) -> None:
     """For callers that ask for rows only."""
 
 
+@contextmanager
+def _opened(log: LogPartition | OpenLog) -> Iterator[OpenLog]:
+    """The log opened, and closed again unless it came open."""
+    if isinstance(log, OpenLog):
+        yield log
+        return
+    with open_log(log) as opened:
+        yield opened
+
+
 def read_partition(
-    log: LogPartition,
+    log: LogPartition | OpenLog,
     *,
     below_log_start: bool = False,
     on_problem: OnProblem = _ignore,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = BATCH_ROWS,
+    settle: bool = True,
+    columns: Sequence[str] | None = None,
+    places: bool = False,
+    on_hole: OnHole | None = None,
 ) -> Iterator[Any]:
     """The records of a log partition as `pyarrow.RecordBatch`es of RAW_SCHEMA, in the order of the log.
 
     Control records that end a transaction are rows too (`control` is commit or abort, and `transaction` says the
     same). Records below a raised log start are left out unless `below_log_start`. A record batch has `batch_rows`
-    rows, fewer at the end and where records are very large.
+    rows, fewer at the end and where records are very large; None gives them as they come, a few megabytes each.
+
+    With `settle` every row says how its transaction ended, for which the files are read twice. Without, they are read
+    once, and rows of transactions are `pending`: the control row that follows in the same partition with the same
+    producer id tells. `on_hole` is called where such a row may be missing, because something cannot be read or was not
+    asked for: with the last offset seen before, and before any row behind it is given.
+
+    `columns` names the columns that are wanted, in this order. `places` adds two, PLACE_FIELDS: the file, and the byte
+    in it where the batch of the record starts. Raises ValueError for a column that there is not.
+
+    An OpenLog is read as it was opened, as often as one likes, and stays open.
     """
-    log_start = 0 if below_log_start else log.log_start
-    blocks = (block for _, block in _blocks(log, on_problem, _no_stats))
-    return rebatched((record_batch(block, log.topic, log.partition, log_start) for block in blocks), batch_rows)
+    # A wrong column is refused here, not when the first row is asked for.
+    RowColumns("", 0, 0, columns, None)
+
+    def batches() -> Iterator[Any]:
+        with _opened(log) as opened:
+            numbers = {segment: number for number, segment in enumerate(opened.segments)}
+            files = [segment.path for segment in opened.segments] if places else None
+            log_start = 0 if below_log_start else opened.log_start
+            made = RowColumns(opened.topic, opened.partition, log_start, columns, files)
+            for segment, vetted, block in _blocks(opened, on_problem, _no_stats, settle, on_hole):
+                yield made.record_batch(block, vetted.chunk, numbers[segment])
+
+    return rebatched(batches(), batch_rows)
+
+
+def _watched(
+    log: OpenLog, on_problem: OnProblem, settle: bool, on_hole: OnHole | None
+) -> tuple[TransactionIndex | None, Iterator[tuple[SegmentFile, Vetted]]]:
+    """The markers, if they are wanted, and the chunks of all files."""
+    for problem in log.problems:
+        on_problem(problem)
+    index = index_transactions(log) if settle else None
+    if on_hole is None:
+        return index, read_vetted(log, on_problem)
+    return index, Holes(on_hole).watched(log, on_problem)
 
 
 def _blocks(
-    log: LogPartition, on_problem: OnProblem, on_chunk: Callable[[SegmentFile, Vetted], None]
-) -> Iterator[tuple[SegmentFile, Block]]:
-    for problem in log.problems:
-        on_problem(problem)
-    index = index_transactions(log)
+    log: OpenLog,
+    on_problem: OnProblem,
+    on_chunk: Callable[[SegmentFile, Vetted], None],
+    settle: bool = True,
+    on_hole: OnHole | None = None,
+) -> Iterator[tuple[SegmentFile, Vetted, Block]]:
+    index, chunks = _watched(log, on_problem, settle, on_hole)
     readers: dict[str, BlockReader] = {}
-    for segment, vetted in read_vetted(log, on_problem):
+    for segment, vetted in chunks:
         on_chunk(segment, vetted)
         if segment.path not in readers:
             readers = {segment.path: BlockReader(segment.path, index, on_problem)}
         for block in readers[segment.path].blocks(vetted):
-            yield segment, block
+            yield segment, vetted, block
 
 
 def _no_stats(segment: SegmentFile, vetted: Vetted) -> None:
@@ -144,50 +199,62 @@ class LogRecord:
         return self.batch.is_control and self.control is None
 
 
-def read_batches(log: LogPartition, *, on_problem: OnProblem = _ignore) -> Iterator[LogBatch]:
+def read_batches(
+    log: LogPartition | OpenLog,
+    *,
+    on_problem: OnProblem = _ignore,
+    settle: bool = True,
+    on_hole: OnHole | None = None,
+) -> Iterator[LogBatch]:
     """Every usable batch of a log partition, empty ones included, in the order of the log.
 
     A batch is usable whose CRC is right and whose offset can stand where it stands (`vetting`). The plain counterpart
-    of `read_partition`: same records, same problems, one Python object each. It also keeps control records that end no
-    transaction.
+    of `read_partition`, `settle` and `on_hole` included: same records, same problems, one Python object each. It also
+    keeps control records that end no transaction.
     """
-    for problem in log.problems:
-        on_problem(problem)
-    index = index_transactions(log)
-    for segment, vetted in read_vetted(log, on_problem):
-        chunk = vetted.chunk
-        usable = set(vetted.usable.tolist())
-        for at, (start, size) in enumerate(zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True)):
-            if at in vetted.problems:
-                on_problem(vetted.problems[at])
-            if at in usable:
-                entry = chunk.data[start : start + size]
-                yield _log_batch(segment.path, vetted.head(at), entry, index, on_problem)
+    with _opened(log) as opened:
+        index, chunks = _watched(opened, on_problem, settle, on_hole)
+        for segment, vetted in chunks:
+            chunk = vetted.chunk
+            usable = set(vetted.usable.tolist())
+            for at, (start, size) in enumerate(zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True)):
+                if at in vetted.problems:
+                    on_problem(vetted.problems[at])
+                if at in usable:
+                    entry = chunk.data[start : start + size]
+                    yield _log_batch(segment.path, vetted.head(at), entry, index, on_problem)
 
 
 def read_log(
-    log: LogPartition,
+    log: LogPartition | OpenLog,
     *,
     below_log_start: bool = True,
     other_control: bool = True,
     on_problem: OnProblem = _ignore,
+    settle: bool = True,
+    on_hole: OnHole | None = None,
 ) -> Iterator[LogRecord]:
     """Every record of a log partition as an object.
 
     `other_control` keeps the records of control batches that end no transaction or do not parse (`is_left_out`), which
-    are no rows of `read_partition`.
+    are no rows of `read_partition`. `settle` and `on_hole` are those of `read_partition`.
     """
-    for each in read_batches(log, on_problem=on_problem):
-        markers = each.markers or (None,) * len(each.records)
-        for record, marker in zip(each.records, markers, strict=True):
-            if not below_log_start and record.offset < log.log_start:
-                continue
-            found = LogRecord(log.topic, log.partition, each.file, each.batch, record, each.transaction, marker)
-            if other_control or not found.is_left_out:
-                yield found
+    with _opened(log) as opened:
+        log_start = 0 if below_log_start else opened.log_start
+        topic, partition = opened.topic, opened.partition
+        for each in read_batches(opened, on_problem=on_problem, settle=settle, on_hole=on_hole):
+            markers = each.markers or (None,) * len(each.records)
+            for record, marker in zip(each.records, markers, strict=True):
+                if record.offset < log_start:
+                    continue
+                found = LogRecord(topic, partition, each.file, each.batch, record, each.transaction, marker)
+                if other_control or not found.is_left_out:
+                    yield found
 
 
-def _log_batch(path: str, batch: Batch, entry: bytes, index: TransactionIndex, on_problem: OnProblem) -> LogBatch:
+def _log_batch(
+    path: str, batch: Batch, entry: bytes, index: TransactionIndex | None, on_problem: OnProblem
+) -> LogBatch:
     content = record_bytes(batch, entry)
     failure = content.failure
     left = 0
@@ -216,7 +283,7 @@ def _log_batch(path: str, batch: Batch, entry: bytes, index: TransactionIndex, o
         if ends:
             transaction = "committed" if ends[-1] == "commit" else "aborted"
     elif batch.is_transactional:
-        transaction = index.state(batch.producer_id, batch.offset)
+        transaction = index.state(batch.producer_id, batch.offset) if index else "pending"
     return LogBatch(path, batch, tuple(records), transaction, tuple(markers))
 
 
@@ -229,6 +296,8 @@ class SegmentStats:
 
     file: str
     base_offset: int | None
+    log_start: int = 0
+    """Where the log begins that the file is of."""
     bytes: int = 0
     """Bytes of all entries and of what is reported between and behind them: the size of the file."""
     batches: int = 0
@@ -253,12 +322,17 @@ class SegmentStats:
     problems: list[SegmentProblem] = field(default_factory=list)
 
 
-def scan(log: LogPartition) -> list[SegmentStats]:
+def scan(log: LogPartition | OpenLog) -> list[SegmentStats]:
     """Read all files of a log partition to their ends and count, one SegmentStats per file.
 
-    A partition whose folder cannot be listed has one SegmentStats, for the folder.
+    A partition without files that can be opened has one SegmentStats, for the folder or the file that is not there.
     """
-    found = {segment.path: SegmentStats(segment.path, segment.base_offset) for segment in log.segments}
+    with _opened(log) as opened:
+        return _scanned(opened)
+
+
+def _scanned(log: OpenLog) -> list[SegmentStats]:
+    found = {each.path: SegmentStats(each.path, each.base_offset, log.log_start) for each in log.segments}
     others: list[SegmentProblem] = []
 
     def on_problem(problem: SegmentProblem) -> None:
@@ -267,7 +341,7 @@ def scan(log: LogPartition) -> list[SegmentStats]:
     def on_chunk(segment: SegmentFile, vetted: Vetted) -> None:
         _count(found[segment.path], vetted)
 
-    for segment, block in _blocks(log, on_problem, on_chunk):
+    for segment, _, block in _blocks(log, on_problem, on_chunk, settle=False):
         found[segment.path].records += len(block)
         found[segment.path].control_left_out += block.control_left_out
         if len(block) and found[segment.path].first_offset is None:

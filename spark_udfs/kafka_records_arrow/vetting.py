@@ -23,9 +23,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kafka_records_arrow.batches import LARGEST_OFFSET, Batch, read_batch
-from kafka_records_arrow.discovery import LogPartition, SegmentFile
 from kafka_records_arrow.findings import disorder, refused, wrong_crc
 from kafka_records_arrow.heads import Heads
+from kafka_records_arrow.opened import OpenLog, SegmentFile
 from kafka_records_arrow.problems import OnProblem, SegmentProblem
 from kafka_records_arrow.resync import SPAN, offset_bounds
 from kafka_records_arrow.scanning import Chunk, read_chunks
@@ -51,7 +51,7 @@ class Vetted:
         return read_batch(self.chunk.data, start, self.chunk.position + start)
 
 
-def placed(log: LogPartition) -> Iterator[tuple[SegmentFile, bool, int | None]]:
+def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
     """Each file of a log, whether the log ends with it, and the offset in the name of the next file."""
     for number, segment in enumerate(log.segments):
         is_last = segment is log.segments[-1] and not log.ends_early
@@ -60,7 +60,7 @@ def placed(log: LogPartition) -> Iterator[tuple[SegmentFile, bool, int | None]]:
         yield segment, is_last, limit
 
 
-def read_vetted(log: LogPartition, report: OnProblem) -> Iterator[tuple[SegmentFile, Vetted]]:
+def read_vetted(log: OpenLog, report: OnProblem) -> Iterator[tuple[SegmentFile, Vetted]]:
     """The chunks of all files of a log.
 
     `report` gets what is found between entries and about files, when reading gets there; what is found about an entry
@@ -121,7 +121,7 @@ class _Vetting:
 
     def chunks(self) -> Iterator[Vetted]:
         found: list[SegmentProblem] = []
-        chunks = read_chunks(self._segment.path, self._segment.base_offset, self._is_last, found.append)
+        chunks = read_chunks(self._segment, self._is_last, found.append)
         ahead: deque[_Pending] = deque()
         goes_on = True
         while goes_on or ahead:

@@ -65,7 +65,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
     require("dump", "cli", "numpy", "pyarrow", "google_crc32c")
-    from kafka_records_arrow.segments import read_log
+    from kafka_records_arrow.segments import open_log, read_log
     from kafka_records_cli.jsontext import json_lines
     from kafka_records_cli.recordlines import RecordPrinter
     from kafka_records_cli.reporting import FileReport, RecordReport
@@ -74,12 +74,15 @@ def run(options: argparse.Namespace) -> int:
     files, records = FileReport(), RecordReport()
     printers: dict[str, RecordPrinter] = {}
     write, text = sys.stdout.write, json_lines(sys.stdout)
+    file_count = 0
     for log in logs:
         printer = printers.setdefault(log.topic, RecordPrinter(log.topic, records))
-        for record in read_log(log, on_problem=files.problem):
-            line = printer.line(record)
-            if line is not None:
-                write(text(line))
-    records.summary(len(logs), sum(len(log.segments) for log in logs))
+        with open_log(log) as opened:
+            file_count += len(opened.segments)
+            for record in read_log(opened, on_problem=files.problem, settle=False):
+                line = printer.line(record)
+                if line is not None:
+                    write(text(line))
+    records.summary(len(logs), file_count)
     files.summary()
     return max(files.status, records.status)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kafka_records_arrow.batches import read_batch
 from kafka_records_arrow.scanning import read_chunks
-from kafka_records_arrow.segments import LogPartition, SegmentProblem
+from kafka_records_arrow.segments import LogPartition, SegmentProblem, open_log
 
 
 class Place(NamedTuple):
@@ -25,12 +25,15 @@ def places_of(log: LogPartition, offsets: Iterable[int]) -> dict[int, Place]:
     """The batches that hold the records at `offsets`; a hop through the files, no batch is opened."""
     wanted = sorted(set(offsets), reverse=True)
     found: dict[int, Place] = {}
-    for segment in log.segments if wanted else ():
-        for chunk in read_chunks(segment.path, segment.base_offset, True, _ignore):
-            for at in chunk.entries.tolist():
-                batch = read_batch(chunk.data, at, chunk.position + at)
-                while wanted and wanted[-1] <= batch.last_offset:
-                    found[wanted.pop()] = Place(segment.path, batch.position, batch.offset)
+    if not wanted:
+        return found
+    with open_log(log) as opened:
+        for segment in opened.segments:
+            for chunk in read_chunks(segment, True, _ignore):
+                for at in chunk.entries.tolist():
+                    batch = read_batch(chunk.data, at, chunk.position + at)
+                    while wanted and wanted[-1] <= batch.last_offset:
+                        found[wanted.pop()] = Place(segment.path, batch.position, batch.offset)
     return found
 
 

@@ -53,7 +53,10 @@ def count_records(logs: Iterable[LogPartition], on_problem: OnProblem) -> list[t
     topics: dict[str, dict[_Kind, _Tally]] = {}
     for log in logs:
         tallies = topics.setdefault(log.topic, {})
-        for batch in read_partition(log, below_log_start=True, on_problem=on_problem):
+        rows = read_partition(
+            log, below_log_start=True, on_problem=on_problem, settle=False, columns=("control", "key", "value")
+        )
+        for batch in rows:
             _count(batch, tallies)
     return [row for topic, tallies in sorted(topics.items()) for row in _rows(topic, tallies)]
 

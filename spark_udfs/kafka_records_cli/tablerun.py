@@ -38,6 +38,7 @@ class TableRun:
         self._logs = logs
         self._options = options
         self._rows = 0
+        self._log_starts: dict[int, int] = {}
         self._report = RecordReport()
 
     def run(self, settings: Mapping[str, str]) -> int:
@@ -50,8 +51,9 @@ class TableRun:
 
     def _run(self, session: SparkSession, progress: SparkProgress) -> int:
         progress.watch(session, self._table.name)
-        # Both read the same files. The report comes first: whatever damage it does not see was appended later.
+        # The report comes first: whatever damage it does not see was appended later.
         files = segment_report(session, self._logs).collect()
+        self._log_starts = {row["partition"]: row["log_start"] for row in files if row["log_start"]}
         # Tables read their input more than once and must see the same every time, also when a broker is writing.
         records = read_segments(session, self._logs, mode=PERMISSIVE, below_log_start=True)
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
@@ -69,9 +71,8 @@ class TableRun:
 
     def _is_below_log_start(self) -> Column:
         condition = F.lit(False)
-        for log in self._logs:
-            if log.log_start:
-                condition = condition | ((F.col("partition") == log.partition) & (F.col("offset") < log.log_start))
+        for partition, start in self._log_starts.items():
+            condition = condition | ((F.col("partition") == partition) & (F.col("offset") < start))
         return condition
 
     def _count(self, records: DataFrame) -> None:

@@ -1,7 +1,8 @@
 """Log segment files as DataFrames, read by the workers.
 
-The driver lists the files, and nothing else: one row per log partition goes to the workers, which have to see the same
-paths. A log partition is read by one task, because the marker that ends a transaction may stand in a later file.
+The driver finds the log partitions, and nothing else: one row for each goes to the workers, which have to see the same
+paths. A log partition is read by one task, because the marker that ends a transaction may stand in a later file. Which
+files it has is looked up by that task: a live broker replaces them between the driver's look and the task's.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def read_segments(
     paths
         Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several, on a
         file system that driver and workers share; or the log partitions that `kafka_records_arrow.segments.find_logs`
-        found, so that several queries read the same files.
+        found. Which files they have is looked up whenever they are read.
     topic
         Leaves out other topics.
     mode
@@ -211,6 +212,7 @@ def _report_row(log: LogPartition, stats: SegmentStats) -> dict[str, Any]:
     counted = (
         "file",
         "base_offset",
+        "log_start",
         "bytes",
         "batches",
         "records",
@@ -223,7 +225,6 @@ def _report_row(log: LogPartition, stats: SegmentStats) -> dict[str, Any]:
     return {
         "topic": log.topic,
         "partition": log.partition,
-        "log_start": log.log_start,
         **{name: getattr(stats, name) for name in counted},
         "codecs": sorted(stats.codecs.items()),
         "formats": sorted(stats.magics.items()),

@@ -15,6 +15,7 @@ from kafka_records_arrow.segments import (
     LogRecord,
     SegmentProblem,
     find_logs,
+    open_log,
     read_log,
     read_partition,
 )
@@ -121,6 +122,12 @@ def write_log(folder: Path, files: Mapping[int, bytes], name: str = "__consumer_
         (place / f"{base_offset:020}.log").write_bytes(data)
     (log,) = find_logs([place])
     return log
+
+
+def files_of(log: LogPartition) -> list[str]:
+    """The names of the files that are read, in order."""
+    with open_log(log) as opened:
+        return [Path(segment.path).name for segment in opened.segments]
 
 
 def read_both(log: LogPartition) -> tuple[list[dict[str, Any]], list[LogRecord], list[SegmentProblem]]:

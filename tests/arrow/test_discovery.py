@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kafka_records_arrow.discovery import CHECKPOINT, read_checkpoint
-from kafka_records_arrow.segments import LogPartition, LogSourceError, find_logs, scan
-from tests.arrow.logs import CAPTURES, TOPICS, commit, lines, read_both, write_log
-
-
-def files_of(log: LogPartition) -> list[str]:
-    return [Path(segment.path).name for segment in log.segments]
+from kafka_records_arrow.segments import LogSourceError, find_logs, open_log, scan
+from tests.arrow.logs import CAPTURES, TOPICS, commit, read_both, write_log
 
 
 def refusal(*sources: Path, topic: str | None = None) -> str:
@@ -37,17 +32,20 @@ def test_captured_data_directories(capture: str) -> None:
     assert [(log.topic, log.partition) for log in logs] == sorted((log.topic, log.partition) for log in logs)
     for log in logs:
         present = sorted((directory / f"{log.topic}-{log.partition}").glob("*.log"))
-        assert [Path(segment.path) for segment in log.segments] == present
-        assert [segment.base_offset for segment in log.segments] == [int(path.stem) for path in present]
-        assert log.problems == ()
-        assert not log.ends_early
+        assert log.size == sum(path.stat().st_size for path in present)
+        with open_log(log) as opened:
+            assert [Path(segment.path) for segment in opened.segments] == present
+            assert [segment.base_offset for segment in opened.segments] == [int(path.stem) for path in present]
+            assert (opened.problems, opened.ends_early, opened.is_part) == ((), False, False)
+            assert opened.size == log.size
 
 
 def test_log_start_of_the_capture() -> None:
-    logs = find_logs([TOPICS / "kafka-4.3" / "segments"])
-    assert {(log.topic, log.partition): log.log_start for log in logs if log.log_start} == {
-        ("__share_group_state", 1): 11
-    }
+    starts = {}
+    for log in find_logs([TOPICS / "kafka-4.3" / "segments"]):
+        with open_log(log) as opened:
+            starts[log.topic, log.partition] = opened.log_start
+    assert {place: start for place, start in starts.items() if start} == {("__share_group_state", 1): 11}
 
 
 def test_one_topic_of_a_data_directory() -> None:
@@ -64,8 +62,7 @@ def test_partitions_are_sorted_by_number(tmp_path: Path) -> None:
 def test_sources_are_named_twice_without_harm(tmp_path: Path) -> None:
     write_log(tmp_path, {0: b"", 5: b""}, "t-0")
     (log,) = find_logs([tmp_path, tmp_path / "t-0", tmp_path / "t-0" / f"{5:020}.log"])
-    assert len(log.segments) == 2
-    assert not log.ends_early
+    assert log.files is None
 
 
 def test_partition_folder_and_its_relative_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,24 +70,29 @@ def test_partition_folder_and_its_relative_name(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path / "some.topic-7")
     (log,) = find_logs([Path()])
     assert (log.topic, log.partition) == ("some.topic", 7)
-    assert [segment.path for segment in log.segments] == [f"{0:020}.log"]
+    with open_log(log) as opened:
+        assert [segment.path for segment in opened.segments] == [f"{0:020}.log"]
 
 
 def test_single_files(tmp_path: Path) -> None:
     write_log(tmp_path, {0: b"", 5: b"", 9: b""}, "t-0")
     names = [tmp_path / "t-0" / f"{offset:020}.log" for offset in (5, 0)]
     (log,) = find_logs(names)
-    assert [segment.base_offset for segment in log.segments] == [0, 5]
-    assert log.ends_early
+    with open_log(log) as opened:
+        assert [segment.base_offset for segment in opened.segments] == [0, 5]
+        assert (opened.is_part, opened.ends_early) == (True, True)
     (log,) = find_logs([tmp_path / "t-0" / f"{9:020}.log"])
-    assert not log.ends_early
+    with open_log(log) as opened:
+        assert (opened.is_part, opened.ends_early) == (True, False)
 
 
 def test_named_topic_for_a_place_that_does_not_tell(tmp_path: Path) -> None:
     file = tmp_path / "saved.log"
     file.write_bytes(commit(0))
     (log,) = find_logs([file], topic="__consumer_offsets")
-    assert (log.topic, log.partition, log.segments[0].base_offset) == ("__consumer_offsets", 0, None)
+    assert (log.topic, log.partition) == ("__consumer_offsets", 0)
+    with open_log(log) as opened:
+        assert [segment.base_offset for segment in opened.segments] == [None]
     rows, _, problems = read_both(log)
     assert (len(rows), problems) == (1, [])
 
@@ -162,111 +164,19 @@ def test_one_partition_in_two_places(tmp_path: Path) -> None:
     )
 
 
-# -- swap files --------------------------------------------------------------------------------------------------------
-
-
-def swapped(tmp_path: Path, base: int, data: bytes) -> None:
-    (tmp_path / "t-0" / f"{base:020}.log.swap").write_bytes(data)
-
-
-def test_a_swap_file_replaces_what_it_covers(tmp_path: Path) -> None:
-    write_log(tmp_path, {0: commit(0) + commit(1), 2: commit(2) + commit(3), 4: commit(4)}, "t-0")
-    swapped(tmp_path, 0, commit(1) + commit(3))
-    (log,) = find_logs([tmp_path])
-    assert files_of(log) == [f"{0:020}.log.swap", f"{4:020}.log"]
-    rows, _, problems = read_both(log)
-    assert [row["offset"] for row in rows] == [1, 3, 4]
-    assert lines(problems, tmp_path) == [
-        "t-0/00000000000000000000.log.swap: a crash stopped the cleaner from renaming it"
-        " (read in place of 2 original files)"
-    ]
-    assert problems[0].severity == "note"
-
-
-def test_a_swap_file_whose_originals_are_gone(tmp_path: Path) -> None:
-    write_log(tmp_path, {4: commit(4)}, "t-0")
-    swapped(tmp_path, 0, commit(1))
-    (log,) = find_logs([tmp_path])
-    assert files_of(log) == [f"{0:020}.log.swap", f"{4:020}.log"]
-    assert lines(log.problems, tmp_path) == [
-        "t-0/00000000000000000000.log.swap: a crash stopped the cleaner from renaming it"
-        " (read in place of 0 original files)"
-    ]
-
-
-def test_a_swap_file_beside_unfinished_output(tmp_path: Path) -> None:
-    write_log(tmp_path, {0: commit(0) + commit(1)}, "t-0")
-    swapped(tmp_path, 0, commit(1))
-    (tmp_path / "t-0" / f"{0:020}.log.cleaned").write_bytes(b"")
-    (log,) = find_logs([tmp_path])
-    rows, _, problems = read_both(log)
-    assert [row["offset"] for row in rows] == [0, 1]
-    assert lines(problems, tmp_path) == [
-        "t-0/00000000000000000000.log.swap: the cleaner had not finished writing"
-        " (left out, the original files are read)"
-    ]
-
-
-def test_an_original_asked_for_by_its_name(tmp_path: Path) -> None:
-    write_log(tmp_path, {0: commit(0)}, "t-0")
-    swapped(tmp_path, 0, commit(0))
-    (log,) = find_logs([tmp_path / "t-0" / f"{0:020}.log"])
-    assert files_of(log) == [f"{0:020}.log"]
-    assert log.problems == ()
-
-
-# -- checkpoints -------------------------------------------------------------------------------------------------------
-
-
-def test_raised_log_start(tmp_path: Path) -> None:
-    write_log(tmp_path, {0: b""}, "t-0")
-    (tmp_path / CHECKPOINT).write_text("0\n2\nt 0 7\nother 3 9\n")
-    for source in (tmp_path, tmp_path / "t-0", tmp_path / "t-0" / f"{0:020}.log"):
-        (log,) = find_logs([source])
-        assert log.log_start == 7
-
-
-def test_an_empty_checkpoint_is_that_of_a_new_broker(tmp_path: Path) -> None:
-    write_log(tmp_path, {0: b""}, "t-0")
-    (tmp_path / CHECKPOINT).write_text("")
-    (log,) = find_logs([tmp_path])
-    assert (log.log_start, log.problems) == (0, ())
-
-
-@pytest.mark.parametrize(
-    ("text", "detail"),
-    [
-        ("1\n0\n", "not an offset checkpoint of version 0: line 1 is '1'"),
-        ("0\n", "line 2 is missing, not the count 0"),
-        ("0\n2\nt 0 7\n", "line 2 is '2', not the count 1"),
-        ("0\n1\nt 0\n", "line 3 is 't 0', not <topic> <partition> <offset>"),
-    ],
-)
-def test_a_checkpoint_that_does_not_parse(tmp_path: Path, text: str, detail: str) -> None:
-    write_log(tmp_path, {0: b""}, "t-0")
-    path = tmp_path / CHECKPOINT
-    path.write_text(text)
-    with pytest.raises(LogSourceError, match=f"^{re.escape(f'{path}: {detail}')}$"):
-        read_checkpoint(path)
-    (log,) = find_logs([tmp_path])
-    assert log.log_start == 0
-    assert [str(problem) for problem in log.problems] == [f"{path}: {detail} (the log is read from its first record)"]
-    assert log.problems[0].severity == "damage"
-
-
 # -- what cannot be read -----------------------------------------------------------------------------------------------
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """As for a user without rights, which root is not."""
-    original = Path.iterdir
+    original = os.scandir
 
-    def iterdir(path: Path) -> Iterator[Path]:
-        if path == folder:
+    def scandir(path: str | Path) -> Iterator[os.DirEntry[str]]:
+        if Path(path) == folder:
             raise PermissionError(13, "Permission denied")
         return original(path)
 
-    monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(os, "scandir", scandir)
 
 
 def test_a_partition_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,20 +197,6 @@ def test_a_partition_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: p
 def test_a_data_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forbid(monkeypatch, tmp_path)
     assert refusal(tmp_path) == f"{tmp_path}: this cannot be read: Permission denied"
-
-
-def test_a_checkpoint_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_log(tmp_path, {0: b""}, "t-0")
-    (tmp_path / CHECKPOINT).write_text("0\n0\n")
-
-    def refuse(path: Path, *_: object, **__: object) -> str:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_text", refuse)
-    (log,) = find_logs([tmp_path])
-    assert [str(problem) for problem in log.problems] == [
-        f"{tmp_path / CHECKPOINT}: this cannot be read: Permission denied (the log is read from its first record)"
-    ]
 
 
 def test_sources_that_are_no_places() -> None:

@@ -18,6 +18,7 @@ from kafka_records_arrow.segments import (
     RAW_SCHEMA,
     LogPartition,
     find_logs,
+    open_log,
     read_log,
     read_partition,
     scan,
@@ -39,7 +40,7 @@ from tests.arrow.logs import (
 
 
 def name_of(log: LogPartition) -> str:
-    return "-".join((Path(log.segments[0].path).parts[-4], log.topic, str(log.partition)))
+    return "-".join((Path(log.folder).parts[-3], log.topic, str(log.partition)))
 
 
 @pytest.mark.parametrize("log", captured_logs(), ids=name_of)
@@ -98,7 +99,8 @@ def test_records_below_the_log_start() -> None:
         for each in find_logs([TOPICS / "kafka-4.3" / "segments"], topic="__share_group_state")
         if each.partition == 1
     )
-    assert log.log_start == 11
+    with open_log(log) as opened:
+        assert opened.log_start == 11
     kept = [offset for rows in read_partition(log) for offset in rows["offset"].to_pylist()]
     every = [offset for rows in read_partition(log, below_log_start=True) for offset in rows["offset"].to_pylist()]
     assert kept == [offset for offset in every if offset >= 11]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,14 @@ def test_a_file_of_zeros_that_is_not_the_last(tmp_path: Path) -> None:
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = write_log(tmp_path, {0: commit(0), 90: commit(90)})
-    original = Path.open
+    original = os.open
 
-    def refuse(path: Path, *arguments: Any) -> Any:
-        if path.name.startswith(f"{0:020}"):
+    def refuse(path: str, *arguments: Any) -> int:
+        if Path(path).name.startswith(f"{0:020}"):
             raise PermissionError(13, "Permission denied")
         return original(path, *arguments)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     rows, _, (problem,) = read_both(log)
     assert [row["offset"] for row in rows] == [90]
     assert lines([problem], tmp_path) == [f"{FILE}: cannot be read: Permission denied (71 bytes not read)"]
