@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka_records_tables.survivors import UNDECIDED
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
@@ -22,7 +23,6 @@ from kafka_records_cli.sparkrows import plain_rows
 from kafka_records_runtime.errors import plural
 from kafka_records_spark.modes import PERMISSIVE
 from kafka_records_spark.segments import read_segments, segment_report
-from kafka_records_tables.survivors import UNDECIDED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession

@@ -1,0 +1,112 @@
+"""What was found on the way from bytes to an answer, as values that print as one line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafka_records_arrow.problems import SegmentProblem
+    from kafka_records_runtime.errors import KafkaRecordsError
+
+Severity = Literal["damage", "note"]
+
+UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
+"""The `reason` of a record that can be read, but nobody can tell whether its transaction was committed."""
+
+DAMAGED_LOG: Final = "DamagedLog"
+"""The `reason` of damage to the bytes of a log, which a source met before there was a record."""
+
+UNREAD_LOG: Final = "UnreadLog"
+"""The `reason` of what a source says of a log that is sound: what stands in its files and is no record."""
+
+INCOMPLETE_HISTORY: Final = "IncompleteHistory"
+"""The `reason` of a note that says from where on a table can know what happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that whoever reads the answer has to know; `str()` is one line.
+
+    `damage` means that something is missing from the answer or may be: a command that met some ends with status 1. A
+    `note` is what a healthy log may have. What does not apply is None.
+    """
+
+    severity: Severity
+    reason: str
+    """A word that programs can look for: the name of an error of `kafka_records_runtime.errors`, or one of the
+    constants of this module."""
+    what: str
+    consequence: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    """Of the record, in the log."""
+    file: str | None = None
+    position: int | None = None
+    """The byte in the file where the batch starts."""
+    batch_offset: int | None = None
+    """The offset its entry starts with."""
+    record_type: int | None = None
+    version: int | None = None
+    path: str | None = None
+    """The field that could not be decoded, outermost first: `members[2].client_host`."""
+    byte_offset: int | None = None
+    """The byte where it stands, counted from behind the int16 that a key or value starts with."""
+    raw_key: bytes | None = field(default=None, repr=False)
+    raw_value: bytes | None = field(default=None, repr=False)
+    records: int = 0
+    """Records that are not read because of it, as far as their number is known."""
+    bytes: int = 0
+    """Bytes of the file that are not read because of it."""
+
+    def __str__(self) -> str:
+        return f"{self._place()}: {self.what} ({self.consequence})"
+
+    def _place(self) -> str:
+        place = self.file or ("the log" if self.topic is None else f"{self.topic}-{self.partition}")
+        if self.position is not None:
+            place += f": byte {self.position}"
+            if self.batch_offset is not None:
+                place += f", batch at offset {self.batch_offset}"
+        return place if self.offset is None else f"{place}: record at offset {self.offset}"
+
+    @property
+    def order(self) -> tuple[str, int, int, str, int]:
+        """Sorts findings by their place in the logs: what is about a whole log or file first."""
+        return (
+            self.topic or "",
+            -1 if self.partition is None else self.partition,
+            -1 if self.offset is None and self.batch_offset is None else (self.offset or self.batch_offset or 0),
+            self.file or "",
+            -1 if self.position is None else self.position,
+        )
+
+
+def found_in_file(problem: SegmentProblem, topic: str, partition: int) -> Finding:
+    """What a reader of segment files met, as a Finding."""
+    return Finding(
+        severity=problem.severity,
+        reason=DAMAGED_LOG if problem.severity == "damage" else UNREAD_LOG,
+        what=problem.what,
+        consequence=problem.consequence,
+        topic=topic,
+        partition=partition,
+        file=problem.file,
+        position=problem.position,
+        batch_offset=problem.batch_offset,
+        records=problem.records,
+        bytes=problem.bytes,
+    )
+
+
+def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """By their place in the logs; those of one place keep their order."""
+    return sorted(findings, key=lambda finding: finding.order)
+
+
+def reason_of(error: KafkaRecordsError) -> str:
+    """The `reason` of a record that could not be decoded."""
+    return type(error).__name__

@@ -1,0 +1,125 @@
+"""Raw rows in memory as a source: an Arrow table, a reader, anything that hands out an Arrow stream."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_arrow.problems import LogSourceError
+from kafka_records_arrow.rows import RAW_SCHEMA
+from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
+
+_NEEDED: Final = ("partition", "offset", "key", "value")
+_ROWS: Final = 65_536
+
+
+class ArrowRows:
+    """Rows of `kafka_records_arrow.rows.RAW_SCHEMA` in memory, in any order, each as often as it likes.
+
+    Parameters
+    ----------
+    data
+        A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or whatever has `__arrow_c_stream__` (a Polars or
+        pandas frame, a DuckDB relation). It has `partition`, `offset`, `key` and `value`; of the other columns of raw
+        rows it may lack any, and a table that needs to know about transactions says so. Other columns are ignored.
+    topic
+        The topic of every row, where there is no column `topic`.
+
+    Raises
+    ------
+    ValueError
+        For data without one of the columns that are needed, or with one of a type that cannot become its.
+    """
+
+    def __init__(self, data: Any, topic: str | None = None) -> None:
+        table = _table(data)
+        for name in _NEEDED:
+            if name not in table.column_names:
+                raise ValueError(f"the rows have no column {name}: raw rows have {', '.join(RAW_SCHEMA.names)}")
+        if "topic" not in table.column_names and topic is None:
+            raise ValueError("the rows have no column topic: say which topic they are of")
+        self._topic = topic
+        self._table = table
+
+    def partitions(self, topic: str) -> list[RowsPartition]:
+        """The partitions of `topic` that have a row. Raises LogSourceError when there is none."""
+        table = self._table
+        if self._topic is None:
+            table = table.filter(pc.equal(table["topic"], topic))
+        elif self._topic != topic:
+            raise LogSourceError("the rows", f"there is no log of topic {topic} here, but of {self._topic}")
+        found = []
+        for partition in pc.unique(table["partition"]).to_pylist():
+            if partition is None:
+                raise ValueError(f"a row of {topic} has no partition: nobody can tell whose order it belongs to")
+            rows = table.filter(pc.equal(table["partition"], partition))
+            found.append(RowsPartition(topic, int(partition), in_log_order(rows.combine_chunks(), topic)))
+        return sorted(found, key=lambda each: each.partition)
+
+
+def in_log_order(rows: pa.Table, topic: str) -> pa.Table:
+    """The rows of one log partition by their offsets, each offset once. Raises ValueError for a row without offset."""
+    column = rows["offset"].cast(pa.int64()).combine_chunks()
+    if column.null_count:
+        raise ValueError(
+            f"a row of {topic} has no offset: without it nobody can tell which record of a key is the last"
+        )
+    offsets = column.to_numpy()
+    if len(offsets) < 2 or (offsets[1:] > offsets[:-1]).all():
+        return rows
+    _, first = np.unique(offsets, return_index=True)
+    return rows.take(pa.array(first))
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPartition:
+    """The rows of one partition in memory."""
+
+    topic: str
+    partition: int
+    rows: pa.Table
+
+    @property
+    def size(self) -> int:
+        """Bytes of all columns."""
+        return int(self.rows.nbytes)
+
+    @property
+    def in_memory(self) -> bool:
+        """Always."""
+        return True
+
+    def batches(self, context: Context, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """See `protocol.LogPartition.batches`."""
+        there = set(self.rows.column_names)
+        chosen = [name for name in columns if name in there or name not in PLACE_COLUMNS]
+        context.counts.partitions += 1
+        for start in range(0, self.rows.num_rows, _ROWS):
+            part = self.rows.slice(start, _ROWS)
+            arrays = [_column(part, name, there) for name in chosen]
+            yield pa.RecordBatch.from_arrays(arrays, names=chosen)
+            context.progress(self.size * (start + part.num_rows) // max(self.rows.num_rows, 1))
+
+
+def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:
+    if name in ("file", "position"):
+        return rows[name].combine_chunks()
+    kind = RAW_SCHEMA.field(name).type
+    return rows[name].cast(kind).combine_chunks() if name in there else pa.nulls(rows.num_rows, kind)
+
+
+def _table(data: Any) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    raise TypeError(f"raw rows are an Arrow table or a stream of one, not {data!r}")

@@ -1,0 +1,1 @@
+"""What runs the tables: processes on this machine, or Spark. Both call the same function once per log partition."""

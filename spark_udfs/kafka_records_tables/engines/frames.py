@@ -1,0 +1,24 @@
+"""Messages between this process and its workers: an int64 length, then as many bytes."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import IO, Final
+
+_LENGTH: Final = Struct(">q")
+
+
+def write_frame(pipe: IO[bytes], content: bytes) -> None:
+    """Write one message."""
+    pipe.write(_LENGTH.pack(len(content)))
+    pipe.write(content)
+
+
+def read_frame(pipe: IO[bytes]) -> bytes | None:
+    """Read one message; None when the other end is gone, in the middle of one too."""
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    content = pipe.read(length)
+    return content if len(content) == length else None

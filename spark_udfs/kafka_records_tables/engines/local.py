@@ -1,0 +1,274 @@
+"""Tables by processes on this machine: no JVM, no Spark.
+
+A log partition is read by one process from its first record to its last. Small sources are read in this process, since
+starting another takes as long as reading some ten megabytes.
+
+The processes are started as programs of their own (`worker`) and not by `multiprocessing`: those that it spawns run the
+script of the caller again unless that has a `__main__` guard, a daemonic one may have no children, and a fork of a
+process with running threads (Arrow has some) may hang.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.findings import Finding, sorted_findings
+from kafka_records_engine.sources import Counts
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.engines.frames import read_frame, write_frame
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
+    from kafka_records_tables.engines.question import OnProgress, Question
+
+SMALL: Final = 64 * 1024 * 1024
+"""Bytes that are read in this process unless it is told otherwise."""
+
+_QUEUED: Final = 16
+"""Messages of workers that wait to be taken: whoever is slow to take rows slows the workers down."""
+
+
+class WorkerEnded(KafkaRecordsError, RuntimeError):
+    """A process that ended while it was reading the log partition `log`; `status` is its exit status."""
+
+    def __init__(self, log: str, status: int) -> None:
+        super().__init__(log, status)
+        self.log = log
+        self.status = status
+
+    def __str__(self) -> str:
+        how = f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
+        return (
+            f"the process that was reading {self.log} {how}. Signal 9 mostly means that the machine ran out of memory: "
+            "read with fewer processes at a time, or fewer groups"
+        )
+
+
+@dataclass(slots=True)
+class Told:
+    """What a run told beside its rows; complete when the rows are at their end."""
+
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+
+    def add(self, findings: Sequence[Finding], counts: Counts) -> None:
+        """Add what was told about one log partition."""
+        self.findings = sorted_findings([*self.findings, *findings])
+        self.counts.add(counts)
+
+
+def run(
+    question: Question,
+    logs: Sequence[LogPartition],
+    told: Told,
+    *,
+    processes: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table over some log partitions, in no particular order.
+
+    Parameters
+    ----------
+    question
+        The table and what is asked of it.
+    logs
+        What to read, biggest first.
+    told
+        Gets the findings and counts.
+    processes
+        How many processes to read with, this one not counted; 1 reads in this one. By default a process per core where
+        there is enough to read.
+
+    Raises
+    ------
+    WorkerEnded
+        When a process ends before its work is done.
+    Exception
+        Whatever a table raises, from whichever process.
+    """
+    ordered = sorted(logs, key=lambda log: (-log.size, log.topic, log.partition))
+    total = sum(log.size for log in ordered)
+    count = _processes(processes, ordered, total)
+    watched = _Watched(total, on_progress)
+    if count < 2:
+        return _here(question, ordered, told, watched)
+    return _Workers(question, ordered, told, watched, count).rows()
+
+
+def _processes(wanted: int | None, logs: Sequence[LogPartition], total: int) -> int:
+    if wanted is not None and wanted < 1:
+        raise ValueError(f"{wanted} processes: at least one has to read")
+    if not sys.executable or any(log.in_memory for log in logs):
+        return 1
+    if wanted is None:
+        wanted = _cores() if total > SMALL else 1
+    return min(wanted, len(logs))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Watched:
+    """Adds up the progress of all log partitions."""
+
+    def __init__(self, total: int, on_progress: OnProgress | None) -> None:
+        self._total = total
+        self._on_progress = on_progress
+        self._done: dict[int, int] = {}
+
+    def moved(self, number: int, done: int) -> None:
+        """`done` bytes of the log partition with that number were read."""
+        if self._on_progress is not None:
+            self._done[number] = done
+            self._on_progress(min(sum(self._done.values()), self._total), self._total)
+
+
+def _here(question: Question, logs: Sequence[LogPartition], told: Told, watched: _Watched) -> Iterator[pa.RecordBatch]:
+    for number, log in enumerate(logs):
+        context = question.context(log.topic, log.partition)
+        context.progress = lambda done, number=number: watched.moved(number, done)
+        yield from question.answer(log, context)
+        told.add(context.findings, context.counts)
+        watched.moved(number, log.size)
+
+
+class _Workers:
+    """Some processes that take one log partition after another; a thread for each reads what it says."""
+
+    def __init__(
+        self, question: Question, logs: Sequence[LogPartition], told: Told, watched: _Watched, count: int
+    ) -> None:
+        self._question = question
+        self._logs = logs
+        self._left = deque(range(len(logs)))
+        self._told = told
+        self._watched = watched
+        self._said: queue.Queue[tuple[str, Any]] = queue.Queue(_QUEUED)
+        self._stopped = threading.Event()
+        self._count = count
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all partitions, as they come."""
+        threads = []
+        try:
+            for _ in range(self._count):
+                self._processes.append(_started())
+            for process in self._processes:
+                thread = threading.Thread(target=self._attend, args=(process,), daemon=True)
+                threads.append(thread)
+                thread.start()
+            busy = self._count
+            while busy:
+                kind, content = self._said.get()
+                if kind == "batch":
+                    yield content
+                elif kind == "progress":
+                    self._watched.moved(*content)
+                elif kind == "told":
+                    self._told.add(*content)
+                elif kind == "error":
+                    raise content
+                else:
+                    busy -= 1
+        finally:
+            self._stopped.set()
+            for process in self._processes:
+                process.kill()
+            for process in self._processes:
+                process.wait()
+            for thread in threads:
+                thread.join()
+            for process in self._processes:
+                _closed(process)
+
+    def _attend(self, process: subprocess.Popen[bytes]) -> None:
+        """Hand one partition after another to a process, and pass on what it says."""
+        try:
+            while not self._stopped.is_set():
+                try:
+                    number = self._left.popleft()
+                except IndexError:
+                    break
+                self._read(process, number)
+        except _StoppedError:
+            return
+        except Exception as error:
+            self._say("error", error)
+        self._say("idle", None)
+
+    def _read(self, process: subprocess.Popen[bytes], number: int) -> None:
+        log = self._logs[number]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            write_frame(process.stdin, pickle.dumps((self._question, log)))
+            process.stdin.flush()
+        except OSError:
+            raise self._ended(process, log) from None
+        while True:
+            frame = read_frame(process.stdout)
+            if frame is None:
+                raise self._ended(process, log)
+            kind, content = pickle.loads(frame)
+            if kind == "batch":
+                for batch in pa.ipc.open_stream(content):
+                    self._say("batch", batch)
+            elif kind == "progress":
+                self._say("progress", (number, content))
+            elif kind == "error":
+                raise content
+            else:
+                self._say("told", content)
+                self._say("progress", (number, log.size))
+                return
+
+    def _ended(self, process: subprocess.Popen[bytes], log: LogPartition) -> Exception:
+        if self._stopped.is_set():
+            return _StoppedError()
+        return WorkerEnded(f"{log.topic}-{log.partition}", process.wait())
+
+    def _say(self, kind: str, content: Any) -> None:
+        while True:
+            try:
+                self._said.put((kind, content), timeout=0.1)
+                return
+            except queue.Full:
+                if self._stopped.is_set():
+                    raise _StoppedError from None
+
+
+class _StoppedError(Exception):
+    """Nobody wants the rows any more."""
+
+
+def _started() -> subprocess.Popen[bytes]:
+    places = [place or os.getcwd() for place in sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    # -c instead of -m: it also runs from an archive on the path, and says nothing of how it was found.
+    program = "from kafka_records_tables.engines.worker import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+
+
+def _closed(process: subprocess.Popen[bytes]) -> None:
+    pipes: list[IO[bytes] | None] = [process.stdin, process.stdout]
+    for pipe in pipes:
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:
+                continue  # what was still to be written has no reader any more

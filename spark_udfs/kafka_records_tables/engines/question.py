@@ -1,0 +1,52 @@
+"""One table over one log partition: what every engine runs, wherever it runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_engine.sources import PLACE_COLUMNS, Context
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
+    from kafka_records_tables.tables.declaration import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of each log partition; small and picklable.
+
+    `module` is where the table stands, the rest is as in `Context`.
+    """
+
+    module: str
+    as_of_ms: int | None = None
+    untold: str | None = None
+    groups: tuple[str, ...] | None = None
+    package: str = "kafka_records"
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        table: Table = import_module(self.module).TABLE
+        return table
+
+    def context(self, topic: str, partition: int) -> Context:
+        """A context for one log partition."""
+        return Context(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of raw rows to read."""
+        times = ("timestamp_ms",) if self.as_of_ms is not None and "timestamp_ms" not in self.table.reads else ()
+        return (*self.table.reads, *times, *PLACE_COLUMNS)
+
+    def answer(self, log: LogPartition, context: Context) -> Iterator[Any]:
+        """The rows of the table as `pyarrow.RecordBatch`es; findings and counts go to the context."""
+        return self.table.rows(iter(log.batches(context, self.columns)), context)
+
+
+OnProgress = Callable[[int, int], None]
+"""Called with the bytes that were read so far, and with those there are."""

@@ -1,0 +1,67 @@
+"""What a process of the local engine runs: questions from standard input, answers to standard output."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import time
+from typing import IO, Any, Final
+
+import pyarrow as pa
+
+from kafka_records_tables.engines.frames import read_frame, write_frame
+
+_MOST_OFTEN: Final = 0.1
+"""Seconds between two messages about progress."""
+
+
+def main() -> None:
+    """Answer until standard input ends."""
+    # Ctrl-C goes to every process of a terminal; the one that asks ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Whatever prints must not end up among the answers.
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)
+        while (frame := read_frame(sys.stdin.buffer)) is not None:
+            try:
+                _answer(frame, answers)
+            except BrokenPipeError:
+                os._exit(1)
+            except Exception as error:
+                _say(answers, "error", _portable(error))
+
+
+def _answer(frame: bytes, answers: IO[bytes]) -> None:
+    question, log = pickle.loads(frame)
+    context = question.context(log.topic, log.partition)
+    last = time.monotonic()
+
+    def progress(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _MOST_OFTEN:
+            last = time.monotonic()
+            _say(answers, "progress", done)
+
+    context.progress = progress
+    for batch in question.answer(log, context):
+        held = pa.BufferOutputStream()
+        with pa.ipc.new_stream(held, batch.schema) as stream:
+            stream.write_batch(batch)
+        _say(answers, "batch", held.getvalue())
+    _say(answers, "told", (context.findings, context.counts))
+
+
+def _say(answers: IO[bytes], kind: str, content: Any) -> None:
+    write_frame(answers, pickle.dumps((kind, content), protocol=5))
+    answers.flush()
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or one that says the same, where it cannot be pickled and read again."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

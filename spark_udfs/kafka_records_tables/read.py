@@ -1,0 +1,174 @@
+"""`read_table` and `stream_table`: a table over any source, read by processes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from kafka_records_engine.sources.given import source_of
+from kafka_records_tables.engines import local
+from kafka_records_tables.engines.question import OnProgress, Question
+from kafka_records_tables.report.result import Result, Stream
+from kafka_records_tables.tables import TABLES, Table
+
+if TYPE_CHECKING:
+    from kafka_records_tables.engines.local import Told
+
+
+def read_table(
+    table: str | Table,
+    source: Any,
+    *,
+    group: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: Literal["committed"] | None = None,
+    topic: str | None = None,
+    package: str = "kafka_records",
+    processes: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """A table over a source, all of it in memory.
+
+    Parameters
+    ----------
+    table
+        The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
+    source
+        A path or several: data directories of a broker, partition folders, `.log` files. Or raw rows: a
+        `pyarrow.Table`, a Polars or pandas frame, whatever has `__arrow_c_stream__`. Or a
+        `kafka_records_engine.sources.Source`.
+    group
+        Only what is about this group, or these (for `transactions`: transactional ids).
+    columns
+        The names of the columns to return, in this order; all by default.
+    as_of
+        Answer as at this moment, an aware datetime or milliseconds since 1970: the log up to the first record with a
+        later timestamp. Where a cleaner took away what was known then, a finding says from which time on the answer is
+        complete.
+    untold
+        What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
+        it refuse such a source.
+    topic
+        The topic that files or rows hold which do not say so; the topic of the table by default.
+    package
+        The generated package whose schemas say what the records hold.
+    processes
+        How many processes read; 1 reads in this one. By default a process per core where there is enough to read.
+    on_progress
+        Called with the bytes that were read so far, and with those there are.
+
+    Returns
+    -------
+    Result
+        `.table`, a `pyarrow.Table` sorted by the columns that name its rows; `.findings`; `.counts`. It hands out an
+        Arrow stream (`__arrow_c_stream__`), so that DuckDB, Polars and pandas take it as it is.
+
+    Raises
+    ------
+    UnknownTable, UnknownColumn
+        For a name that is none.
+    LogSourceError
+        For a source that is not there or holds no log of the topic.
+    UntoldTransactions
+        For records whose source does not tell of transactions, unless `untold` says what they count as.
+    WorkerEnded
+        When a process ends before its work is done.
+
+    Examples
+    --------
+    >>> result = read_table("current_offsets", "/var/lib/kafka/data", group="billing")
+    >>> result.table.select(["topic", "partition", "offset"]).to_pylist()
+    """
+    stream = stream_table(
+        table,
+        source,
+        group=group,
+        as_of=as_of,
+        untold=untold,
+        topic=topic,
+        package=package,
+        processes=processes,
+        on_progress=on_progress,
+    )
+    chosen = _chosen(stream.declaration, columns)
+    with stream:
+        rows = pa.Table.from_batches(list(stream), schema=stream.schema)
+    rows = rows.sort_by([(name, "ascending") for name in stream.declaration.sort])
+    return Result(stream.declaration, rows.select(chosen), stream.findings, stream.counts)
+
+
+def stream_table(
+    table: str | Table,
+    source: Any,
+    *,
+    group: str | Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: Literal["committed"] | None = None,
+    topic: str | None = None,
+    package: str = "kafka_records",
+    processes: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> Stream:
+    """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
+    declaration = table_called(table)
+    groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
+    question = Question(declaration.module, _milliseconds(as_of), _checked_untold(untold), groups, package)
+    logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
+
+    def start(told: Told) -> Iterator[pa.RecordBatch]:
+        return local.run(question, logs, told, processes=processes, on_progress=on_progress)
+
+    return Stream(declaration, declaration.schema, start)
+
+
+class UnknownTable(ValueError):
+    """A name that no table has."""
+
+
+class UnknownColumn(ValueError):
+    """A name that no column of a table has."""
+
+
+def table_called(table: str | Table) -> Table:
+    """The declaration of a table. Raises UnknownTable."""
+    if isinstance(table, Table):
+        return table
+    if table not in TABLES:
+        raise UnknownTable(f"no table is called {table!r}; {_near(table, TABLES)}")
+    return TABLES[table]
+
+
+def _chosen(table: Table, columns: Sequence[str] | None) -> list[str]:
+    if columns is None:
+        return list(table.names)
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of names: write [{columns!r}]")
+    for name in columns:
+        if name not in table.names:
+            raise UnknownColumn(f"{table.name} has no column {name!r}; {_near(name, table.names)}")
+    return list(columns)
+
+
+def _near(name: str, names: Any) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
+
+
+def _milliseconds(as_of: datetime | int | None) -> int | None:
+    if isinstance(as_of, datetime):
+        if as_of.tzinfo is None:
+            raise ValueError(f"as_of={as_of.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)")
+        return int(as_of.timestamp() * 1000)
+    return as_of
+
+
+def _checked_untold(untold: str | None) -> str | None:
+    if untold not in (None, "committed"):
+        raise ValueError(f'untold is "committed" or None, not {untold!r}')
+    return untold

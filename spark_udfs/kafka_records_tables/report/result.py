@@ -1,0 +1,95 @@
+"""The answer of a table, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kafka_records_tables.engines.local import Told
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources import Counts
+    from kafka_records_tables.tables.declaration import Table
+
+
+class Result:
+    """All rows of a table, and what was found on the way to them.
+
+    It hands out an Arrow stream, so that whatever takes one takes it as it is: `duckdb.sql("FROM result")`,
+    `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3).
+    """
+
+    def __init__(self, declaration: Table, table: pa.Table, findings: tuple[Finding, ...], counts: Counts) -> None:
+        self.declaration = declaration
+        """What the table says about itself and its columns."""
+        self.table = table
+        """The rows, a `pyarrow.Table`."""
+        self.findings = findings
+        """What whoever reads the answer has to know, by place; `str()` of each is a line."""
+        self.counts = counts
+        """How much was read."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing because it was damaged or could not be decoded."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        damage = sum(finding.severity == "damage" for finding in self.findings)
+        return f"<{self.declaration.name}: {len(self)} rows, {damage} findings of damage>"
+
+
+class Stream:
+    """The rows of a table as they come, a `pyarrow.RecordBatch` at a time, for answers too large to hold.
+
+    To be read once. `findings` and `counts` are complete when the rows are at their end. Whoever stops before that
+    closes it (`with`), which ends the processes that read.
+    """
+
+    def __init__(
+        self, declaration: Table, schema: pa.Schema, start: Callable[[Told], Iterator[pa.RecordBatch]]
+    ) -> None:
+        self.declaration = declaration
+        self.schema = schema
+        self._told = Told()
+        self._batches = start(self._told)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found so far, by place."""
+        return tuple(self._told.findings)
+
+    @property
+    def counts(self) -> Counts:
+        """How much was read so far."""
+        return self._told.counts
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._batches
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches).__arrow_c_stream__(requested_schema)
+
+    def close(self) -> None:
+        """Stop reading."""
+        close = getattr(self._batches, "close", None)
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,118 @@
+"""The committed offsets, as the group coordinator would answer for them at the end of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
+"""The records that commit offsets: of two with the same group, topic and partition the later one counts, whichever of
+the two records it is."""
+
+NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a commit holds that names no topic id: no transactional one does, and none before Kafka 4.1."""
+
+NO_LEADER_EPOCH: Final = -1
+
+TABLE: Final = Table(
+    name="current_offsets",
+    topic="__consumer_offsets",
+    about="the committed offset of every group, topic and partition",
+    helper="latest",
+    records=COMMITS,
+    reads=("offset", "key", "value", "producer_id", "transaction", "control"),
+    columns=(
+        Column("group_id", "string", "the group that committed"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("offset", "int64", "offset of the next record to consume"),
+        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
+        Column("metadata", "string", "what the client stored beside the offset"),
+        *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
+        *PLACE,
+    ),
+    sort=("group_id", "topic", "partition"),
+    needs_transactions=True,
+    group="group_id",
+    module=__name__,
+)
+"""One row per group, topic and partition with a committed offset.
+
+Of all records for a key, types 0 and 1 taken together, the one with the highest offset in the log decides. A tombstone
+counts whoever wrote it; a value counts when it was written outside a transaction or in a committed one, and then at the
+offset of the value, not of the marker (`OffsetMetadataManager.replayEndTransactionMarker`).
+
+A key whose deciding record cannot be used has no row, because an older offset would be wrong; a finding names it. Either
+its bytes cannot be decoded or are of a version this build does not know (a broker stops loading the partition there),
+or it is a value in a transaction of which nobody can tell how it ended.
+"""
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; see `TABLE`."""
+    import numpy as np
+    import pyarrow as pa
+
+    from kafka_records_tables.tables.decoding import Decoded, nulled, numbers_of, of_types, schemas, undecided
+    from kafka_records_tables.tables.latest import Latest, joined, last_of_same
+    from kafka_records_tables.tables.transactions_settled import ABORTED, OPEN, UNKNOWN, settled
+    from kafka_records_tables.tables.types import instants, record_batch
+
+    records = schemas(context, "consumer_offsets")
+    types = numbers_of(records, COMMITS)
+    kept = ("offset", "key", "value", "file", "position", "base_offset")
+    decided, unknown = Latest(kept), Latest((*kept, "producer_id"))
+    chosen = of_types(batches, types, context, "not used: nobody can tell whose offset it is")
+    for outcome, batch in settled(chosen, context, tombstones_at_once=True, last_of_key=True):
+        if outcome not in (ABORTED, OPEN):
+            (unknown if outcome == UNKNOWN else decided).add(batch)
+    parts = [part for part in (decided.rows(), unknown.rows()) if part is not None]
+    if not parts:
+        return
+    is_unknown = np.repeat([False, True], [_count(decided.rows()), _count(unknown.rows())])
+    names = [name for name in kept if name in parts[0].schema.names]
+    found = Decoded(joined([part.select(names) for part in parts]), records)
+    group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
+    decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), group, topic, partition)
+
+    def consequence(row: int) -> str:
+        if not found.has_key[row]:
+            return "not used: nobody can tell whose offset it is"
+        return "its row is left out: an older offset would be wrong"
+
+    found.tell(context, consequence, decides & ~is_unknown)
+    first_unknown = found.rows.num_rows - int(is_unknown.sum())
+    for row in np.flatnonzero(decides & is_unknown).tolist():
+        what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
+        left_out = "its row is left out: this offset or an older one may be the committed one"
+        number = int(found.columns.record_type[row])
+        context.find(undecided(unknown.rows(), row - first_unknown, context, number, what, left_out))
+
+    usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone & ~is_unknown
+    if not usable.any():
+        return
+    committed = found.member(types, "value", "commit_timestamp")
+    columns = {
+        "group_id": group,
+        "topic": topic,
+        "topic_id": nulled(found.member(types[1:], "value", "topic_id"), NO_TOPIC_ID),
+        "partition": partition,
+        "offset": found.member(types, "value", "offset"),
+        "leader_epoch": nulled(found.member(types[1:], "value", "leader_epoch"), NO_LEADER_EPOCH),
+        "metadata": found.member(types, "value", "metadata"),
+        "commit_timestamp": instants(committed),
+        "commit_timestamp_ms": committed,
+        "log_partition": context.partition,
+        "log_offset": found.rows.column("offset"),
+    }
+    yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
+
+
+def _count(rows: Any) -> int:
+    return 0 if rows is None else int(rows.num_rows)

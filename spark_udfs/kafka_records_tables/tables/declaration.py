@@ -1,0 +1,97 @@
+"""What a table says about itself: enough for `--help`, pages, column comments and the Arrow schema.
+
+Nothing here loads numpy, pyarrow or Spark, so that a command can list its tables at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+Helper = Literal["latest", "fold", "facts"]
+"""latest: the last record of each key decides. fold: records one after another, as a coordinator replays them. facts:
+every record is a row."""
+
+Rows = Callable[[Iterator[Any], "Context"], Iterator[Any]]
+"""Raw rows of one log partition in order, to rows of the table; findings go to the context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `type` is `string`, `bool`, `binary`, `int16`, `int32`, `int64`, `timestamp` (an instant, microseconds
+    in UTC), `list<T>` or `struct<name: T, …>`. Any column may be null."""
+
+    name: str
+    type: str
+    about: str
+    """One line: what it means, its unit, and when it is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table by its `name`, over the records of one `topic`."""
+
+    name: str
+    topic: str
+    about: str
+    """One line, for a list of tables."""
+    helper: Helper
+    records: tuple[str, ...]
+    """Names of the records that are looked at."""
+    reads: tuple[str, ...]
+    """The columns of raw rows that it needs."""
+    columns: tuple[Column, ...]
+    sort: tuple[str, ...]
+    """The columns that sort the rows for people."""
+    needs_transactions: bool
+    """Whether rows depend on how transactions ended, so that a source has to tell."""
+    group: str | None
+    """The column that names the group, or whatever else the first field of every key names."""
+    module: str
+    """Where this declaration stands, as TABLE, beside the function `rows`. A user's own table is a module like those of
+    `kafka_records_tables.tables`."""
+    is_history: bool = False
+    """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
+
+    def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
+        """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.
+
+        `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow`
+        hands to a function.
+        """
+        from kafka_records_tables.tables.reading import in_order
+
+        function = cast(Rows, import_module(self.module).rows)
+        return function(in_order(batches, context, self), context)
+
+    @property
+    def schema(self) -> Any:
+        """The `pyarrow.Schema` of the rows; every field has its meaning as the metadata `comment`."""
+        from kafka_records_tables.tables.types import arrow_schema
+
+        return arrow_schema(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+
+def timestamps(name: str, about: str) -> tuple[Column, Column]:
+    """An instant as people and as programs want it: `<name>_timestamp` and `<name>_timestamp_ms`."""
+    return (
+        Column(f"{name}_timestamp", "timestamp", f"{about}; null outside the years 1 to 9999"),
+        Column(f"{name}_timestamp_ms", "int64", f"{about}, in milliseconds since 1970"),
+    )
+
+
+PLACE = (
+    Column("log_partition", "int32", "partition of the topic that the record stands in"),
+    Column("log_offset", "int64", "offset of the record in that partition"),
+)
+"""Where the record stands that made a row."""

@@ -1,0 +1,63 @@
+"""Records one after another, as a coordinator replays them, for what the last record of a key does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.tables.decoding import Decoded
+
+SIZE: Final = "#"
+"""Behind the name of an array in `Picked`: how many elements it has."""
+
+Picked = Mapping[str, tuple[str, ...]]
+"""By record, the members of its value that a fold wants: a value may be large, and Python objects are dear."""
+
+
+class Event(NamedTuple):
+    """One record as a fold sees it."""
+
+    offset: int
+    record: str
+    key: tuple[Any, ...]
+    """The fields of the key, in their order."""
+    value: tuple[Any, ...] | None
+    """The members of the value that were picked; None for a tombstone, and where `is_broken` or `is_past`."""
+    is_broken: bool
+    """Whether the value is there and could not be decoded."""
+    is_past: bool
+    """Whether this is a value of which only the place is known: a later tombstone of the key took the rest away."""
+
+
+def events(found: Decoded, picked: Picked) -> Iterator[Event]:
+    """The records whose keys can be read, by their offsets.
+
+    Where the rows come from `latest.Latest` with `latest.LAST_VALUE`, a tombstone is preceded by the value it deleted, as far as
+    one was seen.
+    """
+    ordered: list[Event] = []
+    for number, column in found.columns.records.items():
+        record = found.record_name(number)
+        rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        chosen = column.take(pa.array(rows))
+        keys = list(zip(*(_member(chosen, "key", name).to_pylist() for name in found.key_names(number)), strict=True))
+        members = [_member(chosen, "value", name).to_pylist() for name in picked[record]]
+        values = list(zip(*members, strict=True)) if members else [()] * len(rows)
+        for row, key, value in zip(rows.tolist(), keys, values, strict=True):
+            offset, is_broken = int(found.offsets[row]), bool(found.has_error[row])
+            is_tombstone = bool(found.is_tombstone[row])
+            if is_tombstone and found.last_value is not None and found.last_value[row] >= 0:
+                ordered.append(Event(int(found.last_value[row]), record, key, None, False, True))
+            told = None if is_tombstone or is_broken else value
+            ordered.append(Event(offset, record, key, told, is_broken, False))
+    ordered.sort(key=lambda event: event.offset)
+    return iter(ordered)
+
+
+def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:
+    member = pc.struct_field(records, [part, name.removesuffix(SIZE)])
+    return pc.list_value_length(member) if name.endswith(SIZE) else member

@@ -1,0 +1,99 @@
+"""Every commit of an offset and every tombstone, as they stand in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.current_offsets import COMMITS, NO_LEADER_EPOCH, NO_TOPIC_ID
+from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+NO_EXPIRY: Final = -1
+
+TABLE: Final = Table(
+    name="offset_commits",
+    topic="__consumer_offsets",
+    about="every commit and every deletion of an offset that the log still holds",
+    helper="facts",
+    records=COMMITS,
+    reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
+    columns=(
+        Column("group_id", "string", "the group that committed"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("offset", "int64", "offset of the next record to consume; null for a tombstone"),
+        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
+        Column("metadata", "string", "what the client stored beside the offset; null for a tombstone"),
+        *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
+        *timestamps("expire", "when it expires, where a client before Kafka 2.1 said so (value version 1); else null"),
+        Column("is_tombstone", "bool", "whether the record deletes the offset"),
+        Column("transaction", "string", "none, committed, aborted, open (the log ends before its marker) or unknown"),
+        Column("producer_id", "int64", "producer of the transaction; null where there is none"),
+        *timestamps("log", "timestamp of the record in the log"),
+        *PLACE,
+    ),
+    sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
+    needs_transactions=True,
+    group="group_id",
+    module=__name__,
+    is_history=True,
+)
+"""One row per record that commits an offset or deletes one (types 0 and 1), aborted and open commits too.
+
+A cleaner takes away what was written over later and, after a while, tombstones: where it has been, rows are missing,
+and a finding says from which offset on none is. A record that cannot be decoded has no row; a finding names it. A
+commit of a transaction whose marker damage or a missing file hides is `unknown`, with a finding.
+"""
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; see `TABLE`."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.tables.decoding import nulled, numbers_of, of_types, schemas, undecided
+    from kafka_records_tables.tables.facts import OUTCOME, facts
+    from kafka_records_tables.tables.transactions_settled import UNKNOWN
+    from kafka_records_tables.tables.types import instants, record_batch
+
+    records = schemas(context, "consumer_offsets")
+    types = numbers_of(records, COMMITS)
+    chosen = of_types(batches, types, context, "left out: nobody can tell whose offset it is")
+    for found in facts(chosen, records, context):
+        found.tell(context, lambda row: "its row is left out")
+        rows, outcome = found.rows, found.rows.column(OUTCOME)
+        group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
+        usable = found.has_key & ~found.has_error
+        for row in np.flatnonzero(usable & pc.equal(outcome, UNKNOWN).to_numpy(zero_copy_only=False)).tolist():
+            what = f"a commit of group {group[row]} for {topic[row]}-{partition[row]}"
+            number = int(found.columns.record_type[row])
+            context.find(undecided(rows, row, context, number, what, "its row says that nobody knows"))
+        committed = found.member(types, "value", "commit_timestamp")
+        expires = nulled(found.member(types, "value", "expire_timestamp"), NO_EXPIRY)
+        columns = {
+            "group_id": group,
+            "topic": topic,
+            "topic_id": nulled(found.member(types[1:], "value", "topic_id"), NO_TOPIC_ID),
+            "partition": partition,
+            "offset": found.member(types, "value", "offset"),
+            "leader_epoch": nulled(found.member(types[1:], "value", "leader_epoch"), NO_LEADER_EPOCH),
+            "metadata": found.member(types, "value", "metadata"),
+            "commit_timestamp": instants(committed),
+            "commit_timestamp_ms": committed,
+            "expire_timestamp": instants(expires),
+            "expire_timestamp_ms": expires,
+            "is_tombstone": pa.array(found.is_tombstone),
+            "transaction": outcome,
+            "producer_id": nulled(rows.column("producer_id"), -1),
+            "log_timestamp": instants(rows.column("timestamp_ms")),
+            "log_timestamp_ms": rows.column("timestamp_ms"),
+            "log_partition": context.partition,
+            "log_offset": rows.column("offset"),
+        }
+        if usable.any():
+            yield record_batch(TABLE.schema, columns, rows.num_rows).filter(pa.array(usable))

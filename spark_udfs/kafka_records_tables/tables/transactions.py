@@ -1,0 +1,111 @@
+"""The transactional ids, as a transaction coordinator knows them at the end of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+_RECORDS: Final = ("TransactionLog",)
+_NO_TIMESTAMP: Final = -1
+
+TABLE: Final = Table(
+    name="transactions",
+    topic="__transaction_state",
+    about="every transactional id with its producer and the state of its last transaction",
+    helper="latest",
+    records=_RECORDS,
+    reads=("offset", "key", "value", "control"),
+    columns=(
+        Column("transactional_id", "string", "the transactional id"),
+        Column("producer_id", "int64", "producer id it maps to"),
+        Column("producer_epoch", "int16", "epoch of that producer; a higher one fences lower ones"),
+        Column(
+            "state", "string", "state of the last transaction, as Kafka's tools spell it: Ongoing, CompleteCommit, …"
+        ),
+        Column("timeout_ms", "int32", "milliseconds after which the coordinator aborts an open transaction"),
+        Column(
+            "partitions",
+            "list<struct<topic: string, partitions: list<int32>>>",
+            "partitions written to in the transaction; null in state Empty",
+        ),
+        *timestamps("start", "when the transaction began; null where there was none yet"),
+        *timestamps("last_update", "when this state was recorded"),
+        *PLACE,
+    ),
+    sort=("transactional_id",),
+    needs_transactions=False,
+    group="transactional_id",
+    module=__name__,
+)
+"""One row per transactional id that has a record and no tombstone behind it (`TransactionStateManager.loadTransactionMetadata`;
+KIP-98). A record that cannot be decoded has no row, because an older state would be wrong; a finding names it.
+"""
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; see `TABLE`."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_runtime.states import TransactionState
+    from kafka_records_tables.tables.decoding import Decoded, nulled, numbers_of, of_types, schemas
+    from kafka_records_tables.tables.latest import Latest, last_of_same
+    from kafka_records_tables.tables.types import instants, record_batch
+
+    records = schemas(context, "transaction_state")
+    types = numbers_of(records, _RECORDS)
+    latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
+    not_used = "not used: nobody can tell which transactional id it is about"
+    for batch in of_types(batches, types, context, not_used):
+        latest.add(batch.filter(pc.is_null(batch.column("control"))))
+    kept = latest.rows()
+    if kept is None:
+        return
+    found = Decoded(kept, records)
+    name = found.member(types, "key", "transactional_id")
+    decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), name)
+
+    def consequence(row: int) -> str:
+        return "its row is left out: an older state would be wrong" if found.has_key[row] else not_used
+
+    found.tell(context, consequence, decides)
+    usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone
+    if not usable.any():
+        return
+    states = found.member(types, "value", "transaction_status").to_pylist()
+    partitions = found.member(types, "value", "transaction_partitions")
+    started = nulled(found.member(types, "value", "transaction_start_timestamp_ms"), _NO_TIMESTAMP)
+    updated = found.member(types, "value", "transaction_last_update_timestamp_ms")
+    columns = {
+        "transactional_id": name,
+        "producer_id": found.member(types, "value", "producer_id"),
+        "producer_epoch": found.member(types, "value", "producer_epoch"),
+        "state": pa.array([None if state is None else TransactionState(state).label for state in states], pa.string()),
+        "timeout_ms": found.member(types, "value", "transaction_timeout_ms"),
+        "partitions": _renamed(partitions, TABLE.schema.field("partitions").type),
+        "start_timestamp": instants(started),
+        "start_timestamp_ms": started,
+        "last_update_timestamp": instants(updated),
+        "last_update_timestamp_ms": updated,
+        "log_partition": context.partition,
+        "log_offset": found.rows.column("offset"),
+    }
+    yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
+
+
+def _renamed(lists: Any, kind: Any) -> Any:
+    """The same lists of structs, under the names of the table's own fields."""
+    import pyarrow as pa
+
+    offsets = lists.offsets
+    items = lists.values
+    members = [member.cast(field.type) for member, field in zip(items.flatten(), kind.value_type, strict=True)]
+    structs = pa.StructArray.from_arrays(members, fields=list(kind.value_type))
+    mask = lists.is_null() if lists.null_count else None
+    return pa.ListArray.from_arrays(offsets, structs, type=kind, mask=mask)

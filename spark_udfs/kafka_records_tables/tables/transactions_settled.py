@@ -1,0 +1,238 @@
+"""How the transactions in a log partition end, settled as a coordinator does it: pending until the marker.
+
+A record of a transaction is decided by the next control row of its producer, matched by producer id alone
+(`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone acts at once, whoever wrote it
+(`OffsetMetadataManager.replay`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kafka_records_arrow.varints import FLAGS, INT64
+from kafka_records_runtime.errors import KafkaRecordsError
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+COLUMNS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
+"""What has to be read of every record to settle it."""
+
+NONE: Final = "none"
+COMMITTED: Final = "committed"
+ABORTED: Final = "aborted"
+OPEN: Final = "open"
+"""The log ends before a marker."""
+UNKNOWN: Final = "unknown"
+"""Damage, or a file that was not given, may hide the marker."""
+
+_MOST_PENDING: Final = 100_000
+"""Rows that wait for a marker before those that were written over by the same producer are dropped."""
+
+
+class UntoldTransactions(KafkaRecordsError, ValueError):
+    """Records of `topic` whose source does not say which of them were written in a transaction."""
+
+    def __init__(self, topic: str, partition: int | None, offset: int) -> None:
+        super().__init__(topic, partition, offset)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: nobody can tell whether the record at offset {self.offset} was written in a "
+            "transaction, and whether that was committed: the source tells neither transaction nor producer. Read a "
+            'source that does (log segments, or rows saved from them with all columns), or say untold="committed" to '
+            "count such records as committed, although some may be of aborted or open transactions"
+        )
+
+
+class Settled(NamedTuple):
+    """Rows whose transactions ended the same way: NONE (there was none), COMMITTED, ABORTED, OPEN or UNKNOWN."""
+
+    outcome: str
+    rows: pa.RecordBatch
+
+
+def settled(
+    batches: Iterator[pa.RecordBatch], context: Context, *, tombstones_at_once: bool, last_of_key: bool
+) -> Iterator[Settled]:
+    """Every record that is no control record, once it is decided.
+
+    Records outside of transactions come at once, the others behind their markers: rows of one outcome are in the order
+    of the log, outcomes are not in order among each other.
+
+    Parameters
+    ----------
+    batches
+        Raw rows of one log partition in order, with COLUMNS and whatever else is wanted of a row.
+    context
+        Its `holes` say behind which offsets a marker may be hidden, `untold` what counts as committed.
+    tombstones_at_once
+        Do not ask for a tombstone's transaction, as a coordinator does not.
+    last_of_key
+        Of what one producer writes to one key before a marker, only the last row is wanted. Memory follows the number
+        of keys then, and otherwise the number of records in open transactions.
+
+    Raises
+    ------
+    UntoldTransactions
+        For a record whose source does not tell, unless the context says what it counts as.
+    """
+    settling = _Settling(context, tombstones_at_once, last_of_key)
+    for batch in batches:
+        yield from settling.take(batch)
+    yield from settling.rest()
+
+
+class _Settling:
+    def __init__(self, context: Context, tombstones_at_once: bool, last_of_key: bool) -> None:
+        self._context = context
+        self._tombstones_at_once = tombstones_at_once
+        self._last_of_key = last_of_key
+        self._pending: list[pa.RecordBatch] = []
+        self._count = 0
+        self._squeezed = 0
+        self._any_marker = False
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[Settled]:
+        words = batch.column("transaction")
+        is_plain = pc.equal(words, NONE)
+        has_markers = batch.column("control").null_count < batch.num_rows
+        if not has_markers and words.null_count == 0 and pc.all(is_plain).as_py():
+            yield Settled(NONE, batch)
+            return
+        is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        plain = is_record & self._is_plain(batch, pc.fill_null(is_plain, False).to_numpy(zero_copy_only=False))
+        if self._tombstones_at_once:
+            plain |= is_record & batch.column("value").is_null().to_numpy(zero_copy_only=False)
+        unknown = is_record & ~plain & pc.fill_null(pc.equal(words, UNKNOWN), False).to_numpy(zero_copy_only=False)
+        for outcome, chosen in ((NONE, plain), (UNKNOWN, unknown)):
+            if chosen.any():
+                yield Settled(outcome, batch.filter(pa.array(chosen)))
+        waiting = is_record & ~plain & ~unknown
+        if waiting.any():
+            self._pending.append(batch.filter(pa.array(waiting)))
+            self._count += int(waiting.sum())
+        if has_markers:
+            self._any_marker = True
+            if self._pending:
+                yield from self._end(batch.filter(pa.array(~is_record)))
+        if self._last_of_key and self._count > max(_MOST_PENDING, 2 * self._squeezed):
+            self._squeeze()
+
+    def _is_plain(self, batch: pa.RecordBatch, says_none: FLAGS) -> FLAGS:
+        """Rows outside of any transaction: their source says so, or that no producer wrote them.
+
+        Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
+        `unknown`, or nothing, of the transaction itself.
+        """
+        words, producers = batch.column("transaction"), batch.column("producer_id")
+        silent = pc.fill_null(pc.equal(words, UNKNOWN), True).to_numpy(zero_copy_only=False)
+        if not silent.any():
+            return says_none
+        has_producer = producers.is_valid().to_numpy(zero_copy_only=False)
+        untold = silent & ~has_producer & batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        if self._tombstones_at_once:
+            untold &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
+        if untold.any() and self._context.untold is None:
+            offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
+            raise UntoldTransactions(self._context.topic, self._context.partition, offset)
+        nobody = silent & has_producer & (producers.fill_null(0).to_numpy() < 0)
+        return says_none | nobody | untold
+
+    # -- markers -------------------------------------------------------------------------------------------------------
+
+    def _end(self, markers: pa.RecordBatch) -> Iterator[Settled]:
+        """The rows that these markers decide."""
+        rows = _joined(self._pending)
+        ended = _ends(rows, markers, self._hole_behind(rows))
+        for outcome, number in ((COMMITTED, _COMMITTED), (ABORTED, _ABORTED), (UNKNOWN, _HIDDEN)):
+            chosen = ended == number
+            if chosen.any():
+                yield Settled(outcome, rows.filter(pa.array(chosen)))
+        still = ended == _WAITING
+        self._count = int(still.sum())
+        self._pending = [rows.filter(pa.array(still))] if self._count else []
+        self._squeezed = min(self._squeezed, self._count)
+
+    def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
+        """For each row the place behind which something could not be read, the first that is not before the row."""
+        holes = np.array(sorted(self._context.holes), np.int64)
+        at = np.searchsorted(holes, rows.column("offset").to_numpy())
+        return np.append(holes, np.iinfo(np.int64).max)[at]
+
+    def rest(self) -> Iterator[Settled]:
+        """What no marker decided: the log ends before it, or it is hidden."""
+        if not self._pending:
+            return
+        rows = _joined(self._pending)
+        words = rows.column("transaction")
+        left = np.ones(rows.num_rows, np.bool_)
+        # A source without control rows may know how it ended; one that has them says so too early, if asked about an
+        # earlier moment.
+        if not self._any_marker or self._context.as_of_ms is None:
+            for outcome in (COMMITTED, ABORTED):
+                told = pc.fill_null(pc.equal(words, outcome), False).to_numpy(zero_copy_only=False)
+                left &= ~told
+                if told.any():
+                    yield Settled(outcome, rows.filter(pa.array(told)))
+        hidden = left & (self._hole_behind(rows) < np.iinfo(np.int64).max)
+        for outcome, chosen in ((UNKNOWN, hidden), (OPEN, left & ~hidden)):
+            if chosen.any():
+                yield Settled(outcome, rows.filter(pa.array(chosen)))
+
+    def _squeeze(self) -> None:
+        rows = _joined(self._pending)
+        keys = rows.column("key").dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+        _, producers = np.unique(rows.column("producer_id").fill_null(-1).to_numpy(), return_inverse=True)
+        _, at = np.unique((producers * (rows.num_rows + 1) + keys)[::-1], return_index=True)
+        last = np.sort(rows.num_rows - 1 - at)
+        self._pending = [rows.take(pa.array(last))]
+        self._count = self._squeezed = len(last)
+
+
+_WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)
+
+
+def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
+    """How each row ends: by the first marker of its producer behind it, unless there is a hole before that."""
+    offsets = rows.column("offset").to_numpy()
+    producers = rows.column("producer_id").fill_null(-1).to_numpy()
+    ends_at = markers.column("offset").to_numpy()
+    known, row_codes = np.unique(producers, return_inverse=True)
+    places = np.searchsorted(known, markers.column("producer_id").fill_null(-1).to_numpy())
+    ours = known[np.minimum(places, len(known) - 1)] == markers.column("producer_id").fill_null(-1).to_numpy()
+    commits = pc.equal(markers.column("control"), "commit").to_numpy(zero_copy_only=False)[ours]
+    ends_at, marker_codes = ends_at[ours], places[ours]
+    # Producer and place in the log as one number, so that one sorted search finds the next marker of a producer.
+    _, ranks = np.unique(np.concatenate([offsets, ends_at]), return_inverse=True)
+    width = len(ranks) + 1
+    wanted = row_codes.astype(np.int64) * width + ranks[: len(offsets)]
+    there = marker_codes.astype(np.int64) * width + ranks[len(offsets) :]
+    order = np.argsort(there)
+    there, commits, ends_at = there[order], commits[order], ends_at[order]
+    at = np.searchsorted(there, wanted, side="right")
+    found = at < len(there)
+    at = np.minimum(at, max(len(there) - 1, 0))
+    ended = np.full(len(offsets), _WAITING, np.int8)
+    if not len(there):
+        return ended
+    found &= there[at] // width == row_codes
+    ended[found] = np.where(commits[at], _COMMITTED, _ABORTED)[found]
+    ended[found & (holes < ends_at[at])] = _HIDDEN
+    return ended
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
