@@ -19,6 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -138,7 +139,7 @@ class _Watched:
 def _here(question: Question, logs: Sequence[LogPartition], told: Told, watched: _Watched) -> Iterator[pa.RecordBatch]:
     for number, log in enumerate(logs):
         context = question.context(log.topic, log.partition)
-        context.progress = lambda done, number=number: watched.moved(number, done)
+        context.progress = partial(watched.moved, number)
         yield from question.answer(log, context)
         told.add(context.findings, context.counts)
         watched.moved(number, log.size)

@@ -45,11 +45,11 @@ TABLE: Final = Table(
 """One row per group, topic and partition with a committed offset.
 
 Of all records for a key, types 0 and 1 taken together, the one with the highest offset in the log decides. A tombstone
-counts whoever wrote it; a value counts when it was written outside a transaction or in a committed one, and then at the
-offset of the value, not of the marker (`OffsetMetadataManager.replayEndTransactionMarker`).
+counts whoever wrote it; a value counts when it was written outside a transaction or in a committed one, and then at
+the offset of the value, not of the marker (`OffsetMetadataManager.replayEndTransactionMarker`).
 
-A key whose deciding record cannot be used has no row, because an older offset would be wrong; a finding names it. Either
-its bytes cannot be decoded or are of a version this build does not know (a broker stops loading the partition there),
+A key whose deciding record cannot be used has no row, because an older offset would be wrong; a finding names it.
+Either its bytes cannot be decoded or are of a version this build does not know (a broker stops loading the partition there),
 or it is a value in a transaction of which nobody can tell how it ended.
 """
 

@@ -23,8 +23,11 @@ Rows = Callable[[Iterator[Any], "Context"], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `type` is `string`, `bool`, `binary`, `int16`, `int32`, `int64`, `timestamp` (an instant, microseconds
-    in UTC), `list<T>` or `struct<name: T, …>`. Any column may be null."""
+    """One column.
+
+    `type` is `string`, `bool`, `binary`, `int16`, `int32`, `int64`, `timestamp` (an instant, microseconds in UTC),
+    `list<T>` or `struct<name: T, …>`. Any column may be null.
+    """
 
     name: str
     type: str

@@ -36,7 +36,7 @@ class Event(NamedTuple):
 def events(found: Decoded, picked: Picked) -> Iterator[Event]:
     """The records whose keys can be read, by their offsets.
 
-    Where the rows come from `latest.Latest` with `latest.LAST_VALUE`, a tombstone is preceded by the value it deleted, as far as
+    Where the rows come from `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, as far as
     one was seen.
     """
     ordered: list[Event] = []
@@ -44,7 +44,8 @@ def events(found: Decoded, picked: Picked) -> Iterator[Event]:
         record = found.record_name(number)
         rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
         chosen = column.take(pa.array(rows))
-        keys = list(zip(*(_member(chosen, "key", name).to_pylist() for name in found.key_names(number)), strict=True))
+        parts = (_member(chosen, "key", name).to_pylist() for name in found.key_names(number))
+        keys = list(zip(*parts, strict=True))
         members = [_member(chosen, "value", name).to_pylist() for name in picked[record]]
         values = list(zip(*members, strict=True)) if members else [()] * len(rows)
         for row, key, value in zip(rows.tolist(), keys, values, strict=True):

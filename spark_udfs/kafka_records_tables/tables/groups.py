@@ -49,9 +49,7 @@ TABLE: Final = Table(
         Column("protocol", "string", "assignor or protocol that members agreed on; null but for classic groups"),
         Column("member_count", "int32", "members in the log"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
-        Column(
-            "log_offset", "int64", "offset of the record of the group, or else of the newest one that makes it exist"
-        ),
+        Column("log_offset", "int64", "offset of the record of the group, or else of the newest that makes it exist"),
     ),
     sort=("group_id",),
     needs_transactions=False,
@@ -64,11 +62,13 @@ A group exists from the first record of its kind on, that of a member too; any c
 there is no other, whatever became of its transaction and of the offset. It ends with the tombstone of a group record of
 any kind. Compaction may take the last record away that told of a group known by superseded, deleted or aborted commits.
 
-What the log cannot know: classic groups are never logged as PreparingRebalance, CompletingRebalance or Dead. One that is
-Stable here may be rebalancing, or its members may be gone for less than a session timeout; the same holds for members of
-the other kinds. A record that cannot be decoded leaves no wrong answer behind: the group stays, known by the key, with
+What the log cannot know: classic groups are never logged as PreparingRebalance, CompletingRebalance or Dead. One that
+is Stable here may be rebalancing, or its members may be gone for less than a session timeout; the same holds for
+members of the other kinds. A record that cannot be decoded leaves no wrong answer behind: the group stays, known by the key, with
 null in what that record would have told.
 """
+
+_OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partition")
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
@@ -118,13 +118,12 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         found.tell(context, lambda row: not_used)
         group = found.member(commit_types.tolist(), "key", "group").dictionary_encode()
         last = np.full(len(group.dictionary) + 1, -1, np.int64)
-        np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), found.last_value)
+        np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), kept.column(LAST_VALUE).to_numpy())
         for name, offset in zip(group.dictionary.to_pylist(), last.tolist(), strict=False):
             if offset >= 0:
                 replay.commit(name, offset)
     listed = replay.rows()
     if listed:
-        columns = dict(
-            zip(TABLE.names, zip(*(row[:7] + (context.partition, row[7]) for row in listed), strict=True), strict=True)
-        )
-        yield pa.RecordBatch.from_pydict({name: list(column) for name, column in columns.items()}, schema=TABLE.schema)
+        columns = dict(zip(_OF_A_GROUP, map(list, zip(*listed, strict=True)), strict=True))
+        columns["log_partition"] = [context.partition] * len(listed)
+        yield pa.RecordBatch.from_pydict(columns, schema=TABLE.schema)

@@ -27,8 +27,8 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 class Latest:
     """Keeps the row with the highest offset per key; `columns` of it, `key` and `offset` among them.
 
-    Rows may come in any order of offsets. Keys are compared as bytes: two that Kafka takes for one (types 0 and 1, bytes
-    behind a key) stay two here.
+    Rows may come in any order of offsets. Keys are compared as bytes: two that Kafka takes for one (types 0 and 1,
+    bytes behind a key) stay two here.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:

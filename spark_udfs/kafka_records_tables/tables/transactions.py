@@ -42,8 +42,9 @@ TABLE: Final = Table(
     group="transactional_id",
     module=__name__,
 )
-"""One row per transactional id that has a record and no tombstone behind it (`TransactionStateManager.loadTransactionMetadata`;
-KIP-98). A record that cannot be decoded has no row, because an older state would be wrong; a finding names it.
+"""One row per transactional id that has a record and no tombstone behind it
+(`TransactionStateManager.loadTransactionMetadata`; KIP-98). A record that cannot be decoded has no row, because an
+older state would be wrong; a finding names it.
 """
 
 

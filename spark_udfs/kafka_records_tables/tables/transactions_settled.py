@@ -32,6 +32,8 @@ OPEN: Final = "open"
 UNKNOWN: Final = "unknown"
 """Damage, or a file that was not given, may hide the marker."""
 
+_NOWHERE: Final = np.iinfo(np.int64).max
+
 _MOST_PENDING: Final = 100_000
 """Rows that wait for a marker before those that were written over by the same producer are dropped."""
 
@@ -47,8 +49,8 @@ class UntoldTransactions(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.topic}-{self.partition}: nobody can tell whether the record at offset {self.offset} was written in a "
-            "transaction, and whether that was committed: the source tells neither transaction nor producer. Read a "
+            f"{self.topic}-{self.partition}: nobody can tell whether the record at offset {self.offset} was written in "
+            "a transaction, and whether that was committed: the source tells neither transaction nor producer. Read a "
             'source that does (log segments, or rows saved from them with all columns), or say untold="committed" to '
             "count such records as committed, although some may be of aborted or open transactions"
         )
@@ -145,8 +147,9 @@ class _Settling:
         if untold.any() and self._context.untold is None:
             offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
             raise UntoldTransactions(self._context.topic, self._context.partition, offset)
-        nobody = silent & has_producer & (producers.fill_null(0).to_numpy() < 0)
-        return says_none | nobody | untold
+        nobody: FLAGS = silent & has_producer & (producers.fill_null(0).to_numpy() < 0)
+        plain: FLAGS = says_none | nobody | untold
+        return plain
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
@@ -167,7 +170,8 @@ class _Settling:
         """For each row the place behind which something could not be read, the first that is not before the row."""
         holes = np.array(sorted(self._context.holes), np.int64)
         at = np.searchsorted(holes, rows.column("offset").to_numpy())
-        return np.append(holes, np.iinfo(np.int64).max)[at]
+        behind: INT64 = np.append(holes, _NOWHERE)[at]
+        return behind
 
     def rest(self) -> Iterator[Settled]:
         """What no marker decided: the log ends before it, or it is hidden."""
@@ -184,7 +188,7 @@ class _Settling:
                 left &= ~told
                 if told.any():
                     yield Settled(outcome, rows.filter(pa.array(told)))
-        hidden = left & (self._hole_behind(rows) < np.iinfo(np.int64).max)
+        hidden = left & (self._hole_behind(rows) < _NOWHERE)
         for outcome, chosen in ((UNKNOWN, hidden), (OPEN, left & ~hidden)):
             if chosen.any():
                 yield Settled(outcome, rows.filter(pa.array(chosen)))
