@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
+import pyarrow as pa
+
 from kafka_records_arrow import segments as reader
-from kafka_records_arrow.problems import SegmentProblem
 from kafka_records_engine.findings import found_in_file
 from kafka_records_engine.sources.protocol import Context
 
@@ -63,16 +64,44 @@ class SegmentPartition:
         return False
 
     def batches(self, context: Context, columns: Collection[str]) -> Iterator[Any]:
-        """See `protocol.LogPartition.batches`: the files are read once, as of one moment."""
+        """See `protocol.LogPartition.batches`: the files are read once, as they were when they were opened."""
+        with reader.open_log(self.log) as opened:
+            _tell_about(opened, context)
+            rows = reader.read_partition(
+                opened,
+                below_log_start=True,
+                on_problem=lambda problem: context.find(found_in_file(problem, self.topic, self.partition)),
+                batch_rows=None,
+                settle=False,
+                columns=[name for name in columns if name in reader.RAW_SCHEMA.names],
+                places=any(field.name in columns for field in reader.PLACE_FIELDS),
+                on_hole=context.hole,
+            )
+            for batch in rows:
+                kept = _from_log_start(batch, opened.log_start, context)
+                if kept.num_rows:
+                    yield kept
+                context.progress(opened.bytes_read)
+            context.counts.bytes += opened.bytes_read
 
-        def on_problem(problem: SegmentProblem) -> None:
-            context.find(found_in_file(problem, self.topic, self.partition))
 
-        return reader.read_partition(
-            self.log,
-            settle=False,
-            places=any(name in columns for name in ("file", "position")),
-            columns=[name for name in columns if name in reader.RAW_SCHEMA.names],
-            on_problem=on_problem,
-            on_hole=context.hole,
-        )
+def _tell_about(opened: reader.OpenLog, context: Context) -> None:
+    context.counts.partitions += 1
+    context.counts.files += len(opened.segments)
+    context.log_start = opened.log_start
+    if opened.is_part or not opened.segments:
+        context.log_start = None
+    else:
+        # A cleaner leaves the newest file alone, which is the one that is written to.
+        context.cleaned_up_to = opened.segments[-1].base_offset
+
+
+def _from_log_start(batch: Any, log_start: int, context: Context) -> Any:
+    """The rows that the log has not deleted; the others are counted."""
+    if not log_start:
+        return batch
+    is_kept = batch.column("offset").to_numpy() >= log_start
+    if is_kept.all():
+        return batch
+    context.counts.below_log_start += int((~is_kept).sum())
+    return batch.filter(pa.array(is_kept))

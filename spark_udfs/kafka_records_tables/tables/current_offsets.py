@@ -49,8 +49,8 @@ counts whoever wrote it; a value counts when it was written outside a transactio
 the offset of the value, not of the marker (`OffsetMetadataManager.replayEndTransactionMarker`).
 
 A key whose deciding record cannot be used has no row, because an older offset would be wrong; a finding names it.
-Either its bytes cannot be decoded or are of a version this build does not know (a broker stops loading the partition there),
-or it is a value in a transaction of which nobody can tell how it ended.
+Either its bytes cannot be decoded or are of a version this build does not know (a broker stops loading the partition
+there), or it is a value in a transaction of which nobody can tell how it ended.
 """
 
 

@@ -64,8 +64,8 @@ any kind. Compaction may take the last record away that told of a group known by
 
 What the log cannot know: classic groups are never logged as PreparingRebalance, CompletingRebalance or Dead. One that
 is Stable here may be rebalancing, or its members may be gone for less than a session timeout; the same holds for
-members of the other kinds. A record that cannot be decoded leaves no wrong answer behind: the group stays, known by the key, with
-null in what that record would have told.
+members of the other kinds. A record that cannot be decoded leaves no wrong answer behind: the group stays, known by
+the key, with null in what that record would have told.
 """
 
 _OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partition")
