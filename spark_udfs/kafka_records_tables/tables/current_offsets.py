@@ -41,8 +41,8 @@ TABLE: Final = Table(
     needs_transactions=True,
     group="group_id",
     module=__name__,
-)
-"""One row per group, topic and partition with a committed offset.
+    notes="""\
+One row per group, topic and partition with a committed offset.
 
 Of all records for a key, types 0 and 1 taken together, the one with the highest offset in the log decides. A tombstone
 counts whoever wrote it; a value counts when it was written outside a transaction or in a committed one, and then at
@@ -51,11 +51,12 @@ the offset of the value, not of the marker (`OffsetMetadataManager.replayEndTran
 A key whose deciding record cannot be used has no row, because an older offset would be wrong; a finding names it.
 Either its bytes cannot be decoded or are of a version this build does not know (a broker stops loading the partition
 there), or it is a value in a transaction of which nobody can tell how it ended.
-"""
+""",
+)
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; see `TABLE`."""
+    """The rows; `TABLE.notes` has the rules."""
     import numpy as np
     import pyarrow as pa
 

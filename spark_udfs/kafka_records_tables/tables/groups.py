@@ -55,8 +55,8 @@ TABLE: Final = Table(
     needs_transactions=False,
     group="group_id",
     module=__name__,
-)
-"""One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
+    notes="""\
+One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 
 A group exists from the first record of its kind on, that of a member too; any commit value makes a simple group where
 there is no other, whatever became of its transaction and of the offset. It ends with the tombstone of a group record of
@@ -66,13 +66,14 @@ What the log cannot know: classic groups are never logged as PreparingRebalance,
 is Stable here may be rebalancing, or its members may be gone for less than a session timeout; the same holds for
 members of the other kinds. A record that cannot be decoded leaves no wrong answer behind: the group stays, known by
 the key, with null in what that record would have told.
-"""
+""",
+)
 
 _OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partition")
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; see `TABLE`."""
+    """The rows; `TABLE.notes` has the rules."""
     import numpy as np
     import pyarrow as pa
 

@@ -41,17 +41,18 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     is_history=True,
-)
-"""One row per record that commits an offset or deletes one (types 0 and 1), aborted and open commits too.
+    notes="""\
+One row per record that commits an offset or deletes one (types 0 and 1), aborted and open commits too.
 
 A cleaner takes away what was written over later and, after a while, tombstones: where it has been, rows are missing,
 and a finding says from which offset on none is. A record that cannot be decoded has no row; a finding names it. A
 commit of a transaction whose marker damage or a missing file hides is `unknown`, with a finding.
-"""
+""",
+)
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; see `TABLE`."""
+    """The rows; `TABLE.notes` has the rules."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

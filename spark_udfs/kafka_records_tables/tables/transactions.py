@@ -41,15 +41,16 @@ TABLE: Final = Table(
     needs_transactions=False,
     group="transactional_id",
     module=__name__,
-)
-"""One row per transactional id that has a record and no tombstone behind it
+    notes="""\
+One row per transactional id that has a record and no tombstone behind it
 (`TransactionStateManager.loadTransactionMetadata`; KIP-98). A record that cannot be decoded has no row, because an
 older state would be wrong; a finding names it.
-"""
+""",
+)
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; see `TABLE`."""
+    """The rows; `TABLE.notes` has the rules."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
