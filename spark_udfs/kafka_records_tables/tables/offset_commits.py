@@ -75,7 +75,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
             number = int(found.columns.record_type[row])
             context.find(undecided(rows, row, context, number, what, "its row says that nobody knows"))
         committed = found.member(types, "value", "commit_timestamp")
-        expires = nulled(found.member(types, "value", "expire_timestamp"), NO_EXPIRY)
+        expires = nulled(found.member(types[1:], "value", "expire_timestamp"), NO_EXPIRY)
         columns = {
             "group_id": group,
             "topic": topic,
