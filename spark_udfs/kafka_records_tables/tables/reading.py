@@ -70,6 +70,7 @@ class _Gaps:
         self._gap = False
         self._latest_ms = YEAR_1_MS
         self._last = -1
+        self._cut_at = -1
 
     def before(self, offsets: INT64, times: INT64 | None) -> None:
         """Rows that belong to the answer."""
@@ -84,6 +85,8 @@ class _Gaps:
 
     def behind(self, offsets: INT64, times: INT64 | None) -> None:
         """Rows behind the moment that was asked about."""
+        if self._cut_at < 0:
+            self._cut_at = int(offsets[0])
         if self._gap and not self.is_known:
             self._note(offsets, times)
 
@@ -106,18 +109,17 @@ class _Gaps:
     def tell(self, was_cut: bool, table: Table) -> None:
         """The note, if there is something to note."""
         limit, context = self._context.cleaned_up_to, self._context
-        if not self._gap or (limit is not None and was_cut and self._next is not None and self._next >= limit):
+        if not self._gap or (was_cut and limit is not None and self._cut_at >= limit):
             return
-        if context.as_of_ms is not None and was_cut:
+        if was_cut:
             what = "records are missing that were written over later: a cleaner has been here"
             since = _text_of(self._latest_ms)
             consequence = f"rows may be missing; an answer as of {since} or later is complete"
         elif table.is_history:
             what = "offsets are missing: a cleaner has been here"
-            behind = "nowhere" if limit is None else f"from offset {limit} on"
-            consequence = f"what happened is complete {behind}, and only in part before"
+            consequence = f"what happened is complete from offset {limit} on, and told only in part before"
             if limit is None:
-                consequence = "what happened is told in part, and nobody can tell from which offset on it is whole"
+                consequence = "what happened is told in part, and nobody can tell from which offset on it is complete"
         else:
             return
         note = Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition)
