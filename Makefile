@@ -51,14 +51,16 @@ test: java-found lint types contracts check ## Run every check: lint, types, imp
 	$(BIN)/python -m pytest
 
 .PHONY: generate
-generate: $(INSTALLED) ## Write generated/kafka_records and docs/reference anew from message_specs.
+generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference and docs/tables.md anew.
 	$(BIN)/kafka-records-codegen generate $(GENERATED)
 	$(BIN)/kafka-records-codegen docs $(REFERENCE)
+	$(BIN)/python -m tools.table_pages
 
 .PHONY: check
-check: $(INSTALLED) ## Compare generated/kafka_records and docs/reference with what the generator would write.
+check: $(INSTALLED) ## Compare generated/kafka_records, docs/reference and docs/tables.md with what would be written.
 	$(BIN)/kafka-records-codegen generate $(GENERATED) --check
 	$(BIN)/kafka-records-codegen docs $(REFERENCE) --check
+	$(BIN)/python -m tools.table_pages --check
 
 # ----------------------------------------------------------------------------------------------------- single checks
 

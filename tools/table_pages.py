@@ -1,0 +1,78 @@
+"""Write the page about tables, docs/tables.md, from their declarations; with --check, compare it with what is there.
+
+tools/table_pages.py            # write it
+tools/table_pages.py --check    # say whether it is what would be written
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from kafka_records_tables.tables import TABLES, Table
+
+PAGE = Path(__file__).parent.parent / "docs" / "tables.md"
+
+_HEAD = """\
+# Tables
+
+<!-- Written by tools/table_pages.py from the declarations in kafka_records_tables.tables: make generate. -->
+
+Every table is a function of one log partition at a time, in the order of its records. The command, `read_table` and the
+Spark functions run the same one, and give the same rows and the same findings.
+
+| table | rows | topic |
+|---|---|---|
+"""
+
+_HELPERS = {
+    "latest": "the last record of each key decides",
+    "fold": "the last records of each key, replayed in order",
+    "facts": "every record is a row",
+}
+
+
+def main() -> int:
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the page would change")
+    options = parser.parse_args()
+    text = page(TABLES.values())
+    if not options.check:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        print("docs/tables.md is not what the declarations say: run make generate", file=sys.stderr)
+        return 1
+    return 0
+
+
+def page(tables: Collection[Table]) -> str:
+    """The page about some tables."""
+    return _HEAD + "".join(_overview(tables)) + "\n".join(["", *(line for table in tables for line in _table(table))])
+
+
+def _overview(tables: Collection[Table]) -> Iterator[str]:
+    for table in tables:
+        yield f"| [{table.name}](#{table.name}) | {table.about} | `{table.topic}` |\n"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield f"## {table.name}\n"
+    yield table.notes
+    how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
+    if not table.needs_transactions:
+        how += " It does not depend on how transactions ended."
+    yield textwrap.fill(f"{how} Looked at are the records {', '.join(table.records)}.", 120) + "\n"
+    yield "| column | type | meaning |"
+    yield "|---|---|---|"
+    for column in table.columns:
+        yield f"| `{column.name}` | {column.type} | {column.about} |"
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
