@@ -1,0 +1,154 @@
+"""`read_table` as people call it: what it takes, what it gives, and what others make of that."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow as pa
+import pytest
+
+from kafka_records_arrow.problems import LogSourceError
+from kafka_records_tables import TABLES, Result, read_table, stream_table
+from kafka_records_tables.read import UnknownColumn, UnknownTable
+
+
+@pytest.fixture(scope="module")
+def segments(topics_dir: Path) -> Path:
+    return topics_dir / "kafka-4.3" / "segments"
+
+
+@pytest.fixture(scope="module")
+def result(segments: Path) -> Result:
+    return read_table("current_offsets", segments)
+
+
+def test_a_result_says_what_it_is(result: Result) -> None:
+    assert repr(result) == "<current_offsets: 78 rows, 0 findings of damage>"
+    assert len(result) == 78
+    assert result.is_complete
+    assert result.declaration is TABLES["current_offsets"]
+    assert result.table.schema == result.declaration.schema
+    assert (result.counts.partitions, result.counts.files, result.counts.records, result.counts.markers) == (
+        5,
+        5,
+        850,
+        9,
+    )
+
+
+def test_rows_are_sorted_by_what_names_them(result: Result) -> None:
+    names = [tuple(row.values()) for row in result.table.select(["group_id", "topic", "partition"]).to_pylist()]
+    assert names == sorted(names)
+
+
+def test_every_column_says_what_it_means(result: Result) -> None:
+    for column in TABLES["current_offsets"].columns:
+        assert result.table.schema.field(column.name).metadata == {b"comment": column.about.encode()}
+
+
+def test_others_take_it_as_it_is(result: Result) -> None:
+    ((count,),) = duckdb.sql("SELECT count(DISTINCT group_id) FROM result").fetchall()
+    frame: Any = polars.DataFrame(result)
+
+    assert count == len(set(result.table["group_id"].to_pylist()))
+    assert frame["offset"].to_list() == result.table["offset"].to_pylist()
+    assert pa.table(result).equals(result.table)
+
+
+def test_a_stream_gives_the_same_rows_in_any_order(result: Result, segments: Path) -> None:
+    with stream_table("current_offsets", segments) as stream:
+        rows = pa.Table.from_batches(list(stream), schema=stream.schema)
+        assert (stream.findings, stream.counts) == (result.findings, result.counts)
+
+    assert sorted(rows.to_pylist(), key=repr) == sorted(result.table.to_pylist(), key=repr)
+
+
+def test_a_stream_is_read_as_it_comes(segments: Path) -> None:
+    stream = stream_table("groups", segments)
+    ((count,),) = duckdb.sql("SELECT count(*) FROM stream").fetchall()
+    assert count == 33
+
+
+def test_some_groups_only(result: Result, segments: Path) -> None:
+    one = read_table("current_offsets", segments, group="fraud-scoring")
+    two = read_table("current_offsets", segments, group=["fraud-scoring", "order-fulfilment"])
+
+    assert one.table.equals(result.table.filter(pa.compute.equal(result.table["group_id"], "fraud-scoring")))
+    assert set(two.table["group_id"].to_pylist()) == {"fraud-scoring", "order-fulfilment"}
+    assert read_table("groups", segments, group="fraud-scoring").table["group_id"].to_pylist() == ["fraud-scoring"]
+    assert len(read_table("groups", segments, group="fraud-scorin")) == 0
+
+
+def test_some_columns_only(result: Result, segments: Path) -> None:
+    chosen = read_table("current_offsets", segments, columns=["offset", "group_id"])
+    assert chosen.table.equals(result.table.select(["offset", "group_id"]))
+
+
+def test_progress_ends_with_all_bytes(segments: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    read_table("groups", segments, on_progress=lambda done, total: seen.append((done, total)))
+    total = sum(file.stat().st_size for file in segments.glob("__consumer_offsets-*/*.log"))
+    assert seen[-1] == (total, total)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_an_instant_and_its_milliseconds_are_the_same_moment(segments: Path) -> None:
+    middle = read_table("offset_commits", segments).table["log_timestamp_ms"].to_pylist()[200]
+    instant = datetime.fromtimestamp(middle / 1000, UTC)
+    assert read_table("groups", segments, as_of=instant).table.equals(
+        read_table("groups", segments, as_of=middle).table
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (("current_ofsets",), UnknownTable, "no table is called 'current_ofsets'; did you mean current_offsets?"),
+        (
+            ("x",),
+            UnknownTable,
+            "no table is called 'x'; there are current_offsets, groups, offset_commits, transactions",
+        ),
+    ],
+)
+def test_names_that_are_none(segments: Path, arguments: tuple[str], error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as failure:
+        read_table(*arguments, segments)
+    assert str(failure.value) == text
+
+
+def test_a_column_that_is_none(segments: Path) -> None:
+    with pytest.raises(UnknownColumn) as failure:
+        read_table("groups", segments, columns=["group"])
+    assert str(failure.value) == "groups has no column 'group'; did you mean group_id?"
+    with pytest.raises(TypeError) as misused:
+        read_table("groups", segments, columns="group_id")
+    assert str(misused.value) == "columns is a list of names: write ['group_id']"
+
+
+def test_a_moment_without_time_zone_is_refused(segments: Path) -> None:
+    with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
+        read_table("groups", segments, as_of=datetime(2026, 1, 2))
+    assert str(failure.value) == "as_of=2026-01-02T00:00:00 has no time zone: write datetime(…, tzinfo=UTC)"
+
+
+def test_sources_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(LogSourceError) as missing:
+        read_table("groups", tmp_path / "nowhere")
+    assert str(missing.value) == f"{tmp_path / 'nowhere'}: there is no such file or directory"
+    with pytest.raises(TypeError) as foreign:
+        read_table("groups", 5)
+    assert str(foreign.value) == (
+        "a source is a path or several (data directory, partition folder, .log file), raw rows in Arrow, or an object "
+        "with partitions(topic), not 5"
+    )
+
+
+def test_what_a_column_may_be_is_told() -> None:
+    with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
+        read_table("groups", pa.table({"partition": [0], "offset": [1], "key": [b""]}))
+    assert str(failure.value).startswith("the rows have no column value: raw rows have topic, partition, offset, ")
