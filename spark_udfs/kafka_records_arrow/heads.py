@@ -83,6 +83,10 @@ class Heads:
         return self._field(51, ">i2")
 
     @cached_property
+    def base_sequence(self) -> INT64:
+        return self._field(53, ">i4")
+
+    @cached_property
     def count(self) -> INT64:
         return self._field(57, ">i4")
 

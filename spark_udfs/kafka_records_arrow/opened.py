@@ -9,12 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import FileIO
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from kafka_records_arrow.problems import SegmentProblem
+
+T = TypeVar("T")
 
 _SPARE_DESCRIPTORS: Final = 256
 _KINDS: Final = (
@@ -69,12 +72,17 @@ class FrozenFile(FileIO):
 
 def _descriptor(path: str) -> int:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    return with_descriptors(lambda: os.open(path, flags))
+
+
+def with_descriptors(opens: Callable[[], T]) -> T:
+    """What `opens` gives, once more after this process may have more files open, if that was what it lacked."""
     try:
-        return os.open(path, flags)
+        return opens()
     except OSError as error:
         if error.errno != errno.EMFILE or not _allow_more_descriptors():
             raise
-    return os.open(path, flags)
+    return opens()
 
 
 def _allow_more_descriptors() -> bool:

@@ -28,7 +28,7 @@ from typing import Final
 from kafka_records_arrow.batches import LARGEST_OFFSET
 from kafka_records_arrow.checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_arrow.discovery import SUFFIXES, LogPartition
-from kafka_records_arrow.opened import FrozenFile, NoRegularFile, OpenLog, SegmentFile
+from kafka_records_arrow.opened import FrozenFile, NoRegularFile, OpenLog, SegmentFile, with_descriptors
 from kafka_records_arrow.problems import LogSourceError, SegmentProblem
 from kafka_records_arrow.scanning import next_offset
 from kafka_records_runtime.errors import plural
@@ -98,7 +98,7 @@ class _Taken:
 
 def list_folder(folder: str) -> Listing:
     """What the folder of a partition holds of its log: `.log` and `.log.swap` files, and unfinished `.log.cleaned`."""
-    with os.scandir(folder) as entries:
+    with with_descriptors(lambda: os.scandir(folder)) as entries:
         return {
             entry.name: entry.inode()
             for entry in entries

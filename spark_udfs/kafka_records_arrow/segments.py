@@ -299,7 +299,7 @@ class SegmentStats:
     log_start: int = 0
     """Where the log begins that the file is of."""
     bytes: int = 0
-    """Bytes of all entries and of what is reported between and behind them: the size of the file."""
+    """The size of the file when it was opened."""
     batches: int = 0
     records: int = 0
     """Records that can be read, those of control batches included."""
@@ -332,7 +332,7 @@ def scan(log: LogPartition | OpenLog) -> list[SegmentStats]:
 
 
 def _scanned(log: OpenLog) -> list[SegmentStats]:
-    found = {each.path: SegmentStats(each.path, each.base_offset, log.log_start) for each in log.segments}
+    found = {each.path: SegmentStats(each.path, each.base_offset, log.log_start, each.size) for each in log.segments}
     others: list[SegmentProblem] = []
 
     def on_problem(problem: SegmentProblem) -> None:
@@ -355,9 +355,6 @@ def _scanned(log: OpenLog) -> list[SegmentStats]:
         if each.last_offset is not None and expected is not None:
             each.missing_offsets = max(each.last_offset + 1 - expected - each.records, 0)
             expected = each.last_offset + 1
-        ends = (problem.position + problem.bytes for problem in each.problems if problem.position is not None)
-        each.bytes = max(each.bytes, *ends, 0)
-        each.bytes += sum(problem.bytes for problem in each.problems if problem.position is None)
     if not stats and others:
         stats = [SegmentStats(others[0].file, None)]
     if stats:
@@ -366,8 +363,7 @@ def _scanned(log: OpenLog) -> list[SegmentStats]:
 
 
 def _count(stats: SegmentStats, vetted: Vetted) -> None:
-    chunk, heads, usable = vetted.chunk, vetted.heads, vetted.usable
-    stats.bytes = chunk.position + int(chunk.entries[-1] + chunk.sizes[-1])
+    heads, usable = vetted.heads, vetted.usable
     if not len(usable):
         return
     stats.batches += len(usable)

@@ -89,6 +89,7 @@ class Holes:
         heads = vetted.heads
         is_usable = np.zeros(len(heads.offset), np.bool_)
         is_usable[vetted.usable] = True
+        is_usable[vetted.repeated] = True
         control = np.flatnonzero(heads.is_control & is_usable)
         is_plain = _are_plain(vetted, control)
         self._add_plain_markers(vetted, control[is_plain])

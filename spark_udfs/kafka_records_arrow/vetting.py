@@ -8,6 +8,7 @@ The offset of an entry is outside its CRC, so only its surroundings tell whether
 - Offsets grow from batch to batch. If one goes back, the batch that does not fit between its neighbours is the wrong
   one; where both of two batches would fit, the one that jumped ahead. If offsets go back and grow on from there, no
   single batch is to blame: that is reported, and the records are delivered as they stand.
+- A batch that stands in two files of the log is given once, and without a word (`overlaps`).
 
 Both readers and the search for transaction markers read entries through here, so that they agree.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -26,6 +27,7 @@ from kafka_records_arrow.batches import LARGEST_OFFSET, Batch, read_batch
 from kafka_records_arrow.findings import disorder, refused, wrong_crc
 from kafka_records_arrow.heads import Heads
 from kafka_records_arrow.opened import OpenLog, SegmentFile
+from kafka_records_arrow.overlaps import Overlaps
 from kafka_records_arrow.problems import OnProblem, SegmentProblem
 from kafka_records_arrow.resync import SPAN, offset_bounds
 from kafka_records_arrow.scanning import Chunk, read_chunks
@@ -44,6 +46,8 @@ class Vetted:
     heads: Heads
     usable: INT64
     problems: dict[int, SegmentProblem]
+    repeated: INT64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Entries that are sound as well, and that an earlier file has given already."""
 
     def head(self, at: int) -> Batch:
         """The head of the entry with index `at`."""
@@ -67,10 +71,13 @@ def read_vetted(log: OpenLog, report: OnProblem) -> Iterator[tuple[SegmentFile, 
     comes with its chunk.
     """
     before: tuple[str, int] | None = None
+    overlaps = Overlaps(log.segments)
     for segment, is_last, limit in placed(log):
-        vetting = _Vetting(segment, is_last, limit, report)
+        vetting = _Vetting(segment, is_last, limit, report, overlaps)
         is_first = True
         for vetted in vetting.chunks():
+            if before is not None:
+                vetted = _given_once(overlaps, segment, vetted, before[1])
             if is_first and len(vetted.usable):
                 is_first = False
                 first = int(vetted.heads.offset[vetted.usable[0]])
@@ -83,6 +90,14 @@ def read_vetted(log: OpenLog, report: OnProblem) -> Iterator[tuple[SegmentFile, 
             before = segment.path, vetting.last
         if limit is not None and not vetting.damaged and not log.is_part:
             vetting.report_gap(limit)
+
+
+def _given_once(overlaps: Overlaps, segment: SegmentFile, vetted: Vetted, up_to: int) -> Vetted:
+    usable = vetted.usable
+    if not len(usable) or int(vetted.heads.offset[usable].min()) > up_to:
+        return vetted
+    given = overlaps.were_given(segment, vetted.heads, usable, up_to)
+    return replace(vetted, usable=usable[~given], repeated=usable[given])
 
 
 class _Entry(NamedTuple):
@@ -106,16 +121,18 @@ class _Pending(NamedTuple):
 class _Vetting:
     """Vets one file, chunk by chunk; `last` is the highest offset of a usable entry so far."""
 
-    def __init__(self, segment: SegmentFile, is_last: bool, limit: int | None, report: OnProblem) -> None:
+    def __init__(
+        self, segment: SegmentFile, is_last: bool, limit: int | None, report: OnProblem, overlaps: Overlaps
+    ) -> None:
         self.last: int | None = None
         self.damaged = False
         self._segment = segment
         self._is_last = is_last
         self._report = report
         self._limit = limit
-        self._low, self._high = offset_bounds(segment.base_offset)
-        if limit is not None:
-            self._high = min(self._high, limit - 1)
+        self._overlaps = overlaps
+        self._low, self._highest = offset_bounds(segment.base_offset)
+        self._high = self._highest if limit is None else min(self._highest, limit - 1)
         self._before = self._low - 1
         self._started = False
 
@@ -162,7 +179,13 @@ class _Vetting:
         heads = Heads(chunk)
         if self._low > LARGEST_OFFSET:
             return _Pending(chunk, heads, np.zeros(0, np.int64), found_before)
-        right = heads.is_valid & (heads.offset >= self._low) & (heads.offset <= self._high) & ~heads.overflows
+        right = heads.is_valid & (heads.offset >= self._low) & ~heads.overflows
+        if self._limit is not None:
+            beyond = np.flatnonzero(right & (heads.offset > self._high) & (heads.offset <= self._highest))
+            if len(beyond):
+                merged = self._overlaps.also_in_later_files(self._segment, heads, beyond)
+                right[beyond[~merged]] = False
+        right &= heads.offset <= self._highest
         return _Pending(chunk, heads, np.flatnonzero(right), found_before)
 
     def _vet(self, chunk: Chunk, heads: Heads, right: INT64, following: list[_Entry]) -> Vetted:

@@ -45,9 +45,11 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count, and return the exit status."""
-    require("counts", "cli", "numpy", "pyarrow", "google_crc32c", "rich")
-    from kafka_records_cli.output import check_output, write_result
-    from kafka_records_cli.recordcounts import COLUMNS, KEY_WITHOUT_TYPE, count_records
+    require("counts", "cli", "numpy", "pyarrow", "google_crc32c")
+    import pyarrow as pa
+
+    from kafka_records_cli.output import check_output, write_batches
+    from kafka_records_cli.recordcounts import KEY_WITHOUT_TYPE, SCHEMA, count_records
     from kafka_records_cli.reporting import FileReport, say
     from kafka_records_runtime.errors import plural
 
@@ -55,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
     logs = coordinator_logs(options.sources, options.topic)
     report = FileReport()
     rows = count_records(logs, report.problem)
-    write_result(options, COLUMNS, rows)
-    without_type = sum(row[3] for row in rows if row[2] == KEY_WITHOUT_TYPE)
+    write_batches(options, SCHEMA, pa.Table.from_pylist(rows, SCHEMA).to_batches())
+    without_type = sum(row["records"] for row in rows if row["record"] == KEY_WITHOUT_TYPE)
     if without_type:
         say(f"{plural(without_type, 'record')} without a type in the key")
     report.summary()

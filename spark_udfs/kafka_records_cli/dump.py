@@ -66,9 +66,9 @@ def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
     require("dump", "cli", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_arrow.segments import open_log, read_log
-    from kafka_records_cli.jsontext import json_lines
     from kafka_records_cli.recordlines import RecordPrinter
     from kafka_records_cli.reporting import FileReport, RecordReport
+    from kafka_records_runtime.jsontext import json_lines
 
     logs = coordinator_logs(options.sources, options.topic)
     files, records = FileReport(), RecordReport()

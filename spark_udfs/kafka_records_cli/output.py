@@ -6,53 +6,32 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kafka_records_cli.failures import NO_ROOM, CommandError, UsageError
 from kafka_records_cli.sources import place
 
-Row = Sequence[Any]
-Write = Callable[[Sequence[str], Iterable[Row], TextIO], None]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-
-def _write_table(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
-    from kafka_records_cli.tabletext import write_table
-
-    write_table(columns, rows, out)
-
-
-def _write_json(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
-    from kafka_records_cli.jsontext import json_lines
-
-    text = json_lines(out)
-    for row in rows:
-        out.write(text(dict(zip(columns, row, strict=True))))
-
-
-def _write_csv(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
-    from kafka_records_cli.csvtext import csv_line
-
-    shown = out.isatty()
-    out.write(csv_line(columns, shown))
-    for row in rows:
-        out.write(csv_line(row, shown))
-
-
-FORMATS: Final[Mapping[str, Write]] = {"table": _write_table, "json": _write_json, "csv": _write_csv}
+FORMATS: Final = ("table", "json", "csv", "parquet")
 
 OUTPUT_HELP: Final = """\
 formats:
-  table  for people: on a terminal wide values are folded, elsewhere every row is one line; nothing is cut off. Control
-         characters are shown as escapes. The whole result is held in memory to find the widths
-  json   one object per line, written as rows come in
-  csv    RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
-         spreadsheet takes one that begins with = + - or @ for a formula and runs it: anybody who may commit an offset
-         chooses such values (group, metadata). Import the columns as text, or read the file with a program
-Times are ISO 8601 in UTC, bytes are base64. On a terminal, control characters, escape sequences and marks that turn the
-direction of text are escaped in every format; in a file or a pipe, json and csv hold exactly what the records hold.
+  table    for people. On a terminal it fits the width: long texts are cut, columns left out from the right, and a line
+           says which; --wide shows all. Elsewhere nothing is left out, and every row is one line. The whole result is
+           held in memory to find the widths
+  json     one object per line, written as rows come in
+  csv      RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
+           spreadsheet takes one that begins with = + - or @ for a formula and runs it: anybody who may commit an offset
+           chooses such values (group, metadata). Import the columns as text, or read the file with a program
+  parquet  a file with the types and comments of the columns, for --output
+Times are ISO 8601 in UTC, bytes are base64 (in parquet both are what they are). On a terminal, control characters,
+escape sequences and marks that turn the direction of text are escaped in every format; in a file or a pipe, json and
+csv hold exactly what the records hold.
 
 --output writes a file of this name that appears when it is complete. A file that is already there is kept, and nothing
 is done, unless --overwrite says otherwise.
@@ -60,10 +39,9 @@ is done, unless --overwrite says otherwise.
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """The options --format, --output and --overwrite."""
-    parser.add_argument(
-        "--format", choices=[*FORMATS], default="table", help="how to print the result (default: table)"
-    )
+    """The options --format, --wide, --output and --overwrite."""
+    parser.add_argument("--format", choices=FORMATS, default="table", help="how to print the result (default: table)")
+    parser.add_argument("--wide", action="store_true", help="with --format table: everything, however wide that is")
     parser.add_argument("--output", type=_path, metavar="PATH", help="write to this file instead of standard output")
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
 
@@ -75,9 +53,13 @@ def _path(text: str) -> Path:
 def check_output(options: argparse.Namespace) -> None:
     """Raise a CommandError for an output that cannot be written, before any work is done."""
     path: Path | None = options.output
+    if options.wide and options.format != "table":
+        raise UsageError(f"--wide goes with --format table; {options.format} leaves nothing out")
     if path is None:
         if options.overwrite:
             raise UsageError("--overwrite goes with --output")
+        if options.format == "parquet":
+            raise UsageError("--format parquet needs --output: a Parquet file is no text")
         return
     if path.is_dir():
         raise CommandError(f"{path}: is a directory, --output names a file")
@@ -87,28 +69,75 @@ def check_output(options: argparse.Namespace) -> None:
         raise CommandError(f"{path}: there is no directory {path.parent}")
 
 
-def write_result(options: argparse.Namespace, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write the rows to where the options say. A file is left alone when that fails."""
-    write = FORMATS[options.format]
+def write_batches(options: argparse.Namespace, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write the rows to where the options say, as they come in but for `table`.
+
+    A file is left alone when that fails.
+    """
     if options.output is None:
-        write(columns, rows, sys.stdout)
+        _write(options, schema, batches, sys.stdout)
         sys.stdout.flush()
         return
-    with _replacing(options.output) as out:
-        write(columns, rows, out)
+    with _replacing(options.output) as part:
+        if options.format == "parquet":
+            from kafka_records_tables.report.parquet import write_parquet
+
+            write_parquet(batches, schema, part)
+            return
+        with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+            _write(options, schema, batches, out)
+
+
+def write_result(options: argparse.Namespace, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """The same for rows of Python values; they are held in memory."""
+    import pyarrow as pa
+
+    held = [*rows]
+    arrays = [pa.array([row[at] for row in held]) for at in range(len(columns))]
+    table = pa.Table.from_arrays(arrays, [*columns])
+    write_batches(options, table.schema, table.to_batches())
+
+
+def _write(options: argparse.Namespace, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
+    if options.format == "json":
+        from kafka_records_tables.report.jsonlines import write_json
+
+        write_json(batches, out)
+    elif options.format == "csv":
+        from kafka_records_tables.report.csvlines import write_csv
+
+        write_csv(batches, schema, out)
+    else:
+        import pyarrow as pa
+
+        from kafka_records_tables.report.text import write_text
+
+        table = pa.Table.from_batches(batches, schema)
+        write_text(table, out, width=_width(out), wide=options.wide, is_terminal=out.isatty())
+
+
+def _width(out: TextIO) -> int | None:
+    """The cells of a line of the terminal; COLUMNS wins, as it does with other programs."""
+    text = os.environ.get("COLUMNS", "")
+    if text.isascii() and text.isdigit() and int(text):
+        return int(text)
+    try:
+        return os.get_terminal_size(out.fileno()).columns or None
+    except OSError:
+        return None
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[TextIO]:
-    """A file beside `path` that takes its place at the end, with the permissions a new file would get."""
+def _replacing(path: Path) -> Iterator[Path]:
+    """An empty file beside `path` that takes its place at the end, with the permissions a new file would get."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+    os.close(descriptor)
     part = Path(name)
     try:
-        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
-            yield out
+        yield part
         umask = os.umask(0)
         os.umask(umask)
         part.chmod(0o666 & ~umask)
@@ -117,5 +146,6 @@ def _replacing(path: Path) -> Iterator[TextIO]:
         with suppress(OSError):
             part.unlink()
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+            reason = error.strerror if error.filename in (None, name) else str(error)
+            raise CommandError(f"{path}: cannot be written: {reason}") from None
         raise

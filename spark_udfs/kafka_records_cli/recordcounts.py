@@ -18,7 +18,16 @@ from kafka_records_runtime.records import record_type_of, value_version_of
 if TYPE_CHECKING:
     from kafka_records_arrow.problems import OnProblem
 
-COLUMNS: Final = ("topic", "record_type", "record", "records", "tombstones", "value_versions")
+SCHEMA: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("record_type", pa.int16()),
+        ("record", pa.string()),
+        ("records", pa.int64()),
+        ("tombstones", pa.int64()),
+        ("value_versions", pa.map_(pa.string(), pa.int64())),
+    ]
+)
 
 KEY_WITHOUT_TYPE: Final = "(key without a type)"
 
@@ -44,8 +53,8 @@ class _Tally:
     versions: Counter[int] = field(default_factory=Counter)
 
 
-def count_records(logs: Iterable[LogPartition], on_problem: OnProblem) -> list[tuple[Any, ...]]:
-    """Rows of COLUMNS by topic and record type, transaction markers behind them.
+def count_records(logs: Iterable[LogPartition], on_problem: OnProblem) -> list[dict[str, Any]]:
+    """Rows of SCHEMA by topic and record type, transaction markers behind them.
 
     `value_versions` maps the versions (`v4`) to their numbers of records; a value too short for a version counts under
     "none". Records below a raised log start count too.
@@ -80,7 +89,7 @@ def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
             tally.versions[_NO_VERSION if version is None else version] += count
 
 
-def _rows(topic: str, tallies: dict[_Kind, _Tally]) -> Iterator[tuple[Any, ...]]:
+def _rows(topic: str, tallies: dict[_Kind, _Tally]) -> Iterator[dict[str, Any]]:
     schemas, retired = record_schemas(topic), retired_records(topic)
     for kind in sorted(tallies, key=lambda kind: kind.order):
         tally = tallies[kind]
@@ -97,7 +106,8 @@ def _rows(topic: str, tallies: dict[_Kind, _Tally]) -> Iterator[tuple[Any, ...]]
             "none" if version == _NO_VERSION else f"v{version}": tally.versions[version]
             for version in sorted(tally.versions)
         }
-        yield topic, kind.record_type, name, tally.records, tally.tombstones, versions or None
+        row = (topic, kind.record_type, name, tally.records, tally.tombstones, versions or None)
+        yield dict(zip(SCHEMA.names, row, strict=True))
 
 
 def _number(start: bytes | None, read: Callable[[bytes], int]) -> int | None:

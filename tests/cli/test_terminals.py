@@ -102,7 +102,7 @@ def test_results_escape_on_a_terminal(name: str) -> None:
     """A hostile topic cannot stand in a folder's name, so the rows are made here."""
     program = (
         "import sys; from types import SimpleNamespace; from kafka_records_cli.output import write_result\n"
-        f"write_result(SimpleNamespace(output=None, format={name!r}), ['text'], [({HOSTILE!r},)])"
+        f"write_result(SimpleNamespace(output=None, format={name!r}, wide=False), ['text'], [({HOSTILE!r},)])"
     )
     seen = run_on(stderr="pipe", program=("-c", program))
     assert (seen.status, seen.err) == (0, "")
@@ -225,3 +225,24 @@ def test_memory_that_runs_out(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, f"kafka-records: {command.NO_MEMORY}\n")
+
+
+# -- the width ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_fits_the_terminal_unless_it_is_asked_to_be_complete(source: str) -> None:
+    assert plain(run_on("counts", source, columns=100).screen) == (
+        "topic                record_type   record         records   tombstones   value_versions\n"
+        "───────────────────────────────────────────────────────────────────────────────────────\n"
+        "__consumer_offsets             1   OffsetCommit         1            0   v3: 1\n"
+    )
+    assert plain(run_on("counts", source, columns=70).screen) == (
+        "                     record_\n"
+        "topic                   type   record         records   tombstones\n"
+        "──────────────────────────────────────────────────────────────────\n"
+        "__consumer_offsets         1   OffsetCommit         1            0\n"
+        "1 column left out: value_versions; --wide shows all\n"
+    )
+    wide = run_on("counts", source, "--wide", columns=70)
+    assert plain(wide.screen) == run("counts", source).out
+    assert run_on("counts", source, columns=70, COLUMNS="100").screen == run_on("counts", source, columns=100).screen

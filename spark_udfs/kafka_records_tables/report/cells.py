@@ -1,0 +1,134 @@
+"""What stands in the cells of a table for people: printable text, its width on a terminal, cut, folded or padded.
+
+Nearly all of it is ASCII, where a character is a cell and Arrow does the work; the rest goes one by one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_runtime.printable import printable
+from kafka_records_tables.report.texts import TEXT, joined, joined_items, json_texts, map_lists, plain_texts, replaced
+
+NULL: Final = "null"
+CUT: Final = "…"
+
+_UNUSUAL: Final = r"[^\x20-\x7e]"
+
+_PIECE: Final = re.compile(r"[^\s_./:,;=-]*(?:[\s_./:,;=-]+|$)")
+"""What stays on one line as long as possible: up to the next blank or mark."""
+
+
+def holds_numbers(kind: pa.DataType) -> bool:
+    """Whether cells of the type are aligned to the right and never cut."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def can_be_cut(kind: pa.DataType) -> bool:
+    """Whether a part of the text tells something: not so for numbers and times."""
+    return not (holds_numbers(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
+
+
+def cell_texts(column: pa.Array) -> pa.LargeStringArray:
+    """Values as printable text; a map of numbers is `name: 1, other: 2`, other structures are JSON."""
+    kind = column.type
+    if pa.types.is_map(kind) and pa.types.is_integer(kind.item_type):
+        lists = map_lists(column)
+        names, numbers = lists.flatten().flatten()
+        texts = joined_items(lists, joined([plain_texts(names), ": ", json_texts(numbers)]), ", ")
+    else:
+        texts = plain_texts(column)
+    texts = texts.fill_null(NULL)
+    return replaced(texts, pc.match_substring_regex(texts, _UNUSUAL), printable)
+
+
+def widest(texts: pa.LargeStringArray) -> int:
+    """The number of terminal cells that the widest of the texts takes."""
+    if not len(texts):
+        return 0
+    is_ascii = pc.string_is_ascii(texts)
+    plain = pc.max(pc.binary_length(texts.filter(is_ascii))).as_py() or 0
+    return max([plain, *map(width_of, texts.filter(pc.invert(is_ascii)).to_pylist())])
+
+
+def width_of(text: str) -> int:
+    """Terminal cells: two for the wide characters of East Asia and pictures, none for marks above others."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(character: str) -> int:
+    if unicodedata.east_asian_width(character) in ("W", "F"):
+        return 2
+    return 0 if unicodedata.category(character) in ("Mn", "Me") else 1
+
+
+def fitted(texts: pa.LargeStringArray, width: int, is_number: bool) -> pa.LargeStringArray:
+    """The texts at exactly `width` cells each, cut or padded."""
+    is_ascii = pc.string_is_ascii(texts)
+    is_long = pc.greater(pc.binary_length(texts), width)
+    made = texts
+    if pc.any(is_long).as_py():
+        made = pc.if_else(is_long, joined([pc.utf8_slice_codeunits(texts, 0, max(width - 1, 0)), CUT]), texts)
+    pad = pc.utf8_lpad if is_number else pc.utf8_rpad
+    made = pad(made, width, " ")
+    return replaced(made, pc.invert(is_ascii), lambda text: _fitted(text, width, is_number), texts)
+
+
+def _fitted(text: str, width: int, is_number: bool) -> str:
+    if width_of(text) > width:
+        text = cut(text, width - 1) + CUT
+    padding = " " * (width - width_of(text))
+    return padding + text if is_number else text + padding
+
+
+def cut(text: str, width: int) -> str:
+    """The longest start of `text` that is no wider than `width`."""
+    if text.isascii():
+        return text[: max(width, 0)]
+    ends = np.cumsum([_cells(character) for character in text])
+    return text[: int(np.searchsorted(ends, width, "right"))]
+
+
+def folded(text: str, width: int) -> list[str]:
+    """`text` on lines of `width` cells at most, broken behind blanks and marks where that does."""
+    if width_of(text) <= width:
+        return [text]
+    pieces = [part for piece in _PIECE.findall(text) if piece for part in _parts(piece, width)]
+    return in_lines(pieces, width)
+
+
+def _parts(piece: str, width: int) -> Iterable[str]:
+    while width_of(piece.rstrip()) > width:
+        start = cut(piece, width) or piece[0]
+        yield start
+        piece = piece[len(start) :]
+    if piece:
+        yield piece
+
+
+def in_lines(pieces: Iterable[str], width: int) -> list[str]:
+    """The pieces on lines that are no wider than `width` unless a single piece is; blanks at their ends fall away."""
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and width_of((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]
+
+
+def styled(texts: pa.LargeStringArray, style: str, where: Any = None) -> pa.LargeStringArray:
+    """The texts between the escape sequences of a style, all of them or where `where` says."""
+    made = joined([f"\x1b[{style}m", texts, "\x1b[0m"])
+    return made if where is None else pc.if_else(where, made, texts)
+
+
+def one_text(text: str) -> pa.LargeStringArray:
+    """A column of one row."""
+    return pa.array([text], TEXT)

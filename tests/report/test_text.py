@@ -1,0 +1,173 @@
+"""The table for people: what fits a terminal, what is said about the rest, and everything elsewhere."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pyarrow as pa
+import pytest
+
+from kafka_records_tables.report.cells import width_of
+from kafka_records_tables.report.text import write_text
+
+
+def shown(table: pa.Table, width: int | None = None, *, wide: bool = False, styles: bool = False) -> list[str]:
+    """The lines on a terminal of that width, or elsewhere without one."""
+    out = io.StringIO()
+    write_text(table, out, width=width, wide=wide, is_terminal=width is not None)
+    text = out.getvalue()
+    if width is None or not styles:
+        text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return [line.rstrip() for line in text.split("\n")[:-1]]
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+OFFSETS = pa.table(
+    {
+        "group_id": ["billing", "payments-settlement-service.eu_west"],
+        "topic": ["orders", "invoices"],
+        "partition": pa.array([0, 11], pa.int32()),
+        "offset": [42, 1234567890],
+        "metadata": ["", None],
+        "commit_timestamp": pa.array([1700000000123, None], pa.timestamp("ms", "UTC")),
+        "commit_timestamp_ms": [1700000000123, None],
+    }
+)
+
+
+def test_elsewhere_than_on_a_terminal_nothing_is_left_out() -> None:
+    lines = [
+        "group_id                              topic      partition       offset   metadata   commit_timestamp      "
+        "     commit_timestamp_ms",
+        "─" * 131,
+        "billing                               orders             0           42              2023-11-14T22:13:20.12"
+        "3Z         1700000000123",
+        "payments-settlement-service.eu_west   invoices          11   1234567890   null       null                  "
+        "                    null",
+    ]
+    assert shown(OFFSETS) == lines
+    assert shown(OFFSETS, 60, wide=True) == lines
+
+
+def test_a_terminal_that_is_wide_enough_has_one_commit_time() -> None:
+    assert shown(OFFSETS, 140) == [
+        "group_id                              topic      partition       offset   metadata   commit_timestamp",
+        "─" * 109,
+        "billing                               orders             0           42              2023-11-14T22:13:20.123Z",
+        "payments-settlement-service.eu_west   invoices          11   1234567890   null       null",
+    ]
+
+
+def test_milliseconds_stay_where_the_time_has_none() -> None:
+    beyond = pa.table(
+        {"end_timestamp": pa.array([None], pa.timestamp("ms", "UTC")), "end_timestamp_ms": [253402300800000]}
+    )
+    assert shown(beyond, 80)[0].split() == ["end_timestamp", "end_timestamp_ms"]
+
+
+def test_long_texts_are_cut_first() -> None:
+    assert shown(OFFSETS, 100) == [
+        "group_id                     topic      partition       offset   metadata   commit_timestamp",
+        "─" * 100,
+        "billing                      orders             0           42              2023-11-14T22:13:20.123Z",
+        "payments-settlement-servi…   invoices          11   1234567890   null       null",
+        "long texts cut in group_id; --wide shows all",
+    ]
+
+
+def test_then_columns_are_left_out_from_the_right() -> None:
+    assert shown(OFFSETS, 62) == [
+        "group_id          topic      partition       offset   metadata",
+        "─" * 62,
+        "billing           orders             0           42",
+        "payments-settl…   invoices          11   1234567890   null",
+        "long texts cut in group_id; 1 column left out: commit_timestamp; --wide shows all",
+    ]
+    assert shown(OFFSETS, 45)[-1] == (
+        "long texts cut in group_id; 3 columns left out: offset, metadata, commit_timestamp; --wide shows all"
+    )
+    assert (
+        shown(OFFSETS.select(["partition", "offset", "topic"]), 25)[-1] == "1 column left out: topic; --wide shows all"
+    )
+
+
+def test_where_not_even_two_columns_fit_rows_are_blocks() -> None:
+    table = pa.table({"name": ["a long name, longer than twenty"], "number": [1234567], "extra": ["another long text"]})
+    assert shown(table, 18) == [
+        "1 of 1 ───────────",
+        "name    a long",
+        "        name,",
+        "        longer",
+        "        than",
+        "        twenty",
+        "number  1234567",
+        "extra   another",
+        "        long text",
+    ]
+    assert shown(table, 1)[:3] == ["1 of 1", "name    a", "        l"]
+
+
+def test_names_of_columns_are_folded_at_their_underscores() -> None:
+    table = pa.table({"value_of_it_ms": [1795227217139], "log_offset": [7], "_x": ["y"]})
+    assert shown(table, 40)[0] == "value_of_it_ms   log_offset   _x"
+    assert shown(table, 31) == [
+        " value_of_it_     log_   _",
+        "           ms   offset   x",
+        "──────────────────────────",
+        "1795227217139        7   y",
+    ]
+
+
+def test_styles_are_for_terminals_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"a": ["x", None]})
+    styled = ["\x1b[1ma\x1b[0m", "────", "x", "\x1b[2mnull\x1b[0m"]
+    plain = ["a", "────", "x", "null"]
+    assert shown(table, 80, styles=True) == styled
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert shown(table, 80, styles=True) == plain
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(table, 80, styles=True) == plain
+
+
+def test_control_characters_are_escaped_and_wide_ones_take_two_cells() -> None:
+    table = pa.table({"name": ["a\x1b[2J\n", "漢字", "e\u0301"], "number": [1, 2, 3]})
+    assert shown(table) == [
+        "name         number",
+        "───────────────────",
+        r"a\x1b[2J\n        1",
+        "漢字              2",
+        "e\u0301                 3",
+    ]
+    assert {width_of(line) for line in shown(table)} == {19}
+    narrow = shown(pa.table({"name": ["漢字" * 20, "x" * 60], "number": [1, 2]}), 26)
+    assert narrow[2:4] == ["漢字漢字漢字漢字…        1", "xxxxxxxxxxxxxxxx…        2"]
+    assert [width_of(line) for line in narrow[1:4]] == [26, 26, 26]
+
+
+def test_structures() -> None:
+    counts = pa.array([[("v3", 1), ("v4", 20)], None, []], pa.map_(pa.string(), pa.int64()))
+    table = pa.table({"counts": counts, "tree": [{"a": [1]}, None, {"a": None}]})
+    assert shown(table)[2:] == ['v3: 1, v4: 20   {"a":[1]}', "null            null", '                {"a":null}']
+
+
+def test_no_rows_and_no_columns() -> None:
+    assert shown(OFFSETS.slice(0, 0), 140)[0].split() == [
+        "group_id", "topic", "partition", "offset", "metadata", "commit_timestamp",
+    ]  # fmt: skip
+    assert shown(pa.table({}), 80) == [""]
+
+
+def test_many_rows_are_written_in_pieces() -> None:
+    count = 70_000
+    table = pa.table({"number": range(count), "text": ["x"] * (count - 1) + ["longest"]})
+    lines = shown(table)
+    assert len(lines) == count + 2
+    assert lines[2:4] == ["     0   x", "     1   x"]
+    assert lines[-1] == " 69999   longest"

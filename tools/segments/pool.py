@@ -1,0 +1,363 @@
+"""The records that a partition is made of: encoded once through the generated codecs, then drawn and varied.
+
+A *template* is a record from the length of its key on, as it stands in a batch (magic 2): varint length and key, varint
+length and value, no header. Two numbers inside it may be put in afterwards, a committed offset and a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kafka_records import consumer_offsets, transaction_state
+from kafka_records.consumer_offsets import consumer_group_current_member_assignment as assignment
+from kafka_records.consumer_offsets import consumer_group_member_metadata as member
+from kafka_records.consumer_offsets.consumer_group_metadata import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
+from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.states import TransactionState
+from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from tools.segments.plan import OFFSETS_TOPIC, Plan
+
+INT64 = NDArray[np.int64]
+
+TRANSACTIONAL: Final = "transactional"
+"""The kind of commits in a transaction, which carry no topic id (Kafka 4.3)."""
+
+MARKERS: Final = "markers"
+"""The kind of control records: variant 0 aborts, variant 1 commits."""
+
+# Numbers that stand nowhere else in a value: where they are found, the real ones are put.
+_AN_OFFSET: Final = 0x5A17_0FF5_E700_0001
+_A_TIME: Final = 0x5A17_71AE_0000_0002
+_NOWHERE: Final = -1
+
+_TEAMS: Final = ("payments", "orders", "search", "mail", "fraud", "billing")
+_PARTITIONS_OF_A_TOPIC: Final = 12
+_METADATA: Final = ("", "checkpoint=7;node=eu-west-1a", "geprüft")
+_EXPIRES_AT_MS: Final = 4_000_000_000_000
+_MEMBERS: Final = 2
+_STATES: Final = tuple(TransactionState(number) for number in range(6))
+"""Those that a coordinator loads: the ids of dead ones are gone, and the last state is never stored."""
+
+
+def _no_numbers() -> INT64:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """What the records of one partition are about."""
+
+    keys: tuple[tuple[str, str, int], ...] = ()
+    """Group, topic and partition of every committed offset."""
+    group_of_key: INT64 = field(default_factory=_no_numbers)
+    groups: tuple[str, ...] = ()
+    consumers: INT64 = field(default_factory=_no_numbers)
+    """The groups of the consumer protocol (KIP-848); the others are classic ones."""
+    ids: tuple[str, ...] = ()
+    """Transactional ids."""
+
+    @property
+    def weight(self) -> int:
+        """How large a part of the topic's records belongs here."""
+        return len(self.keys) + len(self.ids)
+
+
+class Kind(NamedTuple):
+    """Templates of one kind of record: `variants` times `subjects`, from number `first` on."""
+
+    first: int
+    subjects: int
+    variants: int
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All templates of a partition."""
+
+    kinds: dict[str, Kind]
+    tails: Any
+    """The templates, as a binary array."""
+    sizes: INT64
+    offset_at: INT64
+    """Byte where the committed offset stands; -1 in a template without one."""
+    time_at: INT64
+    subject: INT64
+    """The number of the key, group or transactional id among those of the partition; -1 for markers."""
+    kind: INT64
+    """The number of the kind, in the order of `kinds`."""
+
+    def number(self, kind: str) -> int:
+        """The number that templates of `kind` have, -1 where there are none."""
+        return list(self.kinds).index(kind) if kind in self.kinds else -1
+
+
+# ------------------------------------------------------------------------------------------------------------ subjects
+
+
+def subjects_by_partition(plan: Plan) -> list[Subjects]:
+    """The groups or transactional ids of every partition, by Kafka's rule (`partitioner.partition_for`)."""
+    if plan.topic != OFFSETS_TOPIC:
+        ids: list[list[str]] = [[] for _ in range(plan.partitions)]
+        for number in range(plan.keys):
+            name = f"{_team(number)}-writer-{_scattered(number)}"
+            ids[partition_for(name, plan.partitions)].append(name)
+        return [Subjects(ids=tuple(each)) for each in ids]
+    groups: list[list[int]] = [[] for _ in range(plan.partitions)]
+    for number in range(-(-plan.keys // plan.keys_per_group)):
+        groups[partition_for(_group(number), plan.partitions)].append(number)
+    return [_of_groups(plan, each) for each in groups]
+
+
+def _of_groups(plan: Plan, numbers: Sequence[int]) -> Subjects:
+    keys: list[tuple[str, str, int]] = []
+    owners: list[int] = []
+    for at, number in enumerate(numbers):
+        count = min(plan.keys_per_group, plan.keys - number * plan.keys_per_group)
+        keys += [(_group(number), *_place(number, each)) for each in range(count)]
+        owners += [at] * count
+    is_consumer = [number % 4 == 0 and _has_consumers(plan) for number in numbers]
+    return Subjects(
+        keys=tuple(keys),
+        group_of_key=np.array(owners, np.int64),
+        groups=tuple(map(_group, numbers)),
+        consumers=np.flatnonzero(is_consumer).astype(np.int64),
+    )
+
+
+def _has_consumers(plan: Plan) -> bool:
+    return any(share for kind, share in plan.shares.items() if kind.startswith("consumer_"))
+
+
+def _team(number: int) -> str:
+    return _TEAMS[number % len(_TEAMS)]
+
+
+def _group(number: int) -> str:
+    return f"{_team(number)}-service-{_scattered(number)}"
+
+
+def _scattered(number: int) -> str:
+    """Eight digits, different for every number: Java's hash of texts that count up is far from even."""
+    return f"{number * 2654435761 & 0xFFFFFFFF:08x}"
+
+
+def _place(group: int, number: int) -> tuple[str, int]:
+    topic, partition = divmod(number, _PARTITIONS_OF_A_TOPIC)
+    return _topic(group + topic), partition
+
+
+def _topic(number: int) -> str:
+    return f"{_team(number)}.eu-west-1.topic-{number % 40:02d}"
+
+
+@cache
+def _topic_id(topic: str) -> Uuid:
+    return Uuid(topic.encode("ascii")[-2:] + topic.encode("ascii")[:14].rjust(14, b"."))
+
+
+# --------------------------------------------------------------------------------------------------------------- pools
+
+Entry = tuple[bytes, bytes | None]
+"""Key and value of a template."""
+
+
+def pool_of(plan: Plan, subjects: Subjects) -> Pool:
+    """The templates of a partition, for the kinds that have subjects there."""
+    made = _offsets_kinds(plan, subjects) if plan.topic == OFFSETS_TOPIC else _transactions_kinds(subjects)
+    made[MARKERS] = (np.array([_NOWHERE]), [[(b"\0\0\0" + bytes([ends]), b"\0\0\0\0\0\0")] for ends in (0, 1)])
+    kinds: dict[str, Kind] = {}
+    templates: list[tuple[bytes, int, int]] = []
+    about: list[INT64] = []
+    kind_of: list[INT64] = []
+    for name, (numbers, variants) in made.items():
+        if not len(numbers):
+            continue
+        kinds[name] = Kind(len(templates), len(numbers), len(variants))
+        for variant in variants:
+            templates += [_template(key, value) for key, value in variant]
+            about.append(numbers)
+            kind_of.append(np.full(len(numbers), len(kinds) - 1))
+    tails, offset_at, time_at = zip(*templates, strict=True)
+    return Pool(
+        kinds,
+        pa.array(tails, pa.binary()),
+        np.array([len(tail) for tail in tails], np.int64),
+        np.array(offset_at, np.int64),
+        np.array(time_at, np.int64),
+        np.concatenate(about),
+        np.concatenate(kind_of),
+    )
+
+
+def _template(key: bytes, value: bytes | None) -> tuple[bytes, int, int]:
+    """The bytes, and where in them a committed offset and a time stand."""
+    head = varint(2 * len(key)) + key
+    if value is None:
+        return head + b"\x01\0", _NOWHERE, _NOWHERE  # a length of -1, and no header
+    head += varint(2 * len(value))
+    at = value.find(_AN_OFFSET.to_bytes(8, "big")), value.find(_A_TIME.to_bytes(8, "big"))
+    offset_at, time_at = (each if each == _NOWHERE else len(head) + each for each in at)
+    return head + value + b"\0", offset_at, time_at
+
+
+def varint(value: int) -> bytes:
+    """A varint without sign: seven bits a byte, the lowest first."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_Variants = Sequence[Iterable[Entry]]
+
+
+def _offsets_kinds(plan: Plan, subjects: Subjects) -> dict[str, tuple[INT64, _Variants]]:
+    encode = consumer_offsets.encode_record
+    keys = [encode(OffsetCommitKey(*key), None)[0] for key in subjects.keys]
+    topics = [topic for _, topic, _ in subjects.keys]
+    notes = [_metadata(number) for number in range(len(keys))]
+    every_key = np.arange(len(keys))
+
+    def commits(version: int, with_ids: bool) -> list[Entry]:
+        values = (
+            _commit(version, topic if with_ids else None, note) for topic, note in zip(topics, notes, strict=True)
+        )
+        return list(zip(keys, values, strict=True))
+
+    newest = max(plan.commit_versions)
+    classic = np.setdiff1d(np.arange(len(subjects.groups)), subjects.consumers)
+    members = np.repeat(subjects.consumers, _MEMBERS)
+    kinds: dict[str, Callable[[], tuple[INT64, _Variants]]] = {
+        "commits": lambda: (every_key, [commits(version, version >= 4) for version in plan.commit_versions]),
+        "tombstones": lambda: (every_key, [[(key, None) for key in keys]]),
+        "group_metadata": lambda: _each(subjects, classic, (_empty_group, _stable_group)),
+        "group_tombstones": lambda: _each(subjects, classic, (_deleted_group,)),
+        "consumer_groups": lambda: _each(subjects, subjects.consumers, (_consumer_group,)),
+        "consumer_members": lambda: _each(subjects, members, (_member,)),
+        "consumer_assignments": lambda: _each(subjects, members, (_assigned,)),
+    }
+    made = {name: kinds[name]() for name, share in plan.shares.items() if share}
+    if plan.transactions:
+        made[TRANSACTIONAL] = every_key, [commits(newest, False)]
+    return made
+
+
+def _each(
+    subjects: Subjects, numbers: INT64, writers: Sequence[Callable[[str, int], tuple[Any, Any, int | None]]]
+) -> tuple[INT64, _Variants]:
+    """Records about groups: each writer gets the group's name and a number that counts them."""
+    names = [subjects.groups[number] for number in numbers]
+    return numbers, [
+        [consumer_offsets.encode_record(*writer(name, at)) for at, name in enumerate(names)] for writer in writers
+    ]
+
+
+def _metadata(number: int) -> str:
+    return _METADATA[0 if number % 20 else 1 + number // 20 % 2]
+
+
+@cache
+def _commit(version: int, topic: str | None, note: str) -> bytes:
+    value = OffsetCommitValue(
+        offset=_AN_OFFSET,
+        leader_epoch=-1 if version < 3 else 7,
+        metadata=note,
+        commit_timestamp=_A_TIME,
+        expire_timestamp=_EXPIRES_AT_MS if version == 1 else -1,
+        topic_id=ZERO_UUID if topic is None else _topic_id(topic),
+    )
+    return version.to_bytes(2, "big") + value.encode(version)
+
+
+def _empty_group(group: str, number: int) -> tuple[Any, Any, int | None]:
+    value = GroupMetadataValue("consumer", 7, None, None, _A_TIME)
+    return GroupMetadataKey(group), value, 3
+
+
+def _stable_group(group: str, number: int) -> tuple[Any, Any, int | None]:
+    ids = [_member_id(group, each) for each in range(1 + number % 5)]
+    members = tuple(
+        MemberMetadata(each, None, f"{group}-client", "/10.0.0.7", 300_000, 45_000, _SUBSCRIPTION, _ASSIGNMENT)
+        for each in ids
+    )
+    return GroupMetadataKey(group), GroupMetadataValue("consumer", 8, "range", ids[0], _A_TIME, members), 3
+
+
+_SUBSCRIPTION: Final = bytes.fromhex("0000 00000001") + b"\0\x06events" + b"\xff\xff\xff\xff"
+"""ConsumerProtocolSubscription v0: one topic, no user data."""
+_ASSIGNMENT: Final = bytes.fromhex("0000 00000001") + b"\0\x06events" + bytes.fromhex("00000001 00000000 ffffffff")
+"""ConsumerProtocolAssignment v0: partition 0 of that topic, no user data."""
+
+
+def _deleted_group(group: str, number: int) -> tuple[Any, Any, int | None]:
+    return GroupMetadataKey(group), None, None
+
+
+def _consumer_group(group: str, number: int) -> tuple[Any, Any, int | None]:
+    return ConsumerGroupMetadataKey(group), ConsumerGroupMetadataValue(epoch=9), 0
+
+
+def _member(group: str, number: int) -> tuple[Any, Any, int | None]:
+    key = member.ConsumerGroupMemberMetadataKey(group, _member_id(group, number % _MEMBERS))
+    value = member.ConsumerGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
+        client_id=f"{group}-client",
+        client_host="/10.0.0.8",
+        subscribed_topic_names=("events", "payments"),
+        rebalance_timeout_ms=300_000,
+        server_assignor=None,
+    )
+    return key, value, 0
+
+
+def _assigned(group: str, number: int) -> tuple[Any, Any, int | None]:
+    which = number % _MEMBERS
+    key = assignment.ConsumerGroupCurrentMemberAssignmentKey(group, _member_id(group, which))
+    # Members of a group share nothing: a coordinator refuses to load a partition that has two owners.
+    owned = assignment.TopicPartitions(_topic_id(_topic(which)), tuple(range(_PARTITIONS_OF_A_TOPIC)), None)
+    value = assignment.ConsumerGroupCurrentMemberAssignmentValue(9, 8, 0, (owned,))
+    return key, value, 0
+
+
+def _member_id(group: str, number: int) -> str:
+    return f"{group}-{number}-6e0c6b38-9d3e-4c27-a5c5-6a5fd8d0e2b1"
+
+
+def _transactions_kinds(subjects: Subjects) -> dict[str, tuple[INT64, _Variants]]:
+    every_id = np.arange(len(subjects.ids))
+    keys = [TransactionLogKey(each) for each in subjects.ids]
+    encode = transaction_state.encode_record
+    states = [[encode(key, _transaction(at, state), 1) for at, key in enumerate(keys)] for state in _STATES]
+    return {"states": (every_id, states), "tombstones": (every_id, [[encode(key, None) for key in keys]])}
+
+
+def _transaction(number: int, state: TransactionState) -> TransactionLogValue:
+    began = state is not TransactionState.EMPTY
+    return TransactionLogValue(
+        producer_id=1000 + number,
+        producer_epoch=3,
+        transaction_timeout_ms=60_000,
+        transaction_status=int(state),
+        transaction_partitions=(PartitionsSchema(_topic(number), (0, 1, 2)),) if began else None,
+        transaction_last_update_timestamp_ms=_A_TIME,
+        transaction_start_timestamp_ms=1_759_999_999_000 if began else -1,
+        client_transaction_version=2,
+    )
+
+
+def state_of(variant: int) -> str:
+    """Kafka's name of the state that variant number `variant` of the kind `states` has."""
+    return _STATES[variant].label
