@@ -1,43 +1,29 @@
-"""The captured topics as raw rows, read once."""
+"""The tables over the captured topics, read once, and what the brokers answered."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+Row = dict[str, Any]
 
 
 @pytest.fixture(scope="session")
-def captured(spark: SparkSession, topics_dir: Path) -> Callable[[str], DataFrame]:
-    """The raw rows of a captured data directory, all topics of it."""
-    from kafka_records_spark.segments import read_segments
-
-    kept: dict[str, DataFrame] = {}
-
-    def rows(name: str) -> DataFrame:
-        if name not in kept:
-            kept[name] = read_segments(spark, topics_dir / name / "segments").persist()
-        return kept[name]
-
-    return rows
-
-
-@pytest.fixture(scope="session")
-def table_rows(captured: Callable[[str], DataFrame]) -> Callable[[str, str], list[Row]]:
-    """The rows of a table over a captured data directory."""
-    from kafka_records_tables import TABLES
+def table_rows(topics_dir: Path) -> Callable[[str, str], list[Row]]:
+    """The rows of a table over a captured data directory; nothing is found about any of them."""
+    from kafka_records_tables import read_table
 
     kept: dict[tuple[str, str], list[Row]] = {}
 
     def rows(table: str, name: str) -> list[Row]:
         if (table, name) not in kept:
-            kept[table, name] = TABLES[table].build(captured(name)).collect()
+            result = read_table(table, topics_dir / name / "segments")
+            assert [finding for finding in result.findings if finding.severity == "damage"] == []
+            kept[table, name] = result.table.to_pylist()
         return kept[table, name]
 
     return rows

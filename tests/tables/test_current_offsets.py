@@ -1,22 +1,22 @@
-"""Which record decides about an offset, on made-up topics: one group per case, one query for all of them."""
+"""Which record decides about an offset, on made-up topics: one group per case, one table for all of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from datetime import UTC, datetime
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.registry import message_class
+from kafka_records_arrow.problems import LogSourceError
 from kafka_records_runtime.uuids import Uuid
-from kafka_records_spark.errors import MissingColumn
-from kafka_records_tables.current_offsets import current_offsets, remarks, undecodable
+from kafka_records_tables import read_table
 from tests.tables.topic import Topic
 
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
-pytestmark = pytest.mark.spark
+Row = dict[str, Any]
 
 LONG_MAX = 2**63 - 1
 
@@ -74,8 +74,6 @@ def _case_topic() -> Topic:
     commit("undecided legacy, then settled", 1, record="LegacyOffsetCommit", transaction="unknown")
     commit("undecided legacy, then settled", 2)
 
-    commit("nothing told", 1)
-    commit("nothing told", 2, transaction="unknown", producer=None)
     commit("no producer", 1)
     commit("no producer", 2, transaction="unknown", producer=-1)
 
@@ -134,7 +132,7 @@ def _case_topic() -> Topic:
     topic.add_bytes(None, value)
     topic.add_bytes(b"\x00", value)
     # A commit marker's key reads 0, 1: version 0 and kind "commit", not a record of type 0.
-    topic.add_bytes(b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00", control="commit")
+    topic.add_bytes(b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00", control="commit", producer=-1)
     return topic
 
 
@@ -147,13 +145,10 @@ def _bytes_of(group: str, offset: int) -> tuple[bytes, bytes]:
 
 
 @pytest.fixture(scope="module")
-def rows(spark: SparkSession) -> dict[str, list[Row]]:
+def rows() -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
-    table = current_offsets(_case_topic().frame(spark))
-    # Python's own dates start a day later than Spark's, and depend on the time zone of the machine.
-    table = table.withColumn("commit_timestamp", table.commit_timestamp.cast("string"))
-    for row in table.collect():
-        found.setdefault(row.group_id, []).append(row)
+    for row in read_table("current_offsets", _case_topic().table()).table.to_pylist():
+        found.setdefault(row["group_id"], []).append(row)
     return found
 
 
@@ -175,7 +170,6 @@ def rows(spark: SparkSession) -> dict[str, list[Row]]:
         ("undecided, then settled", [2]),
         ("undecided, then deleted", []),
         ("undecided legacy, then settled", [2]),
-        ("nothing told", [2]),
         ("no producer", [2]),
         ("legacy only", [7]),
         ("legacy, then current", [2]),
@@ -192,14 +186,14 @@ def rows(spark: SparkSession) -> dict[str, list[Row]]:
     ],
 )
 def test_the_record_that_decides(rows: dict[str, list[Row]], group: str, offsets: list[int]) -> None:
-    assert sorted(row.offset for row in rows.get(group, [])) == offsets
+    assert sorted(row["offset"] for row in rows.get(group, [])) == offsets
 
 
 def test_every_column(rows: dict[str, list[Row]]) -> None:
     (row,) = rows["all fields"]
 
-    place = {"log_partition": row.log_partition, "log_offset": row.log_offset}
-    assert row.asDict() == {
+    place = {"log_partition": row["log_partition"], "log_offset": row["log_offset"]}
+    assert row == {
         "group_id": "all fields",
         "topic": "orders",
         "topic_id": "M4_2Tv--T0Gv8t6piaeUcQ",
@@ -207,7 +201,7 @@ def test_every_column(rows: dict[str, list[Row]]) -> None:
         "offset": 9,
         "leader_epoch": 4,
         "metadata": "größe ✓",
-        "commit_timestamp": "2023-11-14 22:13:20.123",
+        "commit_timestamp": datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC),
         "commit_timestamp_ms": 1_700_000_000_123,
         **place,
     }
@@ -217,9 +211,9 @@ def test_every_column(rows: dict[str, list[Row]]) -> None:
 
 def test_what_a_record_does_not_name_is_null(rows: dict[str, list[Row]]) -> None:
     (row,) = rows["version 1"]
-    assert (row.topic_id, row.leader_epoch, row.commit_timestamp_ms) == (None, None, 5)
+    assert (row["topic_id"], row["leader_epoch"], row["commit_timestamp_ms"]) == (None, None, 5)
     (row,) = rows["legacy only"]
-    assert (row.topic_id, row.leader_epoch, row.metadata) == (None, None, "")
+    assert (row["topic_id"], row["leader_epoch"], row["metadata"]) == (None, None, "")
 
 
 @pytest.mark.parametrize(
@@ -227,30 +221,30 @@ def test_what_a_record_does_not_name_is_null(rows: dict[str, list[Row]]) -> None
     [
         ("timestamp max", None),
         ("timestamp min", None),
-        ("timestamp none", "1969-12-31 23:59:59.999"),
-        ("first instant", "0001-01-01 00:00:00"),
+        ("timestamp none", datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
+        ("first instant", datetime(1, 1, 1, tzinfo=UTC)),
         ("before the first", None),
-        ("last instant", "9999-12-31 23:59:59.999"),
+        ("last instant", datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
         ("after the last", None),
     ],
 )
 def test_timestamps_outside_the_years_1_to_9999_are_null(
-    rows: dict[str, list[Row]], group: str, timestamp: str | None
+    rows: dict[str, list[Row]], group: str, timestamp: datetime | None
 ) -> None:
     (row,) = rows[group]
-    assert row.commit_timestamp == timestamp
+    assert row["commit_timestamp"] == timestamp
 
 
-def test_records_that_could_not_be_used_are_shown(spark: SparkSession) -> None:
+def test_records_that_could_not_be_used_are_found() -> None:
     topic = _case_topic()
-    found = undecodable(topic.frame(spark)).orderBy("log_offset").collect()
+    findings = read_table("current_offsets", topic.table()).findings
 
     last = len(topic.rows) - 1
-    offsets = [row.log_offset for row in found]
+    offsets = [finding.offset for finding in findings]
     assert offsets[-3:] == [last - 3, last - 2, last - 1]
     left_out = "its row is left out: an older offset would be wrong"
     not_used = "not used: nobody can tell whose offset it is"
-    assert [(row.record_type, row.error.reason, row.error.message, row.consequence) for row in found] == [
+    assert [(each.record_type, each.reason, each.what, each.consequence) for each in findings] == [
         (
             1,
             "UndecidedTransaction",
@@ -284,43 +278,220 @@ def test_records_that_could_not_be_used_are_shown(spark: SparkSession) -> None:
             not_used,
         ),
     ]
-    for row in found[1:]:
-        assert bytes(row.raw_value)
-        assert (row.raw_key is None) == (row.error.reason == "NullKey")
-
-
-def test_what_was_read_as_kafka_reads_it_is_remarked_on(spark: SparkSession) -> None:
-    topic = _case_topic()
-    key, value = _bytes_of("lenient", 1)
-    lenient = topic.add_bytes(key.replace(b"orders", b"order\xff") + b"\x01", value + b"\x02\x03")
-    found = {row.log_offset: row for row in remarks(topic.frame(spark)).where("error is null").collect()}
-    trailing = next(offset for offset, row in enumerate(topic.rows) if row[5].endswith(b"\x00\x01"))
-    assert {offset: (row.consequence, row.bytes_left, row.leniencies) for offset, row in found.items()} == {
-        trailing: (None, 2, []),
-        lenient: (None, 3, ["invalid_utf8"]),
-    }
-
-
-def test_rows_of_another_shape_are_refused_at_once(spark: SparkSession) -> None:
-    foreign: Any = spark.createDataFrame([(b"k", b"v", "t")], "key binary, value binary, topic string")
-    with pytest.raises(MissingColumn) as failure:
-        current_offsets(foreign)
-    assert str(failure.value) == (
-        "the DataFrame has no column 'partition': these are no raw rows; "
-        "kafka_records_spark.raw.as_raw_records makes some of them"
+    for finding in findings[1:]:
+        assert finding.severity == "damage"
+        assert finding.raw_value
+        assert (finding.raw_key is None) == (finding.reason == "NullKey")
+    assert str(findings[-1]) == (
+        f"__consumer_offsets-0: record at offset {last - 1}: the key has 1 byte, a key starts with an int16 record "
+        "type (not used: nobody can tell whose offset it is)"
     )
 
 
-@pytest.mark.parametrize("missing", ["partition", "offset"])
-def test_rows_without_coordinates_end_the_query(spark: SparkSession, missing: str) -> None:
+def test_what_was_read_as_kafka_reads_it_is_counted() -> None:
+    topic = Topic()
+    key, value = _bytes_of("lenient", 1)
+    topic.add_bytes(key.replace(b"orders", b"order\xff") + b"\x01", value + b"\x02\x03")
+    key, value = _bytes_of("trailing bytes", 2)
+    topic.add_bytes(key + b"\x00\x01", value)
+
+    result = read_table("current_offsets", topic.table())
+
+    assert result.findings == ()
+    assert (result.counts.lenient_bytes, result.counts.lenient_records) == (5, 2)
+    assert dict(result.counts.leniencies) == {"invalid_utf8": 1}
+    assert result.table["topic"].to_pylist() == ["order\ufffd", "orders"]
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+def test_the_marker_decides_and_not_what_a_row_says_of_its_transaction() -> None:
+    """Rows that were saved while a transaction was open say so for ever."""
+    topic = Topic()
+    topic.commit("committed", 1, transaction="open")
+    topic.marker("commit")
+    topic.commit("aborted", 1)
+    topic.commit("aborted", 2, transaction="committed")
+    topic.marker("abort")
+    topic.commit("still open", 1, transaction="open")
+    topic.marker("commit", producer=1001)
+
+    assert _offsets_of(topic) == {"aborted": [1], "committed": [1]}
+
+
+def test_a_tombstone_drops_what_waits_for_a_marker() -> None:
+    """`OffsetMetadataManager.replay` takes it from the pending offsets of every producer."""
+    topic = Topic()
+    topic.commit("deleted", 1, transaction="open")
+    topic.commit("deleted", None)
+    topic.commit("deleted by another producer", 1, transaction="open")
+    topic.commit("deleted by another producer", None, transaction="open", producer=7)
+    topic.commit("written again", 1, transaction="open")
+    topic.commit("written again", None)
+    topic.commit("written again", 2, transaction="open")
+    topic.marker("commit")
+
+    assert _offsets_of(topic) == {"written again": [2]}
+
+
+def test_an_older_commit_does_not_win_because_its_marker_is_later() -> None:
+    topic = Topic()
+    topic.commit("g", 1, transaction="open", producer=1)
+    topic.commit("g", 2, transaction="open", producer=2)
+    topic.marker("commit", producer=2)
+    topic.marker("commit", producer=1)
+
+    assert _offsets_of(topic) == {"g": [2]}
+
+
+def test_every_producer_has_transactions_of_its_own() -> None:
+    topic = Topic()
+    producers = [0, 1, 2**31, 2**63 - 1]
+    for producer in producers:
+        topic.commit(f"p{producer}", 1, transaction="open", producer=producer)
+    for number, producer in enumerate(producers):
+        topic.marker("abort" if number % 2 else "commit", producer=producer)
+
+    assert _offsets_of(topic) == {"p0": [1], f"p{2**31}": [1]}
+
+
+def test_offsets_near_the_end_of_their_range() -> None:
+    """Of the log and of the commits."""
+    topic = Topic()
+    topic.commit("g", LONG_MAX, transaction="open")
+    topic.marker("commit")
+    topic.commit("h", -LONG_MAX - 1)
+    first = LONG_MAX - len(topic.rows) + 1
+    topic.rows = [(*row[:2], first + number, *row[3:]) for number, row in enumerate(topic.rows)]
+
+    found = read_table("current_offsets", topic.table()).table.to_pylist()
+
+    assert [(row["group_id"], row["offset"], row["log_offset"]) for row in found] == [
+        ("g", LONG_MAX, LONG_MAX - 2),
+        ("h", -LONG_MAX - 1, LONG_MAX),
+    ]
+
+
+# -- sources that tell less --------------------------------------------------------------------------------------------
+
+
+UNTOLD = (
+    "__consumer_offsets-0: nobody can tell whether the record at offset 1 was written in a transaction, and whether "
+    "that was committed: the source tells neither transaction nor producer. Read a source that does (log segments, or "
+    'rows saved from them with all columns), or say untold="committed" to count such records as committed, although '
+    "some may be of aborted or open transactions"
+)
+
+
+@pytest.mark.parametrize("table", ["current_offsets", "offset_commits"])
+def test_rows_that_do_not_tell_of_transactions_are_refused(table: str) -> None:
+    topic = Topic()
+    topic.commit("told", 1)
+    topic.commit("nothing told", 2, transaction="unknown", producer=None)
+
+    with pytest.raises(ValueError, match=f"^{re.escape(UNTOLD)}$"):
+        read_table(table, topic.table())
+
+
+@pytest.mark.parametrize("table", ["current_offsets", "offset_commits"])
+def test_rows_without_the_columns_that_tell_are_refused(table: str) -> None:
     topic = Topic()
     topic.commit("a", 1)
-    raw: Any = topic.frame(spark).drop(missing)
-    from kafka_records_spark.raw import as_raw_records
+    rows = topic.table().drop_columns(["transaction", "producer_id", "control"])
 
-    with pytest.raises(Exception, match=f"a row of __consumer_offsets has no {missing}: without it nobody can tell"):
-        current_offsets(as_raw_records(raw)).collect()
+    with pytest.raises(ValueError, match=f"^{re.escape(UNTOLD.replace('offset 1', 'offset 0'))}$"):
+        read_table(table, rows)
 
 
-def test_an_empty_topic_has_no_offsets(spark: SparkSession) -> None:
-    assert current_offsets(Topic().frame(spark)).collect() == []
+def test_rows_that_do_not_tell_count_as_their_reader_says() -> None:
+    topic = Topic()
+    topic.commit("nothing told", 1)
+    topic.commit("nothing told", 2, transaction="unknown", producer=None)
+    rows = topic.table()
+
+    for given in (rows, rows.drop_columns(["transaction", "producer_id", "control"])):
+        result = read_table("current_offsets", given, untold="committed")
+        assert (result.table["offset"].to_pylist(), result.findings) == ([2], ())
+
+
+def test_an_option_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^untold is \"committed\" or None, not 'aborted'$"):
+        read_table("current_offsets", Topic().table(), untold="aborted")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table", ["groups", "transactions"])
+def test_tables_that_do_not_depend_on_transactions_ask_for_none(table: str) -> None:
+    topic = Topic()
+    topic.commit("a", 1)
+    name = "__transaction_state" if table == "transactions" else "__consumer_offsets"
+    rows = topic.table().drop_columns(["transaction", "producer_id", "control"])
+    rows = rows.set_column(0, "topic", pa.array([name] * rows.num_rows))
+
+    assert read_table(table, rows).table.num_rows == (table == "groups")
+
+
+def test_rows_of_other_topics_only_are_refused() -> None:
+    topic = Topic()
+    topic.commit("a", 1, topic="orders")
+    topic.commit("a", 1, topic="__share_group_state")
+
+    with pytest.raises(LogSourceError) as failure:
+        read_table("current_offsets", topic.table())
+    assert str(failure.value) == (
+        "the rows: there is no row of topic __consumer_offsets here, but of __share_group_state, orders"
+    )
+
+
+def test_the_topic_of_rows_that_do_not_say_it_is_given() -> None:
+    topic = Topic()
+    topic.commit("a", 1, topic="copy_of_offsets")
+    topic.commit("b", 1)
+    rows = topic.table()
+    unnamed = rows.set_column(0, "topic", pa.array([None, "__consumer_offsets"]))
+
+    assert read_table("current_offsets", rows).table["group_id"].to_pylist() == ["b"]
+    assert read_table("current_offsets", unnamed).table["group_id"].to_pylist() == ["a", "b"]
+    assert read_table("current_offsets", rows.drop_columns(["topic"])).table["group_id"].to_pylist() == ["a", "b"]
+
+
+def test_rows_of_another_shape_are_refused_at_once() -> None:
+    foreign = pa.table({"key": [b"k"], "value": [b"v"], "topic": ["t"]})
+    with pytest.raises(ValueError, match="the rows have no column partition: raw rows have ") as failure:
+        read_table("current_offsets", foreign)
+    assert str(failure.value) == (
+        "the rows have no column partition: raw rows have topic, partition, offset, timestamp_ms, timestamp_type, key, "
+        "value, leader_epoch, base_offset, producer_id, producer_epoch, transaction, control"
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "why"),
+    [
+        ("partition", "nobody can tell whose order it belongs to"),
+        ("offset", "without it nobody can tell which record of a key is the last"),
+    ],
+)
+def test_rows_without_coordinates_are_refused(missing: str, why: str) -> None:
+    topic = Topic()
+    topic.commit("a", 1)
+    rows = topic.table()
+    at = rows.schema.get_field_index(missing)
+    rows = rows.set_column(at, missing, pa.nulls(rows.num_rows, rows.schema.field(missing).type))
+
+    with pytest.raises(ValueError, match=f"^a row of __consumer_offsets has no {missing}: {why}$"):
+        read_table("current_offsets", rows)
+
+
+def test_an_empty_topic_has_no_offsets() -> None:
+    result = read_table("current_offsets", Topic().table())
+    assert (result.table.num_rows, result.findings) == (0, ())
+
+
+def _offsets_of(topic: Topic) -> dict[str, list[int]]:
+    result = read_table("current_offsets", topic.table())
+    assert result.findings == ()
+    found: dict[str, list[int]] = {}
+    for row in result.table.to_pylist():
+        found.setdefault(row["group_id"], []).append(row["offset"])
+    return found

@@ -1,20 +1,17 @@
-"""What the log tells about groups, on made-up topics: one group per case, one query for all of them."""
+"""What the log tells about groups, on made-up topics: one group per case, one table for all of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.registry import message_class
-from kafka_records_tables.groups import groups, undecodable
+from kafka_records_tables import read_table
 from tests.tables.topic import Topic, struct
 
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
-pytestmark = pytest.mark.spark
+Row = dict[str, Any]
 
 
 class _Groups(Topic):
@@ -208,13 +205,13 @@ def _cut(record: str, key: dict[str, Any]) -> tuple[bytes, bytes]:
 
 
 @pytest.fixture(scope="module")
-def rows(spark: SparkSession) -> dict[str, Row]:
+def rows() -> dict[str, Row]:
     topic = _case_topic()
     # Rows that are there twice count once.
     topic.rows += topic.rows[::7]
-    found = groups(topic.frame(spark)).collect()
-    assert len(found) == len({row.group_id for row in found})
-    return {row.group_id: row for row in found}
+    found = read_table("groups", topic.table()).table.to_pylist()
+    assert len(found) == len({row["group_id"] for row in found})
+    return {row["group_id"]: row for row in found}
 
 
 @pytest.mark.parametrize(
@@ -227,6 +224,13 @@ def rows(spark: SparkSession) -> dict[str, Row]:
         ("offsets only", ("simple", "Empty", None, "", None, 0)),
         ("legacy offsets only", ("simple", "Empty", None, "", None, 0)),
         ("pending only", ("simple", "Empty", None, "", None, 0)),
+        ("aborted only", ("simple", "Empty", None, "", None, 0)),
+        ("offsets deleted", ("simple", "Empty", None, "", None, 0)),
+        ("deleted by the other type", ("simple", "Empty", None, "", None, 0)),
+        ("pending, then deleted", ("simple", "Empty", None, "", None, 0)),
+        ("undecided only", ("simple", "Empty", None, "", None, 0)),
+        ("undecided over deleted", ("simple", "Empty", None, "", None, 0)),
+        ("undecided, then deleted", ("simple", "Empty", None, "", None, 0)),
         ("pending over deleted", ("simple", "Empty", None, "", None, 0)),
         ("consumer, empty", ("consumer", "Empty", 6, "consumer", None, 0)),
         ("consumer, assigning", ("consumer", "Assigning", 3, "consumer", None, 1)),
@@ -262,27 +266,14 @@ def rows(spark: SparkSession) -> dict[str, Row]:
 )
 def test_kind_state_and_epoch(rows: dict[str, Row], group: str, expected: tuple[Any, ...]) -> None:
     row = rows[group]
-    assert (
-        row.group_kind,
-        row.state,
-        row.epoch,
-        row.protocol_type,
-        row.protocol,
-        row.member_count,
-    ) == expected
+    columns = ("group_kind", "state", "epoch", "protocol_type", "protocol", "member_count")
+    assert tuple(row[column] for column in columns) == expected
 
 
 @pytest.mark.parametrize(
     "group",
     [
         "classic and gone",
-        "aborted only",
-        "offsets deleted",
-        "deleted by the other type",
-        "pending, then deleted",
-        "undecided only",
-        "undecided over deleted",
-        "undecided, then deleted",
         "simple and gone",
         "share, gone",
         "of another topic",
@@ -293,10 +284,10 @@ def test_groups_that_are_gone_have_no_row(rows: dict[str, Row], group: str) -> N
 
 
 def test_every_group_of_the_topic_is_a_case(rows: dict[str, Row]) -> None:
-    assert len(rows) == 38
+    assert len(rows) == 45
 
 
-def test_the_place_is_that_of_the_record_that_makes_the_group(spark: SparkSession) -> None:
+def test_the_place_is_that_of_the_record_that_makes_the_group() -> None:
     topic = _Groups()
     first = topic.commit("offsets", 1)
     topic.classic("classic", 1)
@@ -305,33 +296,56 @@ def test_the_place_is_that_of_the_record_that_makes_the_group(spark: SparkSessio
     topic.add("ShareGroupStatePartitionMetadata", {"group_id": "share"}, {})
     topic.epoch("Share", "share", 2)
 
-    found = {row.group_id: (row.log_partition, row.log_offset) for row in groups(topic.frame(spark)).collect()}
+    found = _places(topic)
 
     assert first < pending
     assert found == {"offsets": (0, pending), "classic": (0, 1), "share": (0, 5)}
 
 
-def test_records_that_could_not_be_used_are_shown(spark: SparkSession) -> None:
-    found = undecodable(_case_topic().frame(spark)).orderBy("log_offset").collect()
+def test_records_that_could_not_be_used_are_found() -> None:
+    findings = read_table("groups", _case_topic().table()).findings
 
-    left_out, null = (
-        "the group is left out: nothing else makes it one",
-        "its group keeps a row, with null for what this record would tell",
-    )
-    assert [(row.record_type, row.error.path, row.error.byte_offset, row.consequence) for row in found] == [
-        (1, None, None, left_out),
-        (1, None, None, left_out),
+    null = "its group keeps a row, with null for what this record would tell"
+    assert [(each.record_type, each.path, each.byte_offset, each.consequence) for each in findings] == [
         (2, "generation", 1, null),
         (3, "epoch", 0, null),
         (6, "assignment_epoch", 0, null),
-        (1, "offset", 0, null),
     ]
-    assert [row.error.message for row in found[:2]] == [
-        f"a commit of group {group}: nobody can tell how the transaction of producer 1000 ended, "
-        "its marker was not read"
-        for group in ("undecided only", "undecided over deleted")
-    ]
+    assert {each.severity for each in findings} == {"damage"}
 
 
-def test_an_empty_topic_has_no_groups(spark: SparkSession) -> None:
-    assert groups(Topic().frame(spark)).collect() == []
+def test_what_became_of_a_commit_does_not_matter_but_a_group_tombstone_behind_it_does() -> None:
+    """`GroupMetadataManager` makes a group for any commit value; only the tombstone of a group record ends it."""
+    topic = _Groups()
+    topic.commit("ended", 1, transaction="open")
+    topic.classic("ended", None)
+    topic.marker("commit")
+    topic.commit("again", 1)
+    topic.commit("again", None)
+    topic.classic("again", None)
+    topic.commit("again", 2, transaction="open")
+    topic.marker("abort")
+    topic.commit("beside a tombstone alone", None)
+
+    assert _places(topic) == {"again": (0, 6)}
+
+
+@pytest.mark.parametrize("kind", ["Consumer", "Streams"])
+def test_a_member_makes_a_group(kind: str) -> None:
+    topic = _Groups()
+    topic.commit("g", 1)
+    topic.member(kind, "g", "m", 1, state=int(kind == "Streams"))
+    (row,) = read_table("groups", topic.table()).table.to_pylist()
+
+    state = {"Consumer": "Stable", "Streams": "NotReady"}[kind]
+    assert (row["group_kind"], row["state"], row["epoch"], row["member_count"]) == (kind.lower(), state, None, 1)
+
+
+def test_an_empty_topic_has_no_groups() -> None:
+    result = read_table("groups", Topic().table())
+    assert (result.table.num_rows, result.findings) == (0, ())
+
+
+def _places(topic: Topic) -> dict[str, tuple[int, int]]:
+    rows = read_table("groups", topic.table()).table.to_pylist()
+    return {row["group_id"]: (row["log_partition"], row["log_offset"]) for row in rows}

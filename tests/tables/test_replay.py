@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_records_tables.current_offsets import current_offsets
-from kafka_records_tables.groups import groups
+from kafka_records_tables import read_table
 from tests.tables.topic import Topic
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 GROUPS = [f"g{number}" for number in range(60)]
 PRODUCERS = range(4)
@@ -29,9 +22,11 @@ class _Coordinator:
     def __init__(self) -> None:
         self.stored: Stored = {}
         self.pending: dict[int, Stored] = {producer: {} for producer in PRODUCERS}
+        self.groups: set[str] = set()
 
     def commit(self, group: str, place: int, offset: int, producer: int | None) -> None:
         (self.stored if producer is None else self.pending[producer])[group] = (place, offset)
+        self.groups.add(group)
 
     def delete(self, group: str) -> None:
         for kept in (self.stored, *self.pending.values()):
@@ -43,49 +38,64 @@ class _Coordinator:
                 self.stored[group] = record
         self.pending[producer] = {}
 
-    def groups(self) -> set[str]:
-        return {*self.stored, *(group for kept in self.pending.values() for group in kept)}
+    def delete_group(self, group: str) -> None:
+        """A coordinator writes that tombstone behind those of the offsets, and it does nothing to these."""
+        self.groups.discard(group)
 
 
-def _random_topic(seed: int) -> tuple[Topic, _Coordinator]:
-    """A topic and the coordinator that has replayed it."""
+def _random_topic(seed: int, settled_by: str) -> tuple[Topic, _Coordinator]:
+    """A topic and the coordinator that has replayed it.
+
+    Its rows tell how a transaction ended either by markers or, as a source does that leaves these out, in words.
+    """
     chance = random.Random(seed)
     topic, coordinator = Topic(), _Coordinator()
     unsettled: dict[int, list[int]] = {producer: [] for producer in PRODUCERS}
 
     def end(producer: int, is_commit: bool) -> None:
-        for place in unsettled.pop(producer):
-            row = topic.rows[place]
-            topic.rows[place] = (*row[:11], "committed" if is_commit else "aborted", row[12])
-        unsettled[producer] = []
+        if settled_by == "markers":
+            topic.marker("commit" if is_commit else "abort", producer=producer)
+        else:
+            for place in unsettled.pop(producer):
+                row = topic.rows[place]
+                topic.rows[place] = (*row[:11], "committed" if is_commit else "aborted", row[12])
+            unsettled[producer] = []
         coordinator.end(producer, is_commit)
 
     for number in range(1500):
         group = chance.choice(GROUPS)
-        kind = chance.choices(["plain", "pending", "delete", "end"], [4, 4, 2, 1])[0]
+        kind = chance.choices(["plain", "pending", "delete", "end", "delete group"], [8, 8, 4, 2, 1])[0]
         record = chance.choice(["OffsetCommit", "OffsetCommit", "LegacyOffsetCommit"])
         if kind == "plain":
             coordinator.commit(group, topic.commit(group, number, record=record), number, None)
         elif kind == "pending":
             producer = chance.choice(PRODUCERS)
-            place = topic.commit(group, number, record=record, transaction="open")
+            place = topic.commit(group, number, record=record, transaction="open", producer=producer)
             unsettled[producer].append(place)
             coordinator.commit(group, place, number, producer)
         elif kind == "delete":
             topic.commit(group, None, record=record)
             coordinator.delete(group)
+        elif kind == "delete group":
+            topic.commit(group, None)
+            topic.add("GroupMetadata", {"group": group}, None)
+            coordinator.delete(group)
+            coordinator.delete_group(group)
         else:
             end(chance.choice(PRODUCERS), chance.random() < 0.6)
     return topic, coordinator
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_random_topics(spark: SparkSession, seed: int) -> None:
-    topic, coordinator = _random_topic(seed)
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("settled_by", ["markers", "words"])
+def test_random_topics(seed: int, settled_by: str) -> None:
+    topic, coordinator = _random_topic(seed, settled_by)
     random.Random(seed).shuffle(topic.rows)
-    raw = topic.frame(spark)
 
-    found = {row.group_id: (row.log_offset, row.offset) for row in current_offsets(raw).collect()}
+    offsets = read_table("current_offsets", topic.table())
+    groups = read_table("groups", topic.table())
 
+    assert offsets.findings == groups.findings == ()
+    found = {row["group_id"]: (row["log_offset"], row["offset"]) for row in offsets.table.to_pylist()}
     assert found == coordinator.stored
-    assert {row.group_id for row in groups(raw).collect()} == coordinator.groups()
+    assert set(groups.table["group_id"].to_pylist()) == coordinator.groups

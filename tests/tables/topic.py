@@ -1,16 +1,15 @@
-"""A made-up offsets topic: records by name, as raw rows and as a DataFrame."""
+"""A made-up offsets topic: records by name, as raw rows."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.registry import message_class
-from kafka_records_spark.raw import RAW_SCHEMA
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from kafka_records_arrow.rows import RAW_SCHEMA
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -54,7 +53,7 @@ class Topic:
     ) -> int:
         """Write bytes; records outside of a transaction have no producer, `producer` is for the others."""
         offset = len(self.rows)
-        wrote = -1 if transaction == "none" else producer
+        wrote = -1 if transaction == "none" and control is None else producer
         row = (topic, partition, offset, 1_700_000_000_000, "create", key, value, 0, offset, wrote, 0)
         self.rows.append((*row, transaction, control))
         return offset
@@ -66,8 +65,16 @@ class Topic:
         version = 0 if record == "LegacyOffsetCommit" else 4
         return self.add(record, key, None if offset is None else fields, version=version, **options)
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self.rows, RAW_SCHEMA)
+    def marker(self, control: str, *, producer: int = 1000) -> int:
+        """End the open transaction of `producer`: `control` is commit or abort."""
+        kind = b"\x00\x01" if control == "commit" else b"\x00\x00"
+        return self.add_bytes(b"\x00\x00" + kind, b"\x00" * 6, control=control, producer=producer)
+
+    def table(self) -> pa.Table:
+        """The raw rows, in the order in which they were written."""
+        columns = zip(*self.rows, strict=True) if self.rows else [[] for _ in RAW_SCHEMA]
+        arrays = [pa.array(list(column), field.type) for column, field in zip(columns, RAW_SCHEMA, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=RAW_SCHEMA)
 
 
 def struct(module: str, name: str, **fields: Any) -> Any:

@@ -28,7 +28,7 @@ class ArrowRows:
         pandas frame, a DuckDB relation). It has `partition`, `offset`, `key` and `value`; of the other columns of raw
         rows it may lack any, and a table that needs to know about transactions says so. Other columns are ignored.
     topic
-        The topic of every row, where there is no column `topic`.
+        The topic of the rows that do not say it: there is no column `topic`, or it is null.
 
     Raises
     ------
@@ -47,12 +47,8 @@ class ArrowRows:
         self._table = table
 
     def partitions(self, topic: str) -> list[RowsPartition]:
-        """The partitions of `topic` that have a row. Raises LogSourceError when there is none."""
-        table = self._table
-        if self._topic is None:
-            table = table.filter(pc.equal(table["topic"], topic))
-        elif self._topic != topic:
-            raise LogSourceError("the rows", f"there is no log of topic {topic} here, but of {self._topic}")
+        """The partitions of `topic` that have a row. Raises LogSourceError where all rows are of other topics."""
+        table = self._of_topic(topic)
         found = []
         for partition in pc.unique(table["partition"]).to_pylist():
             if partition is None:
@@ -60,6 +56,22 @@ class ArrowRows:
             rows = table.filter(pc.equal(table["partition"], partition))
             found.append(RowsPartition(topic, int(partition), in_log_order(rows.combine_chunks(), topic)))
         return sorted(found, key=lambda each: each.partition)
+
+    def _of_topic(self, topic: str) -> pa.Table:
+        table = self._table
+        if "topic" in table.column_names:
+            named = table["topic"].cast(pa.string())
+            if self._topic is not None:
+                named = pc.fill_null(named, self._topic)
+            kept = table.filter(pc.equal(named, topic))
+            others = pc.unique(named).to_pylist()
+        else:
+            kept = table if self._topic == topic else table.slice(0, 0)
+            others = [self._topic]
+        if table.num_rows and not kept.num_rows:
+            names = ", ".join(sorted(name for name in others if name is not None)) or "none that is named"
+            raise LogSourceError("the rows", f"there is no row of topic {topic} here, but of {names}")
+        return kept
 
 
 def in_log_order(rows: pa.Table, topic: str) -> pa.Table:
