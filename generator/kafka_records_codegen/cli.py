@@ -38,8 +38,9 @@ _UNUSABLE: Final = 2
 
 _TAKEN: Final = frozenset(
     {
-        *("kafka_records_arrow", "kafka_records_cli", "kafka_records_codegen", "kafka_records_runtime"),
-        *("kafka_records_spark", "kafka_records_tables", "msgspec", "numpy", "pandas", "pyarrow", "pyspark"),
+        *("kafka_records_arrow", "kafka_records_cli", "kafka_records_codegen", "kafka_records_engine"),
+        *("kafka_records_runtime", "kafka_records_spark", "kafka_records_tables"),
+        *("msgspec", "numpy", "pandas", "pyarrow", "pyspark"),
     }
 )
 """Packages that a generated one imports, itself or through others, and the rest of this project."""
