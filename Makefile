@@ -43,7 +43,7 @@ $(INSTALLED): pyproject.toml | python-found
 # ----------------------------------------------------------------------------------------------------------- the jobs
 
 .PHONY: demo
-demo: java-found $(INSTALLED) ## Decode a captured offsets topic: counts per record type, groups, current offsets.
+demo: $(INSTALLED) ## Decode a captured offsets topic: counts per record type, groups, current offsets.
 	@$(BIN)/python tools/demo.py
 
 .PHONY: test

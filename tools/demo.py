@@ -1,7 +1,6 @@
 """A captured offsets topic as tables: how many records of which type, the groups, the committed offsets.
 
-Runs the command itself on tests/data/topics/kafka-4.3, which a Kafka 4.3.1 broker wrote; the tables share one Spark
-session. Exit status as the command's.
+Runs the command itself on tests/data/topics/kafka-4.3, which a Kafka 4.3.1 broker wrote. Exit status as the command's.
 """
 
 from __future__ import annotations
@@ -9,11 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kafka_records_cli.failures import FAILED, CommandError
-from kafka_records_cli.java import check_java
 from kafka_records_cli.main import main as kafka_records
-from kafka_records_cli.progress import SparkProgress
-from kafka_records_cli.session import local_session
 
 SEGMENTS = Path(__file__).resolve().parents[1] / "tests" / "data" / "topics" / "kafka-4.3" / "segments"
 
@@ -22,15 +17,8 @@ def main() -> int:
     """Print the three results; the command's exit status when one of them went wrong."""
     source = str(SEGMENTS.relative_to(Path.cwd()) if SEGMENTS.is_relative_to(Path.cwd()) else SEGMENTS)
     status = _show("Records by topic and type", "counts", source)
-    try:
-        check_java()
-        with SparkProgress() as progress, local_session({}):
-            progress.stop()
-            for title, table in (("Groups", "groups"), ("Committed offsets", "current_offsets")):
-                status = max(status, _show(title, "table", table, source))
-    except CommandError as error:
-        print(error, file=sys.stderr)
-        return FAILED
+    for title, table in (("Groups", "groups"), ("Committed offsets", "current_offsets")):
+        status = max(status, _show(title, "table", table, source))
     return status
 
 

@@ -56,7 +56,7 @@ def check_output(options: argparse.Namespace) -> None:
     if options.wide and options.format != "table":
         raise UsageError(f"--wide goes with --format table; {options.format} leaves nothing out")
     if path is None:
-        if options.overwrite:
+        if options.overwrite and getattr(options, "findings", None) is None:
             raise UsageError("--overwrite goes with --output")
         if options.format == "parquet":
             raise UsageError("--format parquet needs --output: a Parquet file is no text")

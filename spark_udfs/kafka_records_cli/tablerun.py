@@ -1,125 +1,144 @@
-"""One run of `kafka-records table`: rows to the output, findings to standard error."""
+"""One run of `kafka-records table`: rows to the output, then findings and counts to standard error."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from kafka_records_tables.survivors import UNDECIDED
-from pyspark import StorageLevel
-from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+import pyarrow as pa
 
-from kafka_records_arrow.segments import LogPartition
-from kafka_records_cli.failures import CommandError
-from kafka_records_cli.output import write_result
-from kafka_records_cli.places import places_of
-from kafka_records_cli.progress import SparkProgress
+from kafka_records_arrow.problems import LogSourceError
+from kafka_records_cli.bytesread import ByteProgress
+from kafka_records_cli.failures import DAMAGE, OK, CommandError
+from kafka_records_cli.output import write_batches
 from kafka_records_cli.reporting import FileReport, RecordReport, say
-from kafka_records_cli.session import first_line, local_session
-from kafka_records_cli.sparkrows import plain_rows
-from kafka_records_runtime.errors import plural
-from kafka_records_spark.modes import PERMISSIVE
-from kafka_records_spark.segments import read_segments, segment_report
+from kafka_records_engine.findings import DAMAGED_LOG, UNDECIDED_TRANSACTION, UNREAD_LOG
+from kafka_records_runtime.errors import KafkaRecordsError, plural
+from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.read import stream_table
+from kafka_records_tables.report.findings import finding_json, finding_lines
+from kafka_records_tables.selection import HELD, Selection
+from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
-
-    from kafka_records_tables import Table
+    from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources import Counts
+    from kafka_records_tables import Stream, Table
+    from kafka_records_tables.query import Query
 
 
 class TableRun:
-    """Builds `table` from the partitions `logs`."""
+    """Writes the rows of `table` that `query` asks for."""
 
-    def __init__(self, table: Table, logs: Sequence[LogPartition], options: argparse.Namespace) -> None:
+    def __init__(self, table: Table, query: Query, options: argparse.Namespace) -> None:
         self._table = table
-        self._logs = logs
+        self._query = query
         self._options = options
         self._rows = 0
-        self._log_starts: dict[int, int] = {}
-        self._report = RecordReport()
 
-    def run(self, settings: Mapping[str, str]) -> int:
-        """Returns the exit status. Raises a CommandError when Spark does not start or does not finish."""
+    def run(self) -> int:
+        """Returns the exit status. Raises a CommandError when there is no answer."""
         try:
-            with SparkProgress() as progress, local_session(settings) as session:
-                return self._run(session, progress)
-        except PySparkException as error:
-            raise CommandError(f"Spark did not finish: {first_line(error)}") from error
+            with ByteProgress(self._table.name) as progress, self._stream(progress) as stream:
+                selection = Selection(self._table, stream, self._query, self._most_held)
+                self._write(selection, progress)
+        except LogSourceError as error:
+            raise CommandError(self._no_log(error)) from None
+        except UntoldTransactions as error:
+            raise CommandError(
+                f"{error.topic}-{error.partition}: nobody can tell whether the record at offset {error.offset} was "
+                "written in a transaction, and whether that was committed; --untold committed counts such records as "
+                "committed, although some may be of aborted or open transactions"
+            ) from None
+        except WorkerEnded as error:
+            raise CommandError(f"{error} (--processes 1, --group NAME)") from None
+        except KafkaRecordsError as error:
+            raise CommandError(str(error)) from error
+        if not selection.is_sorted:
+            size = f"{HELD >> 20} MiB"
+            say(f"note: the rows are not sorted: there are more than {size} of them; --sort sorts them, in memory")
+        self._say(stream.findings)
+        return self._sum_up(stream.findings, stream.counts, selection.matching)
 
-    def _run(self, session: SparkSession, progress: SparkProgress) -> int:
-        progress.watch(session, self._table.name)
-        # The report comes first: whatever damage it does not see was appended later.
-        files = segment_report(session, self._logs).collect()
-        self._log_starts = {row["partition"]: row["log_start"] for row in files if row["log_start"]}
-        # Tables read their input more than once and must see the same every time, also when a broker is writing.
-        records = read_segments(session, self._logs, mode=PERMISSIVE, below_log_start=True)
-        records = records.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            self._count(records)
-            raw = records.where(~self._is_below_log_start())
-            result = self._table.build(raw).orderBy(*self._table.order)
-            write_result(self._options, result.columns, self._counted(plain_rows(result), progress))
-            unusable = self._unusable(self._table.remarks(raw))
-        finally:
-            records.unpersist()
-        progress.stop()
-        self._say_unusable(unusable)
-        return max(self._say_files(files), self._report.status)
+    def _stream(self, progress: ByteProgress) -> Stream:
+        options = self._options
+        return stream_table(
+            self._table,
+            options.sources,
+            group=options.group or None,
+            as_of=options.as_of,
+            untold=options.untold,
+            package=options.package,
+            processes=options.processes,
+            on_progress=progress.moved,
+        )
 
-    def _is_below_log_start(self) -> Column:
-        condition = F.lit(False)
-        for partition, start in self._log_starts.items():
-            condition = condition | ((F.col("partition") == partition) & (F.col("offset") < start))
-        return condition
+    @property
+    def _most_held(self) -> int | None:
+        """A table for people is held in any case, and who asks for an order gets it."""
+        return None if self._options.sort or self._options.format == "table" else HELD
 
-    def _count(self, records: DataFrame) -> None:
-        is_below, is_marker = self._is_below_log_start(), F.col("control").isNotNull()
-        (counts,) = records.agg(
-            F.count(F.when(is_below, 1)).alias("below"),
-            F.count(F.when(~is_below & is_marker, 1)).alias("markers"),
-            F.count(F.when(~is_below & ~is_marker, 1)).alias("records"),
-        ).collect()
-        self._report.below_log_start = counts["below"]
-        self._report.markers, self._report.records = counts["markers"], counts["records"]
+    def _write(self, selection: Selection, progress: ByteProgress) -> None:
+        write_batches(self._options, selection.schema, self._counted(selection, progress))
 
-    def _counted(self, rows: Iterator[Sequence[Any]], progress: SparkProgress) -> Iterator[Sequence[Any]]:
-        for row in rows:
+    def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
             if not self._rows and self._options.output is None and sys.stdout.isatty():
                 progress.stop()  # two writers on one terminal would overwrite each other
-            self._rows += 1
-            yield row
+            self._rows += batch.num_rows
+            yield batch
 
-    def _unusable(self, remarks: DataFrame) -> list[Row]:
-        """The records that could not be used, by place; the others are counted."""
-        found = []
-        for row in remarks.toLocalIterator():
-            self._report.leniency(row["bytes_left"], row["leniencies"])
-            if row["error"] is not None:
-                found.append(row)
-        self._report.undecided = sum(row["error"]["reason"] == UNDECIDED for row in found)
-        self._report.undecodable = len(found) - self._report.undecided
-        return sorted(found, key=lambda row: (row["log_partition"], row["log_offset"]))
+    def _no_log(self, error: LogSourceError) -> str:
+        from kafka_records_arrow.segments import find_logs
+        from kafka_records_tables import TABLES
 
-    def _say_unusable(self, rows: Sequence[Row]) -> None:
-        places = {
-            log.partition: places_of(log, [row["log_offset"] for row in rows if row["log_partition"] == log.partition])
-            for log in self._logs
-        }
-        for row in rows:
-            place = places[row["log_partition"]].get(row["log_offset"])
-            start = f"{self._table.topic}-{row['log_partition']}" if place is None else str(place)
-            say(f"{start}: record at offset {row['log_offset']}: {row['error']['message']} ({row['consequence']})")
+        try:
+            there = {log.topic for log in find_logs(self._options.sources)}
+        except (LogSourceError, OSError):
+            return str(error)
+        others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
+        return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
 
-    def _say_files(self, files: Sequence[Row]) -> int:
-        report = FileReport()
-        for file in sorted(files, key=lambda row: (row["partition"], row["file"])):
-            for problem in file["problems"]:
-                is_note = problem["severity"] == "note"
-                report.found(problem["message"], is_note, problem["records"], problem["bytes"])
-        say(f"{plural(self._rows, 'row')} from {self._report.read(len(self._logs), len(files))}")
-        self._report.findings()
-        report.summary()
-        return report.status
+    # -- what was found ------------------------------------------------------------------------------------------------
+
+    def _say(self, findings: Sequence[Finding]) -> None:
+        path = self._options.findings
+        way = "--findings FILE writes all of them" if path is None else f"{path} has all of them"
+        for line in finding_lines(findings, way):
+            say(line)
+        if path is not None:
+            try:
+                with open(path, "w", encoding="utf-8") as out:
+                    out.writelines(map(finding_json, findings))
+            except OSError as error:
+                raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
+        files, records = FileReport(), RecordReport()
+        records.records, records.markers, records.below_log_start = (
+            counts.records,
+            counts.markers,
+            counts.below_log_start,
+        )
+        records.with_bytes_left, records.bytes_left = counts.lenient_records, counts.lenient_bytes
+        records.leniencies.update(counts.leniencies)
+        for finding in findings:
+            if finding.reason == UNREAD_LOG:
+                files.control_records += finding.records
+            elif finding.severity == "damage" and finding.reason == DAMAGED_LOG:
+                files.damages += 1
+                files.lost_records += finding.records
+                files.unread_bytes += finding.bytes
+            elif finding.severity == "damage" and finding.reason == UNDECIDED_TRANSACTION:
+                records.undecided += 1
+            elif finding.severity == "damage":
+                records.undecodable += 1
+        rows = plural(matching, "row")
+        if self._rows < matching:
+            rows = f"{self._rows} of {rows}"
+        say(f"{rows} from {records.read(counts.partitions, counts.files)}")
+        records.findings()
+        files.summary()
+        return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK

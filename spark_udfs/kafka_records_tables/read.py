@@ -11,6 +11,7 @@ import pyarrow as pa
 from kafka_records_engine.sources.given import source_of
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.question import OnProgress, Question
+from kafka_records_tables.names import UnknownColumn, UnknownTable, near
 from kafka_records_tables.report.result import Result, Stream
 from kafka_records_tables.tables import TABLES, Table
 
@@ -125,20 +126,12 @@ def stream_table(
     return Stream(declaration, declaration.schema, start)
 
 
-class UnknownTable(ValueError):
-    """A name that no table has."""
-
-
-class UnknownColumn(ValueError):
-    """A name that no column of a table has."""
-
-
 def table_called(table: str | Table) -> Table:
     """The declaration of a table. Raises UnknownTable."""
     if isinstance(table, Table):
         return table
     if table not in TABLES:
-        raise UnknownTable(f"no table is called {table!r}; {_near(table, TABLES)}")
+        raise UnknownTable(f"no table is called {table!r}; {near(table, TABLES)}")
     return TABLES[table]
 
 
@@ -149,15 +142,8 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> list[str]:
         raise TypeError(f"columns is a list of names: write [{columns!r}]")
     for name in columns:
         if name not in table.names:
-            raise UnknownColumn(f"{table.name} has no column {name!r}; {_near(name, table.names)}")
+            raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
     return list(columns)
-
-
-def _near(name: str, names: Any) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
 
 
 def _milliseconds(as_of: datetime | int | None) -> int | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_records_cli import failures, table
+from kafka_records_cli import failures
 from kafka_records_cli.failures import CommandError
 from kafka_records_cli.java import check_java
 from tests.cli.running import run
@@ -42,10 +42,6 @@ def examples() -> list[Example]:
     return [Example(line) for line in dict.fromkeys(lines)]
 
 
-def _is_table(example: Example) -> bool:
-    return example.arguments[0] == "table"
-
-
 @pytest.fixture
 def here(topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A working directory with what the examples name, and the places they name it by."""
@@ -60,24 +56,13 @@ def here(topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     }
 
 
-def run_example(example: Example, places: dict[str, str]) -> None:
-    arguments = [places.get(argument, argument) for argument in example.arguments]
+@pytest.mark.parametrize("example", examples(), ids=lambda each: each.line)
+def test_the_examples_of_the_help_run(example: Example, here: dict[str, str]) -> None:
+    arguments = [here.get(argument, argument) for argument in example.arguments]
     ran = run(*arguments, standard_input=SUBSCRIPTION)
     assert ran.status == 0, (example.line, ran.err)
     output = arguments[arguments.index("--output") + 1] if "--output" in arguments else None
     assert Path(output).stat().st_size if output else ran.out
-
-
-@pytest.mark.parametrize("example", [each for each in examples() if not _is_table(each)], ids=lambda each: each.line)
-def test_the_examples_of_the_help_run(example: Example, here: dict[str, str]) -> None:
-    run_example(example, here)
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("example", [each for each in examples() if _is_table(each)], ids=lambda each: each.line)
-def test_the_examples_with_tables_run(example: Example, here: dict[str, str]) -> None:
-    run_example(example, here)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -93,10 +78,8 @@ def test_version() -> None:
     assert re.fullmatch(r"kafka-records (\d+\.\d+\.\d+|\(not installed\))\n", run("--version").out)
 
 
-def test_the_tables_of_the_help_are_those_there_are() -> None:
-    from kafka_records_tables import TABLES
-
-    assert {name: known.about for name, known in TABLES.items()} == dict(table.TABLES)
+def test_the_help_lists_the_tables() -> None:
+    assert run("table", "--list").out in run("table", "--help").out
 
 
 # -- in a process of its own -------------------------------------------------------------------------------------------
@@ -196,6 +179,7 @@ def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
     [
         (("dump", "{}"), {"pyspark", "rich", "msgspec"}),
         (("counts", "{}", "--format", "csv"), {"pyspark", "rich", "msgspec"}),
+        (("table", "groups", "{}", "--format", "json"), {"pyspark", "rich", "msgspec"}),
         (("table", "--help"), {"pyspark", "pandas", "pyarrow", "numpy", "rich", "msgspec"}),
         (
             ("explain", "--message", "EndTxnMarker", "--version", "0", "00000000"),
@@ -227,7 +211,7 @@ def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, .
 
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
-    [("dump", "pyarrow", "cli"), ("counts", "google_crc32c", "cli"), ("table", "pyspark", "spark")],
+    [("dump", "pyarrow", "cli"), ("counts", "google_crc32c", "cli"), ("table", "pyarrow", "cli")],
 )
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str) -> None:
     monkeypatch.setattr(failures, "find_spec", lambda name: None if name == package else object())
@@ -269,11 +253,12 @@ def test_a_java_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version
     )
 
 
-def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, topics_dir: Path) -> None:
+def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    message = "Spark needs Java 17 or later, and there is no java on PATH: install a JDK or set JAVA_HOME."
-    assert run("table", "groups", str(topics_dir)) == (2, "", f"kafka-records: {message}\n")
+    assert _complaint() == (
+        "Spark needs Java 17 or later, and there is no java on PATH: install a JDK or set JAVA_HOME."
+    )
 
 
 def test_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

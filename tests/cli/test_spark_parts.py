@@ -1,4 +1,4 @@
-"""The parts around Spark: values of every type, the progress bar, texts of exceptions, places of records."""
+"""The parts around Spark: the progress bar, texts of exceptions."""
 
 from __future__ import annotations
 
@@ -7,56 +7,13 @@ import pty
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from datetime import date
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from kafka_records_arrow.segments import find_logs
-from kafka_records_cli.places import places_of
 from kafka_records_cli.progress import SparkProgress
 from kafka_records_cli.session import first_line, gateway_reason
-from kafka_records_cli.sparkrows import plain_rows
-from tests.cli.segment_bytes import batch, commit, write_segment
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture
-def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A time zone in which the ends of the years 1 to 9999 lie outside of them."""
-    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("far_away")
-def test_values_of_every_type(spark: SparkSession) -> None:
-    result = spark.sql(
-        "select timestamp_micros(253402300799999999L) last, timestamp_millis(-62135596800000L) first, "
-        "cast(null as timestamp) never, X'00ff' raw, date'2026-11-21' day, 1.50BD price, true flag, "
-        "named_struct('a', array(1, null), 'b', map('k', X'01')) tree"
-    )
-    assert [*plain_rows(result)] == [
-        (
-            "9999-12-31T23:59:59.999999Z",
-            "0001-01-01T00:00:00.000Z",
-            None,
-            "AP8=",
-            date(2026, 11, 21).isoformat(),
-            "1.50",
-            True,
-            {"a": [1, None], "b": {"k": "AQ=="}},
-        )
-    ]
-
 
 # -- the bar -----------------------------------------------------------------------------------------------------------
 
@@ -181,15 +138,3 @@ def test_the_line_that_says_what_happened(text: str, line: str) -> None:
 )
 def test_why_a_jvm_did_not_come_up(said: str, reason: str | None) -> None:
     assert gateway_reason(said) == reason
-
-
-def test_the_batches_of_records(tmp_path: Path) -> None:
-    first, second = batch(0, [commit("a", 1), commit("b", 1)]), batch(7, [commit("c", 1)] * 3)
-    path = write_segment(tmp_path, first, second)
-    (log,) = find_logs([tmp_path])
-    assert places_of(log, [9, 1]) == {
-        1: (str(path), 0, 0),
-        9: (str(path), len(first), 7),
-    }
-    assert str(places_of(log, [8])[8]) == f"{path}: byte {len(first)}, batch at offset 7"
-    assert places_of(log, []) == {}

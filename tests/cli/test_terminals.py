@@ -70,7 +70,6 @@ def test_a_result_on_a_terminal(source: str, at: int) -> None:
     assert rows.screen
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("stdout", ["file", "terminal"])
 def test_a_table_goes_where_standard_output_leads_to(topics_dir: Path, stdout: Stream) -> None:
     table = ("table", "groups", str(topics_dir / "kafka-4.3-expiry" / "segments"), "--format", "json")

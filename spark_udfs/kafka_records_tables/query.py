@@ -1,0 +1,256 @@
+"""What is asked of the rows of a table: which of them, which columns, in which order.
+
+What people write (`offset>=100`, `-commit_timestamp`, `2h ago`) is read here and held against the declaration of the
+table. Nothing here loads numpy or pyarrow, so that a command can complain at once; `selection` applies it to rows.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
+
+from kafka_records_tables.names import UnknownColumn, near
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.declaration import Column, Table
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">=", "~", "is null", "is not null"]
+
+_CONDITION: Final = re.compile(
+    r"\s*(\w+)\s*(?:\s(is\s+(?:not\s+)?null)\s*|(==|<>|!=|<=|>=|=|<|>|~)\s*(.*?)\s*)", re.DOTALL | re.IGNORECASE
+)
+_SAME: Final = {"==": "=", "<>": "!="}
+_ORDERED: Final = ("string", "int8", "int16", "int32", "int64", "timestamp")
+_BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+
+_SHORTEST_MS: Final = 12
+_AGO: Final = re.compile(r"(\d{1,9})\s*(s|m|min|h|d|w)(?:\s+ago)?")
+_SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LAST_MS: Final = 253_402_300_799_999
+
+
+class QueryError(ValueError):
+    """Something that cannot be asked of a table; a sentence says what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison of a column with a value; rows for which it does not hold are left out.
+
+    A null holds in no comparison but `is null`, as in SQL. Texts are compared by their code points; `~` says that the
+    text contains `value`. A `timestamp` is compared with an aware datetime.
+    """
+
+    column: str
+    operator: Operator
+    value: str | int | bool | datetime | None = None
+
+
+class Key(NamedTuple):
+    """A column to sort by."""
+
+    column: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """All that is asked of the rows; `asked` makes one out of texts."""
+
+    columns: tuple[str, ...]
+    conditions: tuple[Condition, ...] = ()
+    """All of them hold."""
+    topics: tuple[str, ...] = ()
+    """Patterns with `*`, `?` and `[…]`: rows about a topic whose name one of them matches. All rows without."""
+    order: tuple[Key, ...] = ()
+    limit: int | None = None
+
+
+def asked(
+    table: Table,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Iterable[str] = (),
+    topics: Iterable[str] = (),
+    sort: Sequence[str] = (),
+    limit: int | None = None,
+) -> Query:
+    """The query for rows of `table`.
+
+    Parameters
+    ----------
+    columns
+        Names, in the order wanted; None for all.
+    where
+        Conditions, `COLUMN OPERATOR VALUE`, `COLUMN is null` or `COLUMN is not null`.
+    topics
+        Patterns for the names of the topics that rows are about.
+    sort
+        Names, with `-` in front for the largest first. Rows that are equal in them are in the order of the table.
+    limit
+        The most rows.
+
+    Raises
+    ------
+    UnknownColumn
+        For a name that no column has.
+    QueryError
+        For everything else that cannot be asked.
+    """
+    chosen = table.names if columns is None else tuple(column_called(table, name).name for name in columns)
+    if not chosen:
+        raise QueryError("no columns: name at least one")
+    twice = next((name for name in chosen if chosen.count(name) > 1), None)
+    if twice is not None:
+        raise QueryError(f"the column {twice} is named twice")
+    conditions = tuple(condition(table, text) for text in where)
+    patterns = tuple(topics)
+    if patterns and topic_column(table) is None:
+        raise QueryError(f"rows of {table.name} are about no topic")
+    if limit is not None and limit < 0:
+        raise QueryError(f"{limit} rows: a limit is 0 or more")
+    return Query(chosen, conditions, patterns, _order(table, sort), limit)
+
+
+def column_called(table: Table, name: str) -> Column:
+    """The column of a table. Raises UnknownColumn."""
+    for column in table.columns:
+        if column.name == name:
+            return column
+    raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
+
+
+def topic_column(table: Table) -> str | None:
+    """The column that names the topic, or lists topics, that a row is about."""
+    for column in table.columns:
+        if column.name == "topic" or column.type.startswith("list<struct<topic:"):
+            return column.name
+    return None
+
+
+def _order(table: Table, sort: Sequence[str]) -> tuple[Key, ...]:
+    keys = [Key(column_called(table, each.removeprefix("-")).name, each.startswith("-")) for each in sort]
+    for key in keys:
+        kind = column_called(table, key.column).type
+        if kind not in (*_ORDERED, "bool"):
+            raise QueryError(f"{key.column} is a {_kind(kind)}, by which nothing can be sorted")
+    named = {key.column for key in keys}
+    return (*keys, *(Key(name) for name in table.sort if name not in named))
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def condition(table: Table, text: str) -> Condition:
+    """The condition that a text stands for.
+
+    A value in quotes, `"…"` or `'…'`, is what stands between them. Raises UnknownColumn and QueryError.
+    """
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise QueryError(
+            f"{text!r} is no condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= > >= and "
+            "~ (contains), or COLUMN is null, or COLUMN is not null"
+        )
+    column = column_called(table, match[1])
+    if match[2]:
+        return Condition(column.name, cast(Operator, " ".join(match[2].lower().split())))
+    operator = cast(Operator, _SAME.get(match[3], match[3]))
+    _check_operator(column, operator)
+    return Condition(column.name, operator, _value(column, _unquoted(match[4])))
+
+
+def _check_operator(column: Column, operator: Operator) -> None:
+    kind = column.type
+    if kind not in (*_ORDERED, "bool"):
+        raise QueryError(f"{column.name} is a {_kind(kind)}: it can be compared with null only ({column.name} is null)")
+    if operator == "~" and kind != "string":
+        raise QueryError(f"{column.name} is {_article(kind)}: ~ looks into texts only")
+    if kind == "bool" and operator not in ("=", "!="):
+        raise QueryError(f"{column.name} is a bool: compare it with = or !=")
+
+
+def _value(column: Column, text: str) -> str | int | bool | datetime:
+    kind = column.type
+    if kind == "string":
+        return text
+    if kind == "bool":
+        if text.lower() not in ("true", "false"):
+            raise QueryError(f"{column.name} is a bool: {text!r} is neither true nor false")
+        return text.lower() == "true"
+    if kind == "timestamp":
+        try:
+            return _moment(text)
+        except ValueError:
+            raise QueryError(
+                f"{column.name} is a timestamp, and {text!r} is none: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
+                "2026-01-31T12:00+02:00"
+            ) from None
+    if re.fullmatch(r"[+-]?[0-9]{1,30}", text) is None:
+        raise QueryError(f"{column.name} is an {kind}, and {text!r} is no whole number")
+    number, most = int(text), 1 << (_BITS[kind] - 1)
+    if not -most <= number < most:
+        raise QueryError(f"{column.name} is an {kind}, and {text} is outside of its range")
+    return number
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def _kind(kind: str) -> str:
+    return kind.partition("<")[0]
+
+
+def _article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+# -- moments -----------------------------------------------------------------------------------------------------------
+
+
+def milliseconds(text: str, now_ms: int | None = None) -> int:
+    """The moment that a text names, in milliseconds since 1970.
+
+    ISO 8601, in UTC where it names no zone; at least twelve digits of milliseconds since 1970; or a time before now:
+    `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` behind it. Raises QueryError.
+    """
+    text = text.strip()
+    ago = _AGO.fullmatch(text)
+    if ago:
+        now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        return now - int(ago[1]) * _SECONDS[ago[2]] * 1000
+    if re.fullmatch(r"[0-9]+", text):
+        if len(text) < _SHORTEST_MS:
+            raise QueryError(
+                f"{text} is a moment of the years before 1974 as milliseconds since 1970: write {_MOMENTS}"
+            )
+        if len(text) > len(str(_LAST_MS)) or int(text) > _LAST_MS:
+            raise QueryError(f"{text} is behind the year 9999 as milliseconds since 1970: write {_MOMENTS}")
+        return int(text)
+    try:
+        moment = _moment(text)
+    except ValueError:
+        raise QueryError(f"{text!r} is no moment: write {_MOMENTS}") from None
+    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+
+_MOMENTS: Final = (
+    "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or 90s, 30m, "
+    "2h, 7d or 1w for a time before now"
+)
+
+
+def _moment(text: str) -> datetime:
+    if text.isdigit():
+        raise ValueError(text)
+    moment = datetime.fromisoformat(text)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(text) from None

@@ -1,0 +1,144 @@
+"""A query applied to the rows of a table, as they come or sorted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import translate
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.query import Condition, Query, topic_column
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.declaration import Table
+
+HELD: Final = 512 * 1024 * 1024
+"""Bytes of rows that are held to be sorted where nobody asked for an order."""
+
+_SPARE: Final = 65_536
+"""Rows beyond a limit that gather before they are sorted and cut off."""
+
+_COMPARED: Final = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+class Selection:
+    """The rows of `table` that a query asks for, as `pyarrow.RecordBatch`es of `schema`; to be read once.
+
+    Parameters
+    ----------
+    table
+        What the rows are of.
+    rows
+        All rows, in any order.
+    query
+        What is asked of them.
+    most_held
+        Bytes of rows that are held to be sorted; where there are more, all come as they are, in no particular order.
+        None: all are sorted, whatever memory that takes. A limit takes memory for as many rows only.
+    """
+
+    def __init__(
+        self, table: Table, rows: Iterable[pa.RecordBatch], query: Query, most_held: int | None = None
+    ) -> None:
+        self._table = table
+        self._rows = rows
+        self._query = query
+        self._most_held = most_held
+        self.schema = pa.schema([table.schema.field(name) for name in query.columns])
+        self.is_sorted = True
+        """Whether the rows come in the order of the query; known when the first one has come."""
+        self.matching = 0
+        """Rows that match, at the end all of them; more than come where there is a limit."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        rows = self._matching()
+        if self._query.limit is None:
+            yield from self._all(rows)
+        else:
+            yield from self._projected(self._first(rows, self._query.limit).to_batches())
+
+    def _matching(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._rows:
+            kept = batch
+            for each in self._query.conditions:
+                kept = kept.filter(holds(kept, each))
+            if self._query.topics:
+                kept = kept.filter(_about(kept.column(topic_column(self._table)), self._query.topics))
+            if kept.num_rows:
+                self.matching += kept.num_rows
+                yield kept
+
+    def _all(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in rows:
+            held.append(batch)
+            size += batch.nbytes
+            if self._most_held is not None and size > self._most_held:
+                self.is_sorted = False
+                yield from self._projected(held)
+                held = []
+                yield from self._projected(rows)
+                return
+        yield from self._projected(self._ordered(held).to_batches())
+
+    def _first(self, rows: Iterator[pa.RecordBatch], limit: int) -> pa.Table:
+        held: list[pa.RecordBatch] = []
+        count = 0
+        for batch in rows:
+            held.append(batch)
+            count += batch.num_rows
+            if count > 2 * limit + _SPARE:
+                held = self._ordered(held).slice(0, limit).to_batches()
+                count = sum(each.num_rows for each in held)
+        return self._ordered(held).slice(0, limit)
+
+    def _ordered(self, rows: list[pa.RecordBatch]) -> pa.Table:
+        table = pa.Table.from_batches(rows, self._table.schema)
+        order = [(key.column, "descending" if key.descending else "ascending") for key in self._query.order]
+        return table.sort_by(order) if order else table
+
+    def _projected(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in self.schema.names], schema=self.schema)
+
+
+def holds(rows: pa.RecordBatch, condition: Condition) -> pa.Array:
+    """For which rows a condition holds: booleans without nulls."""
+    column = rows.column(condition.column)
+    if condition.operator == "is null":
+        return pc.is_null(column)
+    if condition.operator == "is not null":
+        return pc.is_valid(column)
+    if condition.operator == "~":
+        return pc.fill_null(pc.match_substring(column, str(condition.value)), False)
+    value = pa.scalar(condition.value, column.type)
+    return pc.fill_null(_COMPARED[condition.operator](column, value), False)
+
+
+def _about(column: Any, patterns: Iterable[str]) -> pa.Array:
+    """Which rows are about a topic that one of the patterns matches."""
+    matches = [re.compile(translate(pattern)).match for pattern in patterns]
+    if pa.types.is_list(column.type):
+        members = column.flatten()
+        found = np.bincount(pc.list_parent_indices(column).to_numpy()[_hits(members.field("topic"), matches)])
+        return pa.array(np.pad(found, (0, len(column) - len(found))) > 0)
+    return pa.array(_hits(column, matches))
+
+
+def _hits(topics: pa.Array, matches: list[Any]) -> Any:
+    coded = topics.dictionary_encode()
+    known = [name is not None and any(match(name) for match in matches) for name in coded.dictionary.to_pylist()]
+    # The last one stands for null.
+    return np.array([*known, False])[coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)]
