@@ -103,6 +103,10 @@ class Heads:
     def is_control(self) -> FLAGS:
         return self._flag(0x20)
 
+    @cached_property
+    def stored_crc(self) -> INT64:
+        return self._field(17, ">u4", self._raw(12, ">u4") if self._any_old else -1)
+
     def _flag(self, bit: int) -> FLAGS:
         has: FLAGS = np.logical_and((self.attributes & bit) != 0, ~self.is_old)
         return has
