@@ -262,6 +262,21 @@ def record_spans(batch: Batch, data: bytes) -> Iterator[Span]:
     return _message_span(batch, data)
 
 
+def records_end(entry: bytes, count: int) -> int | None:
+    """Where `count` records of a magic 2 batch that is not compressed end, by nothing but their sizes; None if they do
+    not fit into the bytes from the start of the batch on that are given."""
+    at = RECORDS_AT
+    try:
+        for _ in range(count):
+            size, at = read_varint(entry, at, len(entry))
+            if not 0 <= size <= len(entry) - at:
+                return None
+            at += size
+    except VarintError:
+        return None
+    return at
+
+
 def _batch_spans(batch: Batch, data: bytes) -> Iterator[Span]:
     count = batch.count or 0
     if count < 0:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_arrow.batches import MESSAGES_AT, RECORDS_AT, Batch, BrokenRecordsError, read_marker
+from kafka_records_arrow.batches import (
+    MESSAGES_AT,
+    RECORDS_AT,
+    Batch,
+    BrokenRecordsError,
+    computed_crc,
+    read_marker,
+    record_spans,
+    records_end,
+)
 from kafka_records_arrow.problems import SegmentProblem, Severity
 from kafka_records_runtime.errors import plural
 
@@ -13,10 +22,10 @@ _MOST_GAIN: Final = 1000
 """Records per byte that no codec exceeds."""
 
 
-def refused(path: str, head: Batch, what: str) -> SegmentProblem:
-    """A batch that is skipped as a whole."""
+def refused(path: str, head: Batch, what: str, *, may_hold_more: bool = False) -> SegmentProblem:
+    """A batch that is skipped as a whole; `may_hold_more` says that its head cannot be trusted to count the records."""
     count = head.count
-    if count is None or not _may_hold(head, count):
+    if may_hold_more or count is None or not _may_hold(head, count):
         records, known = "an unknown number of records", 0
     else:
         records, known = plural(count, "record"), count
@@ -24,8 +33,25 @@ def refused(path: str, head: Batch, what: str) -> SegmentProblem:
     return SegmentProblem(path, head.position, head.offset, what, consequence, records=known, bytes=head.size)
 
 
-def wrong_crc(path: str, head: Batch, computed: int) -> SegmentProblem:
-    return refused(path, head, f"wrong CRC: {head.crc:#010x} in the file, {computed:#010x} computed")
+def wrong_crc(path: str, head: Batch, entry: bytes, doubt: str | None) -> SegmentProblem:
+    """A whole entry whose CRC is wrong; `doubt` is why more may be lost than its head tells."""
+    what = f"wrong CRC: {head.crc:#010x} in the file, {computed_crc(head.magic, entry):#010x} computed"
+    what += "" if doubt is None else f", and {doubt}"
+    return refused(path, head, what, may_hold_more=doubt is not None or not _is_confirmed(head, entry))
+
+
+def _is_confirmed(head: Batch, entry: bytes) -> bool:
+    """Whether something else says as many records as the head does, whose every field may be what is damaged."""
+    if head.magic == 2 and head.count == head.last_offset - head.offset + 1:
+        return True
+    if head.codec or head.count is None:
+        return False
+    try:
+        if head.magic == 2:
+            return records_end(entry, head.count) == len(entry)
+        return sum(1 for _ in record_spans(head, entry[MESSAGES_AT[head.magic] :])) == head.count
+    except BrokenRecordsError:
+        return False
 
 
 def broken(

@@ -1,4 +1,4 @@
-"""The heads of all entries of a chunk as vectors, and the check of their CRCs."""
+"""The heads of all entries of a chunk as vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kafka_records_arrow.crc import crc32, crc32c
 from kafka_records_arrow.scanning import Chunk
 from kafka_records_arrow.varints import FLAGS, INT64
 
@@ -26,6 +25,8 @@ class Heads:
         self._entries = chunk.entries
         self._sizes = chunk.sizes
         self.magic = chunk.magics
+        self.is_valid = chunk.right
+        """Whether the CRC of the entry is right."""
         self.is_old = self.magic < 2
         self._any_old = bool(self.is_old.any())
 
@@ -105,25 +106,6 @@ class Heads:
     @cached_property
     def stored_crc(self) -> INT64:
         return self._field(17, ">u4", self._raw(12, ">u4") if self._any_old else -1)
-
-    @cached_property
-    def computed_crc(self) -> INT64:
-        data, entries, ends = self._data, self._entries.tolist(), (self._entries + self._sizes).tolist()
-        if not self._any_old:
-            return np.array([crc32c(data[at + 21 : end]) for at, end in zip(entries, ends, strict=True)], np.int64)
-        old = self.is_old.tolist()
-        return np.array(
-            [
-                crc32(data[at + 16 : end]) if is_old else crc32c(data[at + 21 : end])
-                for at, end, is_old in zip(entries, ends, old, strict=True)
-            ],
-            np.int64,
-        )
-
-    @cached_property
-    def is_valid(self) -> FLAGS:
-        """Whether the CRC of the entry is right."""
-        return np.equal(self.stored_crc, self.computed_crc)
 
     def _flag(self, bit: int) -> FLAGS:
         has: FLAGS = np.logical_and((self.attributes & bit) != 0, ~self.is_old)

@@ -6,19 +6,22 @@ in memory at a time; the file is never mapped, because a map of a file that a li
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from struct import Struct
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafka_records_arrow.batches import ENTRY_HEAD, SMALLEST_SIZES, read_batch
+from kafka_records_arrow.crc import crc32, crc32c
+from kafka_records_arrow.findings import refused
 from kafka_records_arrow.opened import SegmentFile
 from kafka_records_arrow.problems import OnProblem, SegmentProblem
-from kafka_records_arrow.resync import BatchSearch, is_right, length_of, wrong_offset, zeros_end
-from kafka_records_arrow.varints import INT64
+from kafka_records_arrow.resync import BatchSearch, length_of, wrong_offset, zeros_end
+from kafka_records_arrow.suspects import HasSize, Stands, Suspects
+from kafka_records_arrow.varints import FLAGS, INT64
 from kafka_records_runtime.errors import plural
 
 CHUNK: Final = 4 * 1024 * 1024
@@ -29,6 +32,9 @@ LARGEST_ENTRY: Final = 1024 * 1024 * 1024
 
 PAD: Final = 16
 """Zero bytes behind every chunk, so that vectors of positions may look a little further than the last entry."""
+
+_FIRST_REACH: Final = 4096
+_EVERYTHING: Final = 1 << 62
 
 _TO_MAGIC: Final = 17
 _SIZE: Final = Struct(">i")
@@ -46,6 +52,10 @@ class Chunk:
     """Where `data` starts in the file."""
     entries: INT64
     sizes: INT64
+    right: FLAGS
+    """Whether the CRC of each entry is right."""
+    doubts: Mapping[int, str]
+    """For some of those that are wrong, by their indexes, why more may be lost than their heads tell."""
 
     @property
     def magics(self) -> NDArray[np.uint8]:
@@ -73,6 +83,18 @@ def read_chunks(segment: SegmentFile, is_last: bool, report: OnProblem) -> Itera
         report(SegmentProblem(segment.path, None, None, what, consequence, bytes=left))
 
 
+class _Examined(NamedTuple):
+    """Entries up to the first one whose size is not to be believed, as a chunk has them; what is said about that one,
+    and the byte of the file where reading goes on behind it."""
+
+    entries: INT64
+    end: int
+    right: FLAGS
+    doubts: dict[int, str]
+    problem: SegmentProblem | None = None
+    resume: int | None = None
+
+
 class _Cutter:
     """Cuts one open file; `done` is the byte up to which it was handed out or reported."""
 
@@ -84,6 +106,12 @@ class _Cutter:
         self._is_last = is_last
         self._report = report
         self._search = BatchSearch(file, base_offset)
+        self._suspects = Suspects(file, base_offset, self._search)
+        self._follows_right = True
+        """Whether the entry before the next one has a right CRC."""
+        self._reach = _EVERYTHING
+        """Bytes that are cut at once: few behind an entry with a wrong size, then more and more, since whatever was
+        looked at behind such an entry is looked at again."""
 
     def chunks(self) -> Iterator[Chunk]:
         position, carried, wanted = 0, b"", CHUNK
@@ -92,59 +120,93 @@ class _Cutter:
             block = self._file.read(wanted)
             data = b"".join((carried, block, bytes(PAD)))
             end = len(data) - PAD
-            start: int | None = 0
-            while start is not None:
-                entries, at = _entries(data, start, end)
-                trouble = _nonsense(data, at, end)
-                needed = _needed(data, at, end) if trouble is None else 0
-                torn = position + at + needed > length_of(self._file)
-                if trouble is None and (at == end or not torn):
-                    held = at
-                    if block and len(entries) and not is_right(data[int(entries[-1]) : at]):
-                        held = int(entries[-1])  # its size may be wrong, which shows when the next entry is read
-                    yield from self._handed_out(data, position, entries[entries < held], held)
-                    if at == end and not block:
+            start = 0
+            while start < end or not block:
+                entries, at = _entries(data, start, min(end, start + self._reach))
+                examined = self._examined(data, position, entries, at)
+                yield from self._handed_out(data, position, examined)
+                resume = examined.resume
+                if resume is None:
+                    trouble = _nonsense(data, at, end)
+                    needed = _needed(data, at, end) if trouble is None else 0
+                    if trouble is not None or (needed and position + at + needed > length_of(self._file)):
+                        resume = self._behind(position + at, trouble)
+                        if resume is None:
+                            return
+                    elif at == end and not block:
                         return
-                    position, carried, wanted = position + held, data[held:end], max(CHUNK, needed - (end - at))
-                    break
-                found = None
-                if len(entries) and not is_right(data[int(entries[-1]) : at]):
-                    found = self._inside_last(data, position, entries, at)
-                if found is not None:
-                    last = int(entries[-1])
-                    yield from self._handed_out(data, position, entries[:-1], last)
-                    self._skipped_wrong_size(data, position + last, position + at, found)
-                else:
-                    yield from self._handed_out(data, position, entries, at)
-                    found = self._behind(position + at, trouble)
-                    if found is None:
-                        return
-                self.done = found
-                start = found - position
-                if start >= end:
-                    position, carried, wanted, start = found, b"", CHUNK, None
+                    else:
+                        resume = self._inside_large(position + at, needed)
+                if resume is not None:
+                    self._follows_right = True
+                    self.done = resume
+                    start = resume - position
+                    continue
+                self._reach = 2 * max(self._reach, needed)
+                if at < end and at + needed <= end:
+                    start = at
+                    continue
+                position, carried, wanted = position + at, data[at:end], max(CHUNK, needed - (end - at))
+                break
+            else:
+                position, carried, wanted = position + start, b"", CHUNK
 
-    def _handed_out(self, data: bytes, position: int, entries: INT64, end: int) -> Iterator[Chunk]:
+    def _examined(self, data: bytes, position: int, entries: INT64, end: int) -> _Examined:
+        right = _right_crcs(data, entries, end)
+        doubts: dict[int, str] = {}
+        for number in np.flatnonzero(~right).tolist():
+            start = int(entries[number])
+            behind = int(entries[number + 1]) if number + 1 < len(entries) else end
+            follows_right = bool(right[number - 1]) if number else self._follows_right
+            verdict = self._suspects.judge(position + start, position + behind, follows_right)
+            if isinstance(verdict, Stands):
+                if verdict.doubt is not None:
+                    doubts[number] = verdict.doubt
+                continue
+            if isinstance(verdict, HasSize):
+                problem, resume = self._wrong_size(position + start, verdict.size), position + start + verdict.size
+            else:
+                head = self._head(position + start)
+                problem, resume = self._skipped(position + start, head, verdict.what, verdict.found), verdict.found
+                self._reach = _FIRST_REACH
+            return _Examined(entries[:number], start, right[:number], doubts, problem, resume)
         if len(entries):
-            yield Chunk(data, position, entries, np.diff(entries, append=end))
+            self._follows_right = bool(right[-1])
+        return _Examined(entries, end, right, doubts)
+
+    def _handed_out(self, data: bytes, position: int, examined: _Examined) -> Iterator[Chunk]:
+        entries, end, right, doubts, *_ = examined
+        if len(entries):
+            yield Chunk(data, position, entries, np.diff(entries, append=end), right, doubts)
             self.done = position + end
+        if examined.problem is not None:
+            self._report(examined.problem)
 
-    # -- what stands behind the last entry -----------------------------------------------------------------------------
+    def _inside_large(self, position: int, size: int) -> int | None:
+        """Where the next batch starts if that is inside of the entry of `size` bytes at `position` and shows that it is
+        shorter. So entries that claim much are not read, one by one, before that is known."""
+        if size <= min(self._reach, CHUNK):
+            return None
+        verdict = self._suspects.swallows(position, position + size)
+        if verdict is None:
+            return None
+        self._report(self._skipped(position, self._head(position), verdict.what, verdict.found))
+        self._reach = _FIRST_REACH
+        return verdict.found
 
-    def _inside_last(self, data: bytes, position: int, entries: INT64, at: int) -> int | None:
-        """Where a batch starts inside the last entry, whose CRC is wrong and behind which no entry starts."""
-        found = self._search.next_batch(position + int(entries[-1]) + 1)
-        return found if found is not None and found < position + at else None
+    def _wrong_size(self, position: int, size: int) -> SegmentProblem:
+        """An entry whose CRC is right with `size` bytes and not with those that it claims."""
+        self._file.seek(position)
+        head = read_batch(self._file.read(size), 0, position)
+        what = f"its size says {plural(head.size, 'byte')}, but its CRC is right for {plural(size, 'byte')}"
+        return refused(self._path, replace(head, size=size), what)
 
-    def _skipped_wrong_size(self, data: bytes, position: int, end: int, found: int) -> None:
-        head = self._head(position)
-        what = f"its CRC is wrong, and at byte {end}, where its size leads, no batch starts"
-        self._skipped(position, head, what, found)
-
-    def _skipped(self, position: int, head: bytes, what: str, found: int) -> None:
+    def _skipped(self, position: int, head: bytes, what: str, found: int) -> SegmentProblem:
         size = found - position
         consequence = f"{plural(size, 'byte')} skipped up to the next batch, an unknown number of records"
-        self._report(SegmentProblem(self._path, position, self._offset(head), what, consequence, bytes=size))
+        return SegmentProblem(self._path, position, self._offset(head), what, consequence, bytes=size)
+
+    # -- what stands behind the last entry -----------------------------------------------------------------------------
 
     def _behind(self, position: int, trouble: str | None) -> int | None:
         """Report what stands at `position`, where no whole entry starts; where the next batch does, if one follows."""
@@ -157,10 +219,18 @@ class _Cutter:
         torn = trouble is None
         trouble = wrong_offset(head[:8], self._base_offset) or trouble
         what = trouble or _torn(head, left)
-        found = self._search.next_batch(position + 1)
+        found = self._search.next_batch(position + 1) if trouble else self._suspects.behind_torn(position)
         if found is not None:
-            self._skipped(position, head, what, found)
-            return found
+            self._report(self._skipped(position, head, what, found.position))
+            return found.position
+        size = (
+            self._suspects.true_size(position) if len(head) > ENTRY_HEAD and (trouble is None or not position) else None
+        )
+        if size is not None:
+            self._report(self._wrong_size(position, size))
+            return position + size
+        if self._search.is_used_up:
+            what += ", and too much that looks like a batch is none, so the search for the next one was given up"
         unread = f"{plural(left, 'byte')} not read"
         offset = self._offset(head)
         if position == 0 and trouble is not None:
@@ -195,6 +265,25 @@ class _Cutter:
             return None
         offset: int = _OFFSET.unpack_from(head)[0]
         return offset
+
+
+def _right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
+    """Which entries have a right CRC; the last one goes up to index `end` of `data`."""
+    starts = entries.tolist()
+    ends = [*starts[1:], end][: len(starts)]
+    everywhere: NDArray[Any] = np.ndarray((len(data) - 3,), ">u4", data, 0, (1,))
+    is_old = np.frombuffer(data, np.uint8)[entries + 16] < 2
+    if not is_old.any():
+        stored = everywhere[entries + 17]
+        computed = [crc32c(data[start + 21 : stop]) for start, stop in zip(starts, ends, strict=True)]
+    else:
+        stored = everywhere[np.where(is_old, entries + 12, entries + 17)]
+        computed = [
+            crc32(data[start + 16 : stop]) if old else crc32c(data[start + 21 : stop])
+            for start, stop, old in zip(starts, ends, is_old.tolist(), strict=True)
+        ]
+    right: FLAGS = stored == np.array(computed, np.int64)
+    return right
 
 
 def _entries(data: bytes, at: int, end: int) -> tuple[INT64, int]:
@@ -260,8 +349,8 @@ def next_offset(segment: SegmentFile) -> int:
     """The offset behind the last whole entry of a file with a right CRC; 0 if it has none."""
     behind = 0
     for chunk in read_chunks(segment, True, lambda problem: None):
-        for at, size in zip(chunk.entries[::-1].tolist(), chunk.sizes[::-1].tolist(), strict=True):
-            if is_right(chunk.data[at : at + size]):
-                behind = read_batch(chunk.data, at, chunk.position + at).last_offset + 1
-                break
+        right = chunk.entries[chunk.right]
+        if len(right):
+            at = int(right[-1])
+            behind = read_batch(chunk.data, at, chunk.position + at).last_offset + 1
     return behind

@@ -26,9 +26,9 @@ from kafka_records_arrow.batches import (
 )
 from kafka_records_arrow.opened import OpenLog, SegmentFile
 from kafka_records_arrow.problems import OnProblem, SegmentProblem
-from kafka_records_arrow.scanning import Chunk, read_chunks
+from kafka_records_arrow.scanning import Chunk
 from kafka_records_arrow.varints import FLAGS, INT64
-from kafka_records_arrow.vetting import Vetted, placed, read_vetted
+from kafka_records_arrow.vetting import Vetted, read_vetted
 
 Transaction = Literal["none", "committed", "aborted", "open", "unknown", "pending"]
 
@@ -124,9 +124,14 @@ class Holes:
 
 
 class TransactionIndex(Holes):
-    """The markers of one log partition, and the places where one may be missing."""
+    """The markers of one log partition, and the places where one may be missing.
 
-    def __init__(self) -> None:
+    They are looked up when the first record of a transaction asks, in a pass of its own over all files of `log`: only
+    then is it sure that there are transactions, since a damaged head may hide that as well as any other.
+    """
+
+    def __init__(self, log: OpenLog | None = None) -> None:
+        self._not_looked_up = log
         self._markers: dict[int, list[tuple[int, Transaction]]] = {}
         self._holes: list[int] = []
         super().__init__(self._holes.append)
@@ -136,6 +141,10 @@ class TransactionIndex(Holes):
 
     def state(self, producer_id: int, offset: int) -> Transaction:
         """How the transaction ended that the producer had open at `offset`."""
+        if self._not_looked_up is not None:
+            log, self._not_looked_up = self._not_looked_up, None
+            for _ in self.watched(log, _ignore):
+                pass
         markers = self._markers.get(producer_id, [])
         at = bisect_right(markers, offset, key=itemgetter(0))
         hole = bisect_left(self._holes, offset)
@@ -155,30 +164,12 @@ class TransactionIndex(Holes):
 
 
 def index_transactions(log: OpenLog) -> TransactionIndex:
-    """Read the markers of all files of `log`; problems are left for the reading of the records to report.
-
-    A log without transactional batches is only hopped through; otherwise the CRC of every batch is checked, because a
-    marker that cannot be trusted decides nothing.
-    """
-    index = TransactionIndex()
-    if any(_has_transactions(chunk) for chunk in _all_chunks(log)):
-        for _ in index.watched(log, _ignore):
-            pass
-    return index
+    """The markers of all files of `log`; problems are left for the reading of the records to report."""
+    return TransactionIndex(log)
 
 
 def _ignore(problem: SegmentProblem) -> None:
     """Whoever reads the records tells."""
-
-
-def _all_chunks(log: OpenLog) -> Iterator[Chunk]:
-    for segment, is_last, _ in placed(log):
-        yield from read_chunks(segment, is_last, _ignore)
-
-
-def _has_transactions(chunk: Chunk) -> bool:
-    low_attributes = np.frombuffer(chunk.data, np.uint8)[chunk.entries + 22]
-    return bool(((chunk.magics == 2) & ((low_attributes & 0x30) != 0)).any())
 
 
 def _are_plain(vetted: Vetted, entries: INT64) -> FLAGS:

@@ -209,7 +209,8 @@ class _Vetting:
         head = vetted.head(at)
         path = self._segment.path
         if not vetted.heads.is_valid[at]:
-            return wrong_crc(path, head, int(vetted.heads.computed_crc[at]))
+            start = int(vetted.chunk.entries[at])
+            return wrong_crc(path, head, vetted.chunk.data[start : start + head.size], vetted.chunk.doubts.get(at))
         base = self._segment.base_offset
         low, high = offset_bounds(base)
         if low <= head.offset <= high and head.last_offset > LARGEST_OFFSET:
