@@ -15,6 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status (see `failures.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
     is_program = arguments is None
     try:
+        if is_program:
+            from kafka_records_engine.lean import leave_pandas_out
+
+            leave_pandas_out()
         from kafka_records_cli.command import run_command
 
         return run_command(arguments)

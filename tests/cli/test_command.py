@@ -177,9 +177,9 @@ def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
     [
-        (("dump", "{}"), {"pyspark", "rich", "msgspec"}),
-        (("counts", "{}", "--format", "csv"), {"pyspark", "rich", "msgspec"}),
-        (("table", "groups", "{}", "--format", "json"), {"pyspark", "rich", "msgspec"}),
+        (("dump", "{}"), {"pyspark", "pandas", "rich", "msgspec"}),
+        (("counts", "{}", "--format", "csv"), {"pyspark", "pandas", "rich", "msgspec"}),
+        (("table", "groups", "{}"), {"pyspark", "pandas", "rich", "msgspec"}),
         (("table", "--help"), {"pyspark", "pandas", "pyarrow", "numpy", "rich", "msgspec"}),
         (
             ("explain", "--message", "EndTxnMarker", "--version", "0", "00000000"),
@@ -192,9 +192,9 @@ def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, .
     source = str(topics_dir / "kafka-4.3-expiry" / "segments")
     program = (
         "import sys; from kafka_records_cli.main import main\n"
-        "try: main(sys.argv[1:])\n"
+        "try: main()\n"
         "except SystemExit: pass\n"
-        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+        "print(*{name.partition('.')[0] for name, module in sys.modules.items() if module}, file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *(argument.format(source) for argument in arguments)],

@@ -11,6 +11,7 @@ from typing import IO, Any, Final
 
 import pyarrow as pa
 
+from kafka_records_engine.lean import leave_pandas_out, let_pandas_in
 from kafka_records_tables.engines.frames import read_frame, write_frame
 
 _MOST_OFTEN: Final = 0.1
@@ -19,6 +20,10 @@ _MOST_OFTEN: Final = 0.1
 
 def main() -> None:
     """Answer until standard input ends."""
+    # A table of somebody's own may ask for pandas, pyarrow looks for it with its first array.
+    leave_pandas_out()
+    pa.array([0])
+    let_pandas_in()
     # Ctrl-C goes to every process of a terminal; the one that asks ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Whatever prints must not end up among the answers.
