@@ -1,0 +1,144 @@
+"""What a cleaner took away from a log, and from where on an answer is complete in spite of it.
+
+A cleaner removes records that were written over later, tombstones and markers that have served, and only below a point
+it has reached. What it removes leaves a gap in the offsets: a log without gaps is whole. The answer of the whole log is
+the same with and without those records, but what was known at an earlier moment is not, nor what happened.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_arrow.varints import INT64
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_tables.tables.types import YEAR_1_MS, YEAR_9999_END_MS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.declaration import Table
+
+_BEFORE_ALL: Final = -(2**63)
+
+
+class Completeness:
+    """Is shown the offsets and timestamps of a log partition in order, and tells what is missing.
+
+    Timestamps of a log that was cleaned are taken to rise with the offsets, as the clock of a coordinator does: when a
+    removed record was written is in no file. Rows whose source does not know up to where a cleaner has been
+    (`Context.cleaned_up_to`) are taken to reach up to a record that none can have removed, as those of a whole log do.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._next = self._last = -1
+        self._is_cut = False
+        self._whole_from: int | None = None
+        """The offset behind the last gap before the end of the answer; None where there is none."""
+        self._since_ms = _BEFORE_ALL
+        """When the last record was written that a cleaner may have reached."""
+        self._is_beyond = False
+        """Whether all of those were seen."""
+        self._in_transaction: set[int] = set()
+        """Producers with a record that a cleaner may have reached, whose transaction was not ended so far."""
+
+    def before(self, batch: pa.RecordBatch, times: INT64 | None) -> None:
+        """Rows that belong to the answer."""
+        if batch.num_rows:
+            offsets = batch.column("offset").to_numpy()
+            self._look_for_gaps(offsets)
+            if times is not None:
+                self._note_times(batch, offsets, times)
+
+    def behind(self, batch: pa.RecordBatch, times: INT64) -> None:
+        """Rows behind the moment that was asked about; the first of them ends the answer."""
+        offsets = batch.column("offset").to_numpy()
+        if not self._is_cut:
+            self._is_cut = True
+            self._look_for_gaps(offsets[:1])
+        self._note_times(batch, offsets, times)
+
+    def _look_for_gaps(self, offsets: INT64) -> None:
+        if self._next < 0:
+            # A source tells where its log starts when it is read.
+            self._next = self._context.log_start or 0
+            self._last = self._next - 1
+        first, last = int(offsets[0]), int(offsets[-1])
+        if last - first + 1 != len(offsets):
+            self._whole_from = int(offsets[np.flatnonzero(np.diff(offsets) != 1)[-1] + 1])
+        elif first > self._next:
+            self._whole_from = first
+        self._next = last + 1
+
+    def _note_times(self, batch: pa.RecordBatch, offsets: INT64, times: INT64) -> None:
+        limit, count = self._context.cleaned_up_to, len(offsets)
+        if limit is not None:
+            self._note_transactions(batch, offsets, times, limit)
+        if self._is_beyond:
+            return
+        if limit is not None:
+            count = int(np.searchsorted(offsets, limit))
+            is_next_seen = count < len(offsets)
+            is_last_there = (int(offsets[count - 1]) if count else self._last) >= limit - 1
+            self._is_beyond = is_next_seen or is_last_there
+            # A record that is missing just below the limit was written before the one behind it.
+            count += is_next_seen and not is_last_there
+        if count:
+            self._since_ms = max(self._since_ms, int(times[:count].max()))
+        self._last = int(offsets[-1])
+
+    def _note_transactions(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
+        """A cleaner knows of every marker there is: also for one behind its reach an older value went away."""
+        if not {"producer_id", "transaction"} <= set(batch.schema.names):
+            return
+        is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
+        is_part = pc.fill_null(pc.not_equal(batch.column("transaction"), "none"), False).to_numpy(zero_copy_only=False)
+        is_part = is_part & ~is_marker & (offsets < limit)
+        if not is_part.any() and not (self._in_transaction and is_marker.any()):
+            return
+        rows = np.flatnonzero(is_part | is_marker)
+        producers = batch.column("producer_id").take(pa.array(rows)).to_pylist()
+        for row, producer in zip(rows.tolist(), producers, strict=True):
+            if not is_marker[row]:
+                self._in_transaction.add(producer)
+            elif producer in self._in_transaction:
+                self._in_transaction.discard(producer)
+                self._since_ms = max(self._since_ms, int(times[row]))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether no row that follows can change what is said of an answer that has ended."""
+        return self._whole_from is None or (self._is_beyond and not self._in_transaction)
+
+    def tell(self, table: Table) -> None:
+        """The note, if there is something to note."""
+        context, limit = self._context, self._context.cleaned_up_to
+        if limit is None:
+            self._is_beyond = True
+        elif not self._is_cut and self._next < limit:
+            self._whole_from = limit
+        if self._whole_from is None:
+            return
+        what = "records are missing that were written over later: a cleaner has been here"
+        if context.holes:
+            what = "records are missing: they could not be read, or a cleaner has been here"
+        if table.is_history:
+            consequence = f"what happened is complete from offset {self._whole_from} on, and told only in part before"
+        elif context.as_of_ms is None or (self._is_beyond and context.as_of_ms >= self._since_ms):
+            return
+        elif self._is_beyond:
+            since = _text_of(self._since_ms)
+            consequence = f"rows may be missing or not as they were then; as of {since} or later the answer is complete"
+        else:
+            consequence = "rows may be missing or not as they were then; only the answer of the whole log is complete"
+        context.find(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
+
+
+def _text_of(milliseconds: int) -> str:
+    if not YEAR_1_MS <= milliseconds <= YEAR_9999_END_MS:
+        return f"{milliseconds} ms since 1970"
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,117 @@
+"""Kafka's log cleaner (`org.apache.kafka.storage.internals.log.Cleaner`), on raw rows of one log partition."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_records_arrow.rows import RAW_SCHEMA
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.arrow_rows import RowsPartition, in_log_order
+
+Row = dict[str, Any]
+
+
+def cleaned(rows: list[Row], up_to: int, horizon: int) -> list[Row]:
+    """What is left of the log, cleaned below the offset `up_to`, which lies behind no open transaction.
+
+    Of each key the last record stays, not counting those of aborted transactions, which all go. Tombstones go below
+    `horizon` too; so do markers of whose transaction a run before this one has left nothing. The batches of the others
+    keep their base offset.
+    """
+    outcomes = _outcomes(rows)
+    last: dict[bytes, int] = {}
+    for row in rows:
+        if row["offset"] < up_to and row["control"] is None and outcomes[row["offset"]] != "abort":
+            last[row["key"]] = row["offset"]
+    kept = [row for row in rows if row["offset"] >= up_to or _stays(row, outcomes[row["offset"]], last, horizon)]
+    served = _markers_without_records(kept)
+    return [row for row in kept if row["offset"] not in served or row["offset"] >= min(up_to, horizon)]
+
+
+def last_stable(rows: list[Row]) -> int:
+    """The offset of the first record in an open transaction, behind which no cleaner goes; else that of the end."""
+    outcomes = _outcomes(rows)
+    still = [row["offset"] for row in rows if row["control"] is None and outcomes[row["offset"]] == "open"]
+    end: int = rows[-1]["offset"] + 1
+    return min(still, default=end)
+
+
+def cleaned_at_random(rows: list[Row], chance: Random) -> tuple[list[Row], int]:
+    """The log cleaned a few times, and the offset of its active segment, below which that was done."""
+    active = chance.choice([rows[-1]["offset"], chance.randrange(rows[0]["offset"], rows[-1]["offset"] + 1)])
+    stable = min(active, last_stable(rows))
+    up_to = rows[0]["offset"]
+    for _ in range(chance.randrange(1, 4)):
+        up_to = chance.randrange(up_to, stable + 1) if chance.random() < 0.7 else stable
+        horizon = chance.choice([0, up_to, chance.randrange(rows[0]["offset"], up_to + 1)])
+        if rows:
+            rows = cleaned(rows, up_to, horizon)
+    return rows, active
+
+
+def _outcomes(rows: list[Row]) -> dict[int, str]:
+    outcomes: dict[int, str] = {}
+    ends: dict[int, str] = {}
+    for row in reversed(rows):
+        if row["control"] is not None:
+            ends[row["producer_id"]] = row["control"]
+        is_transactional = row["transaction"] != "none"
+        outcomes[row["offset"]] = ends.get(row["producer_id"], "open") if is_transactional else "none"
+    return outcomes
+
+
+def _stays(row: Row, outcome: str, last: dict[bytes, int], horizon: int) -> bool:
+    if row["control"] is not None:
+        return True
+    if outcome == "abort" or last[row["key"]] != row["offset"]:
+        return False
+    return row["value"] is not None or row["offset"] >= horizon
+
+
+def _markers_without_records(rows: list[Row]) -> set[int]:
+    found = set()
+    has_records: set[int] = set()
+    for row in rows:
+        if row["control"] is None:
+            has_records.add(row["producer_id"])
+        elif row["producer_id"] in has_records:
+            has_records.discard(row["producer_id"])
+        else:
+            found.add(row["offset"])
+    return found
+
+
+@dataclass(frozen=True)
+class CleanedLog:
+    """Rows of one log partition as a source that knows up to where a cleaner may have been, as segment files do."""
+
+    rows: pa.Table
+    topic: str
+    cleaned_up_to: int
+    log_start: int = 0
+    partition: int = 0
+    size: int = 0
+    in_memory: bool = True
+
+    def partitions(self, topic: str) -> list[CleanedLog]:
+        """This one."""
+        assert topic == self.topic
+        return [self]
+
+    def batches(self, context: Context, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """The rows, a few at a time."""
+        context.cleaned_up_to, context.log_start = self.cleaned_up_to, self.log_start
+        part = RowsPartition(self.topic, self.partition, in_log_order(self.rows, self.topic))
+        for batch in part.batches(context, columns):
+            for start in range(0, batch.num_rows, 50):
+                yield batch.slice(start, 50)
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    """Raw rows as they come from a source."""
+    return pa.Table.from_pylist(rows, schema=RAW_SCHEMA)

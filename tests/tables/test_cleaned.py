@@ -1,0 +1,234 @@
+"""Logs with records removed as Kafka's cleaner removes them.
+
+Tables of what is have the same rows, those of what happened a part of them, and what an earlier moment's answer lacks
+is said: never is a row silently absent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_records_arrow.segments import find_logs, read_partition
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_tables import TABLES, read_table
+from tests.conftest import DATA_DIR
+from tests.tables.cleaner import CleanedLog, Row, cleaned_at_random, table_of
+from tests.tables.histories import NAMES, history
+
+CAPTURED = ("kafka-4.3", "kafka-4.3-expiry", "kafka-2.8")
+MOMENTS = int(os.environ.get("MOMENTS", "1"))
+SEED = os.environ.get("SEED", "")
+MISSING = "records are missing that were written over later: a cleaner has been here"
+
+
+@dataclass(frozen=True)
+class Log:
+    """The rows of one log partition whose offsets have no gap."""
+
+    topic: str
+    rows: list[Row]
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The same in Arrow."""
+        return table_of(self.rows)
+
+    @cached_property
+    def commits(self) -> list[Row]:
+        """Every commit with how its transaction ended."""
+        commits: list[Row] = read_table("offset_commits", self.table).table.to_pylist()
+        return commits
+
+
+def _of_history(name: str) -> list[Log]:
+    return [Log("__consumer_offsets", history(name).rows.to_pylist())]
+
+
+@cache
+def _captured(name: str) -> list[Log]:
+    logs = []
+    for log in find_logs([str(DATA_DIR / "topics" / name / "segments")]):
+        rows = [row for batch in read_partition(log, settle=False) for row in batch.to_pylist()]
+        for row in rows:
+            row["partition"] = 0
+        if rows and log.topic != "__share_group_state":
+            logs.append(Log(log.topic, _from_zero(rows)))
+    return logs
+
+
+def _from_zero(rows: list[Row]) -> list[Row]:
+    """Numbered anew, with rising timestamps: brokers cleaned some of these logs; what they left is the whole here."""
+    latest = 0
+    for number, row in enumerate(rows):
+        latest = max(latest, row["timestamp_ms"])
+        row["offset"] = row["base_offset"] = number
+        row["timestamp_ms"] = latest
+    return rows
+
+
+LOGS = [*NAMES, *CAPTURED]
+
+
+def logs_of(name: str) -> list[Log]:
+    return _captured(name) if name in CAPTURED else _of_history(name)
+
+
+def _cleanings(name: str) -> Iterator[tuple[Log, list[Row], CleanedLog, Random]]:
+    for number, log in enumerate(logs_of(name)):
+        chance = Random(f"{name}-{number}{SEED}")
+        left, active = cleaned_at_random(log.rows, chance)
+        yield log, left, CleanedLog(table_of(left), log.topic, active), chance
+
+
+def _tables(topic: str) -> list[str]:
+    return [name for name, table in TABLES.items() if table.topic == topic]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_tables_of_what_is_have_the_same_rows(name: str) -> None:
+    for log, left, source, _ in _cleanings(name):
+        for table in _tables(log.topic):
+            if TABLES[table].is_history:
+                continue
+            expected, found = read_table(table, log.table), read_table(table, source)
+            assert expected.findings == found.findings == ()
+            if table == "groups":
+                _check_groups(expected.table, found.table, log, log.rows, left)
+            elif table == "current_offsets":
+                _same_offsets(expected.table, found.table, log.rows, left)
+            else:
+                assert found.table.to_pylist() == expected.table.to_pylist()
+
+
+def _check_groups(expected: pa.Table, found: pa.Table, log: Log, rows: list[Row], left: list[Row]) -> None:
+    """A group known only by superseded, deleted or aborted commits may go; a commit that was its newest may be gone.
+
+    Both are about `rows`, of which `left` are left; whether a transaction was aborted the whole log tells.
+    """
+    whole = {row["group_id"]: row for row in expected.to_pylist()}
+    there = {row["group_id"]: row for row in found.to_pylist() if row["group_id"] not in _back(rows, left)}
+    assert set(there) <= set(whole)
+    offsets = read_table("current_offsets", table_of(rows)).table["group_id"].to_pylist()
+    waiting = {row["group_id"] for row in log.commits if row["transaction"] == "open"}
+    for group in set(whole) - set(there) - _back(rows, left):
+        assert (whole[group]["group_kind"], whole[group]["epoch"]) == ("simple", None)
+        assert group not in offsets
+        assert group not in waiting
+    places = {row["offset"] for row in left}
+    for group, row in there.items():
+        if row["epoch"] is None and whole[group]["log_offset"] not in places:
+            assert row.pop("log_offset") < whole[group].pop("log_offset")
+        assert row == whole[group]
+
+
+def _same_offsets(expected: pa.Table, found: pa.Table, rows: list[Row], left: list[Row]) -> None:
+    back = _back(rows, left)
+    assert [row for row in found.to_pylist() if row["group_id"] not in back] == [
+        row for row in expected.to_pylist() if row["group_id"] not in back
+    ]
+
+
+def _back(rows: list[Row], left: list[Row]) -> set[str]:
+    """Groups with an offset of record type 0 whose tombstone, of type 1, a cleaner took away.
+
+    It takes the two for different keys, and a coordinator that loads what is left has the offset back.
+    """
+    places = {row["offset"] for row in left}
+    last: dict[bytes, Row] = {}
+    old: set[bytes] = set()
+    for row in rows:
+        if row["control"] is None and row["key"][:2] in (b"\x00\x00", b"\x00\x01"):
+            last[row["key"][2:]] = row
+            if row["key"][1] == 0 and row["value"] is not None and row["offset"] in places:
+                old.add(row["key"][2:])
+    gone = (key for key in old if last[key]["value"] is None and last[key]["offset"] not in places)
+    return {key[2 : 2 + int.from_bytes(key[:2], "big")].decode() for key in gone}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_tables_of_what_happened_have_a_part_of_the_rows_and_say_which(name: str) -> None:
+    for log, left, source, _ in _cleanings(name):
+        for table in _tables(log.topic):
+            if not TABLES[table].is_history:
+                continue
+            whole = {row["log_offset"]: row for row in read_table(table, log.table).table.to_pylist()}
+            result = read_table(table, source)
+            found = {row["log_offset"]: row for row in result.table.to_pylist()}
+            assert found == {place: whole[place] for place in found}
+            complete_from = 0
+            if len(left) < len(log.rows):
+                (finding,) = result.findings
+                told = re.fullmatch(
+                    r"what happened is complete from offset (\d+) on, and told only in part before", finding.consequence
+                )
+                assert (finding.severity, finding.reason, finding.what) == ("note", INCOMPLETE_HISTORY, MISSING)
+                assert told is not None
+                complete_from = int(told[1])
+                assert complete_from <= max(source.cleaned_up_to, 1 + max(_missing(log.rows, left)))
+            else:
+                assert result.findings == ()
+            assert {place for place in whole if place >= complete_from} == {
+                place for place in found if place >= complete_from
+            }
+
+
+def _missing(rows: list[Row], left: list[Row]) -> set[int]:
+    return {row["offset"] for row in rows} - {row["offset"] for row in left}
+
+
+@pytest.mark.parametrize(
+    ("name", "knows"),
+    [*((name, True) for name in (*NAMES[::4], *CAPTURED)), *((name, False) for name in (*NAMES[1::4], *CAPTURED))],
+)
+def test_an_answer_as_of_a_moment_is_that_of_the_whole_log_or_says_from_when_on_it_is(name: str, knows: bool) -> None:
+    for log, left, source, chance in _cleanings(name):
+        times = sorted({row["timestamp_ms"] for row in log.rows})
+        if not left or left[-1] is not log.rows[-1]:
+            continue
+        given: Any = source if knows else source.rows
+        table = chance.choice([each for each in _tables(log.topic) if not TABLES[each].is_history])
+        for moment in chance.sample(times, min(MOMENTS, len(times))):
+            for at in (moment - 1, moment):
+                finding = _agree(table, log, given, at)
+                if finding is None:
+                    continue
+                told = re.fullmatch(
+                    r"rows may be missing or not as they were then; as of (\S+) or later the answer is complete",
+                    finding.consequence,
+                )
+                assert told is not None
+                assert finding.what == MISSING
+                since = round(datetime.fromisoformat(told[1]).timestamp() * 1000)
+                assert since > at
+                later = [each for each in times if each >= since]
+                for complete in {since, *chance.sample(later, min(1, len(later)))}:
+                    assert _agree(table, log, given, complete) is None
+
+
+def _agree(table: str, log: Log, source: Any, at: int) -> Finding | None:
+    """The finding there is; without one both answers have the same rows."""
+    expected, found = read_table(table, log.table, as_of=at), read_table(table, source, as_of=at)
+    assert expected.findings == ()
+    if found.findings:
+        (finding,) = found.findings
+        return finding
+    rows = [row for row in log.rows if row["timestamp_ms"] <= at]
+    places = set((source.rows if isinstance(source, CleanedLog) else source)["offset"].to_pylist())
+    left = [row for row in rows if row["offset"] in places]
+    if table == "groups":
+        _check_groups(expected.table, found.table, log, rows, left)
+    elif table == "current_offsets":
+        _same_offsets(expected.table, found.table, rows, left)
+    else:
+        assert found.table.to_pylist() == expected.table.to_pylist()
+    return None
