@@ -63,12 +63,41 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
     numbers ended, which is the usual case.
     """
     first = data[positions]
-    if not (first & 0x80).any():
+    goes_on = first >= 0x80
+    many = int(np.count_nonzero(goes_on))
+    if not many:
         unsigned = first.astype(np.int64)
         return (unsigned >> 1) ^ -(unsigned & 1), positions + 1, None
-    groups = (first & 0x7F).astype(np.uint64)
+    if many < len(positions) // _SPARSE:
+        unsigned = first.astype(np.int64)
+        values, ends = (unsigned >> 1) ^ -(unsigned & 1), positions + 1
+        longer = np.flatnonzero(goes_on)
+    else:
+        # Sizes of records mostly take two bytes: both of all numbers, without picking those that have them.
+        second = data[positions + 1]
+        low = (first & 0x7F).astype(np.int16)
+        low |= np.where(goes_on, second & 0x7F, np.uint8(0)).astype(np.int16) << 7
+        values, ends = ((low >> 1) ^ -(low & 1)).astype(np.int64), positions + 1 + goes_on
+        longer = np.flatnonzero(goes_on & (second >= 0x80))
+        if not longer.size:
+            return values, ends, None
+    values[longer], ends[longer], open_ = _read_long(data, positions[longer])
+    if open_ is None:
+        return values, ends, None
+    endless = np.zeros(len(positions), np.bool_)
+    endless[longer[open_]] = True
+    return values, ends, endless
+
+
+_SPARSE: Final = 8
+"""Where fewer than one number in so many has a second byte, those are picked and read by themselves."""
+
+
+def _read_long(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, INT64 | None]:
+    """Numbers of any length; the last result says which did not end, None for none."""
+    groups = (data[positions] & 0x7F).astype(np.uint64)
     ends = positions + 1
-    open_ = np.flatnonzero(first & 0x80)
+    open_ = np.arange(len(positions))
     for step in range(1, LONGEST_VARLONG):
         byte = data[positions[open_] + step]
         groups[open_] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * step)
@@ -77,8 +106,4 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
         if not open_.size:
             break
     values = ((groups >> np.uint64(1)) ^ (np.uint64(0) - (groups & np.uint64(1)))).view(np.int64)
-    if not open_.size:
-        return values, ends, None
-    endless = np.zeros(len(positions), np.bool_)
-    endless[open_] = True
-    return values, ends, endless
+    return values, ends, open_ if open_.size else None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_records_cli import counts, dump, explain, table
+from kafka_records_cli.closest import did_you_mean
 from kafka_records_cli.failures import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
 from kafka_records_cli.parsing import Parser
 from kafka_records_cli.reporting import complain, discard
@@ -92,7 +93,9 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     unknown = [each for each in rest[:names] if each.startswith("-")]
     sources = rest[:names] + rest[names + 1 :]
     if unknown or (sources and not hasattr(options, "sources")):
-        options.parser.error(f"unrecognized arguments: {' '.join(unknown or sources)}")
+        wrong = unknown or sources
+        close = did_you_mean(unknown[0].partition("=")[0], options.parser.options, most=1) if len(unknown) == 1 else ""
+        options.parser.error(f"unrecognized arguments: {' '.join(wrong)}{close}")
     try:
         for each in sources:
             options.sources.append(place(each))

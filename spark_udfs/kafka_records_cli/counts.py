@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from kafka_records_cli.failures import DAMAGE, EXIT_STATUS_HELP, require
-from kafka_records_cli.sources import add_sources, add_topic, coordinator_logs
+from kafka_records_cli.sources import add_sources, add_topic, known_logs
+from kafka_records_cli.topics import add_package, catalog_of
 
 _DESCRIPTION = """\
 Count the records per topic and record type. Only the first two bytes of keys and values are looked at. No Spark, no
@@ -39,6 +40,7 @@ def add_parser(commands: Any) -> None:
     )
     add_sources(parser)
     add_topic(parser)
+    add_package(parser)
     add_output(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -54,9 +56,10 @@ def run(options: argparse.Namespace) -> int:
     from kafka_records_runtime.errors import plural
 
     check_output(options)
-    logs = coordinator_logs(options.sources, options.topic)
+    catalog = catalog_of(options.package)
+    logs = known_logs(options.sources, options.topic, catalog)
     report = FileReport()
-    rows = count_records(logs, report.problem)
+    rows = count_records(logs, catalog, report.problem)
     write_batches(options, SCHEMA, pa.Table.from_pylist(rows, SCHEMA).to_batches())
     without_type = sum(row["records"] for row in rows if row["record"] == KEY_WITHOUT_TYPE)
     if without_type:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from kafka_records_cli.closest import did_you_mean
 from kafka_records_cli.failures import FAILED
 from kafka_records_cli.reporting import say
 
@@ -24,6 +25,18 @@ class Parser(argparse.ArgumentParser):
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Unlike the original, fails when the text cannot be written."""
         (sys.stdout if file is None else file).write(self.format_help())
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """As the original, with the names that are close to a wrong one."""
+        if action.choices is not None and value not in action.choices:
+            names = [str(each) for each in action.choices]
+            close = did_you_mean(str(value), names) or f"; choose one of {', '.join(names)}"
+            raise argparse.ArgumentError(action, f"invalid choice: {str(value)!r}{close}")
+
+    @property
+    def options(self) -> list[str]:
+        """The options there are, with their hyphens."""
+        return [option for option in self._option_string_actions if option.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

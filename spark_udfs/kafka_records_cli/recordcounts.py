@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_arrow.segments import LogPartition, read_partition
-from kafka_records_cli.topics import record_schemas, retired_records
 from kafka_records_runtime.errors import FramingError
 from kafka_records_runtime.records import record_type_of, value_version_of
 
 if TYPE_CHECKING:
     from kafka_records_arrow.problems import OnProblem
+    from kafka_records_cli.topics import Catalog
 
 SCHEMA: Final = pa.schema(
     [
@@ -53,7 +53,7 @@ class _Tally:
     versions: Counter[int] = field(default_factory=Counter)
 
 
-def count_records(logs: Iterable[LogPartition], on_problem: OnProblem) -> list[dict[str, Any]]:
+def count_records(logs: Iterable[LogPartition], catalog: Catalog, on_problem: OnProblem) -> list[dict[str, Any]]:
     """Rows of SCHEMA by topic and record type, transaction markers behind them.
 
     `value_versions` maps the versions (`v4`) to their numbers of records; a value too short for a version counts under
@@ -67,7 +67,7 @@ def count_records(logs: Iterable[LogPartition], on_problem: OnProblem) -> list[d
         )
         for batch in rows:
             _count(batch, tallies)
-    return [row for topic, tallies in sorted(topics.items()) for row in _rows(topic, tallies)]
+    return [row for topic, tallies in sorted(topics.items()) for row in _rows(topic, catalog, tallies)]
 
 
 def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
@@ -89,8 +89,8 @@ def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
             tally.versions[_NO_VERSION if version is None else version] += count
 
 
-def _rows(topic: str, tallies: dict[_Kind, _Tally]) -> Iterator[dict[str, Any]]:
-    schemas, retired = record_schemas(topic), retired_records(topic)
+def _rows(topic: str, catalog: Catalog, tallies: dict[_Kind, _Tally]) -> Iterator[dict[str, Any]]:
+    schemas, retired = catalog.records(topic), catalog.retired(topic)
     for kind in sorted(tallies, key=lambda kind: kind.order):
         tally = tallies[kind]
         if kind.control is not None:

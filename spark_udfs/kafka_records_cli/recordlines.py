@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kafka_records_cli.embedded import opened
 from kafka_records_cli.reporting import RecordReport, say
-from kafka_records_cli.topics import record_schemas, retired_records
 from kafka_records_runtime.errors import DecodeError, FramingError
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.records import (
@@ -18,35 +19,75 @@ from kafka_records_runtime.records import (
 )
 
 if TYPE_CHECKING:
-    from kafka_records_arrow.segments import LogRecord
+    from kafka_records_cli.topicnames import TopicNames
+    from kafka_records_cli.topics import Catalog
 
 _PREFIX: Final = 2
+
+COLUMNS: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp_ms",
+    "key",
+    "value",
+    "base_offset",
+    "producer_id",
+    "transaction",
+    "control",
+)
+"""The columns of raw rows that a line is made of, before those of the place."""
+
+
+class FoundRecord(NamedTuple):
+    """A raw row."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    base_offset: int
+    producer_id: int
+    transaction: str
+    control: str | None
+    file: str
+    position: int
+
+
+def found_records(rows: Any) -> Iterator[FoundRecord]:
+    """The rows of a record batch of COLUMNS with their places."""
+    return map(FoundRecord._make, zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 class RecordPrinter:
     """Turns the records of one topic into lines, counts them in `report`, and says which could not be decoded."""
 
-    def __init__(self, topic: str, report: RecordReport) -> None:
-        self._schemas = record_schemas(topic)
-        self._retired = retired_records(topic)
+    def __init__(
+        self, topic: str, catalog: Catalog, names: TopicNames, report: RecordReport, with_bytes: bool = False
+    ) -> None:
+        self._schemas = catalog.records(topic)
+        self._retired = catalog.retired(topic)
         self._types = schema_record_types(self._schemas)
+        self._is_kafka = catalog.is_kafka
+        self._names = names
         self._report = report
+        self._with_bytes = with_bytes
 
-    def line(self, found: LogRecord) -> dict[str, Any] | None:
-        """What the line of a record says; None for a control record that does not end a transaction."""
-        if found.batch.is_control:
-            if found.control is None:
-                return None
+    def line(self, found: FoundRecord) -> dict[str, Any]:
+        """What the line of a record says."""
+        if found.control is not None:
             self._report.markers += 1
-            return self._line(found, None, None, None, None)
+            return self._line(found, None, None, None)
         self._report.records += 1
-        key, value = found.record.key, found.record.value
         try:
-            record = read_record(self._types, key, value)
+            record = read_record(self._types, found.key, found.value)
         except (DecodeError, FramingError) as error:
             return self._undecodable(found, error)
         self._count(record)
-        return self._line(found, record.record_type, self._shown_key(record), self._shown_value(record), None)
+        key, value = self._shown_key(record), self._shown_value(record)
+        return self._line(found, record.record_type, key, value, record=record)
 
     def _shown_key(self, record: Record) -> dict[str, Any]:
         if record.name is None:
@@ -62,46 +103,54 @@ class RecordPrinter:
         data = to_json(self._schemas[record.record_type].value, record.value, record.value_version)
         return {"version": record.value_version, "data": data}
 
-    def _undecodable(self, found: LogRecord, error: DecodeError | FramingError) -> dict[str, Any]:
+    def _undecodable(self, found: FoundRecord, error: DecodeError | FramingError) -> dict[str, Any]:
         self._report.undecodable += 1
-        key, value = found.record.key, found.record.value
-        shown_key, record_type, part = _raw_key(key), None, "key"
+        key, value = found.key, found.value
+        shown_key, record_type, part, record = _raw_key(key), None, "key", None
         if key is not None and len(key) >= _PREFIX:
             record_type = record_type_of(key)
             try:
-                shown_key = self._shown_key(read_record(self._types, key, None))
-                part = "value"
+                record = read_record(self._types, key, None)
+                shown_key, part = self._shown_key(record), "value"
             except DecodeError:
                 pass
-        batch = found.batch
         say(
-            f"{found.file}: byte {batch.position}, batch at offset {batch.offset}: "
-            f"record at offset {found.record.offset}: {error} (shown with its bytes)"
+            f"{found.file}: byte {found.position}, batch at offset {found.base_offset}: "
+            f"record at offset {found.offset}: {error} (shown with its bytes)"
         )
         shown_value = None if value is None else _raw_value(value)
-        return self._line(found, record_type, shown_key, shown_value, _described(error, part))
+        described = _described(error, part)
+        return self._line(found, record_type, shown_key, shown_value, record=record, error=described)
 
     def _line(
         self,
-        found: LogRecord,
+        found: FoundRecord,
         record_type: int | None,
         key: dict[str, Any] | None,
         value: dict[str, Any] | None,
-        error: dict[str, Any] | None,
+        *,
+        record: Record | None = None,
+        error: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        return {
+        line = {
             "topic": found.topic,
             "partition": found.partition,
-            "offset": found.record.offset,
-            "timestamp": found.record.timestamp_ms,
+            "offset": found.offset,
+            "timestamp": found.timestamp_ms,
             "record_type": record_type,
             "key": key,
             "value": value,
-            "producer_id": found.batch.producer_id,
-            "is_transactional": found.batch.is_transactional,
+            "producer_id": found.producer_id,
+            "is_transactional": found.transaction != "none",
             "control": found.control,
-            "error": error,
+            "opened": opened(record) if record is not None and self._is_kafka else {},
+            "topic_names": {} if record is None else self._names.of(record.key, record.value),
         }
+        if self._with_bytes:
+            line["raw_key"] = None if found.key is None else found.key.hex()
+            line["raw_value"] = None if found.value is None else found.value.hex()
+        line["error"] = error
+        return line
 
     def _count(self, record: Record) -> None:
         report = self._report

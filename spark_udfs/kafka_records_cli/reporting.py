@@ -57,13 +57,18 @@ class FileReport:
     unread_bytes: int = 0
     control_records: int = 0
     """Control records that end no transaction: neither delivered nor lost."""
+    _said: set[str] = field(default_factory=set)
 
     def problem(self, problem: SegmentProblem) -> None:
         """Say what was found and count it."""
         self.found(str(problem), problem.severity == "note", problem.records, problem.bytes)
 
     def found(self, text: str, is_note: bool, records: int, size: int) -> None:
-        """The same for a finding that comes as text and numbers."""
+        """The same for a finding that comes as text and numbers. What concerns a whole data directory is met with each
+        of its partitions, and told once."""
+        if text in self._said:
+            return
+        self._said.add(text)
         if is_note:
             say(f"note: {text}")
             self.control_records += records

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_records_cli.failures import CommandError
 from kafka_records_cli.reporting import say
-from kafka_records_cli.topics import TOPICS, TOPICS_TEXT, check_topic
+from kafka_records_cli.topics import TOPICS_TEXT, Catalog
 from kafka_records_runtime.errors import plural
 
 if TYPE_CHECKING:
@@ -43,29 +43,37 @@ def place(text: str) -> str:
     return text
 
 
-def coordinator_logs(sources: Sequence[str], topic: str | None) -> list[LogPartition]:
-    """The log partitions to read, sorted by topic and partition.
+def known_logs(
+    sources: Sequence[str], topic: str | None, catalog: Catalog, quietly: bool = False
+) -> list[LogPartition]:
+    """The log partitions whose records `catalog` knows, sorted by topic and partition.
 
-    Other topics in the same directory are left out, which standard error is told. Raises a CommandError when nothing
-    is left or a source is not there.
+    Other topics in the same directory are left out, which standard error is told unless `quietly`. Raises a
+    CommandError when nothing is left or a source is not there.
     """
     from kafka_records_arrow.segments import LogSourceError, find_logs
 
     if topic is not None:
-        check_topic(topic)
+        catalog.checked(topic)
     try:
         logs = find_logs(sources, topic)
     except LogSourceError as error:
         hint = " (--topic NAME)" if error.detail.endswith("say which topic it holds") else ""
         raise CommandError(f"{error}{hint}") from None
-    chosen = [log for log in logs if log.topic in TOPICS]
+    chosen = [log for log in logs if catalog.folder_of(log.topic) is not None]
     if not chosen:
         names = ", ".join(dict.fromkeys(log.topic for log in logs))
-        raise CommandError(f"{', '.join(sources)}: only {names} here, none of the coordinators' topics {TOPICS_TEXT}")
-    if len(chosen) < len(logs):
-        others = len({log.topic for log in logs}.difference(TOPICS))
+        raise CommandError(f"{', '.join(sources)}: only {names} here, none of {catalog.text}")
+    if len(chosen) < len(logs) and not quietly:
+        others = len({log.topic for log in logs}.difference(log.topic for log in chosen))
+        read = TOPICS_TEXT if catalog.is_kafka else catalog.text
         say(
             f"note: {plural(len(logs) - len(chosen), 'partition')} of {plural(others, 'other topic')} left out: "
-            f"read are {TOPICS_TEXT}"
+            f"read are {read}"
         )
     return chosen
+
+
+def coordinator_logs(sources: Sequence[str], topic: str | None) -> list[LogPartition]:
+    """The same for the coordinators' topics."""
+    return known_logs(sources, topic, Catalog())

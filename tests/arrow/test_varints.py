@@ -36,6 +36,17 @@ def test_vectors_equal_single_reads(numbers: list[int]) -> None:
     assert [read_varlong(data, int(start), len(data))[0] for start in starts] == numbers
 
 
+@pytest.mark.parametrize("seldom", [1, 20])
+@given(longest=st.lists(INT64, min_size=1, max_size=30))
+def test_few_and_many_long_ones_among_short_ones(seldom: int, longest: list[int]) -> None:
+    numbers = [each for number in longest for each in (number, *(at % 64 for at in range(seldom)))]
+    pieces = [zigzag(number) for number in numbers]
+    ends = np.cumsum([len(piece) for piece in pieces])
+    starts = ends - [len(piece) for piece in pieces]
+    values, behind, endless = read_varlongs(np.frombuffer(b"".join(pieces) + bytes(10), np.uint8), starts)
+    assert (values.tolist(), behind.tolist(), endless) == (numbers, ends.tolist(), None)
+
+
 def test_numbers_without_end() -> None:
     data = bytes([0x80] * 20)
     with pytest.raises(VarintError, match=r"^has a varint that does not end$"):
@@ -44,7 +55,7 @@ def test_numbers_without_end() -> None:
         read_varlong(data, 0, 20)
     with pytest.raises(VarintError, match=r"^ends inside a varint$"):
         read_varint(data, 0, 4)
-    *_, endless = read_varlongs(np.frombuffer(data + b"\1", np.uint8), np.array([0, 20]))
+    *_, endless = read_varlongs(np.frombuffer(data + b"\1" + bytes(10), np.uint8), np.array([0, 20]))
     assert endless is not None
     assert endless.tolist() == [True, False]
 

@@ -188,6 +188,8 @@ def test_a_record_that_does_not_parse(tmp_path: Path) -> None:
         "producer_id": -1,
         "is_transactional": False,
         "control": None,
+        "opened": {},
+        "topic_names": {},
         "error": {
             "part": "value",
             "reason": "BufferUnderflow",

@@ -153,7 +153,7 @@ def test_sources_stand_where_they_like(topics_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "command", "message"),
     [
-        (("dump", "x", "--tpoic", "y"), "dump", "unrecognized arguments: --tpoic"),
+        (("dump", "x", "--tpoic", "y"), "dump", "unrecognized arguments: --tpoic; did you mean --topic?"),
         (("table", "groups", "x", "-f", "csv"), "table", "unrecognized arguments: -f"),
         (("explain", "--message", "X", "00", "11"), "explain", "unrecognized arguments: 11"),
     ],

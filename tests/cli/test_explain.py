@@ -72,7 +72,7 @@ def test_a_value_without_its_key() -> None:
         (("--topic", "__consumer_offsets", "--key", "xy"), "--key is not hex: 'x' after 0 digits"),
         (
             ("--message", "ShareSnapshot", "--version", "0", "00"),
-            "no message is called ShareSnapshot; close to it: ShareSnapshotKey, ShareSnapshotValue",
+            "no message is called ShareSnapshot; did you mean ShareSnapshotKey or ShareSnapshotValue?",
         ),
         (
             ("--message", "OffsetCommitValue", "--version", "5", "00"),
@@ -87,11 +87,12 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "one of the arguments --topic --message is required"),
+        ((), "one of the arguments --topic --message is required, or - for lines of dump --bytes"),
         (("--topic", "__consumer_offsets"), "--topic needs --key, --value or both"),
         (
             ("--topic", "orders", "--key", "00"),
-            "--topic is one of __consumer_offsets, __share_group_state and __transaction_state, not orders",
+            "orders is not a topic of Kafka's coordinators: those are __consumer_offsets, __share_group_state and "
+            "__transaction_state",
         ),
         (
             ("--topic", "__consumer_offsets", "--key", "-", "--value", "-"),

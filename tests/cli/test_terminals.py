@@ -209,7 +209,7 @@ def test_what_nobody_catches_is_a_sentence(
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("kafka_records_arrow.segments.read_log", fail)
+    monkeypatch.setattr("kafka_records_cli.dumprun.read_partition", fail)
     assert run("dump", source) == (2, "", f"kafka-records: {message}\n")
 
 

@@ -1,0 +1,98 @@
+"""One run of `kafka-records dump`: lines to standard output, findings and counts to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_arrow.segments import LogPartition, OpenLog, open_log, read_partition
+from kafka_records_cli.recordlines import COLUMNS, RecordPrinter, found_records
+from kafka_records_cli.reporting import FileReport, RecordReport, say
+from kafka_records_cli.topicnames import TopicNames
+from kafka_records_runtime.jsontext import json_lines
+
+if TYPE_CHECKING:
+    from kafka_records_arrow.problems import OnProblem
+    from kafka_records_cli.choice import Choice, Mask
+    from kafka_records_cli.topics import Catalog
+
+
+class DumpRun:
+    """Prints the records of `logs` that `choice` asks for."""
+
+    def __init__(
+        self, logs: Sequence[LogPartition], catalog: Catalog, choice: Choice, *, with_bytes: bool = False
+    ) -> None:
+        self._logs = logs
+        self._catalog = catalog
+        self._choice = choice
+        self._with_bytes = with_bytes
+        self._names = TopicNames(str(Path(log.folder).resolve().parent) for log in logs)
+        self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
+        self._files, self._records = FileReport(), RecordReport()
+        self._text = json_lines(sys.stdout)
+        self._file_count = 0
+        self._passed_over = 0
+
+    def run(self) -> int:
+        """Print them; returns the exit status."""
+        for log in self._logs:
+            with open_log(log) as opened:
+                self._file_count += len(opened.segments)
+                self.print_log(opened, self._files.problem)
+        return self.summary(len(self._logs))
+
+    def follow(self, find: Callable[[], Sequence[LogPartition]]) -> int:
+        """Print them and what is appended to them until Ctrl-C; `find` finds the logs, new partitions too."""
+        from kafka_records_cli.follow import Follower
+
+        follower = Follower(self._logs, find, self._files.problem)
+        try:
+            follower.run(self._follow)
+        except KeyboardInterrupt:
+            # That is how it is meant to end.
+            self._file_count = follower.file_count
+            return self.summary(follower.partition_count)
+
+    def _follow(self, rows: Any) -> None:
+        self.print_rows(rows)
+        sys.stdout.flush()
+
+    def print_log(self, opened: OpenLog, on_problem: OnProblem) -> None:
+        """The records of one partition."""
+        for rows in read_partition(
+            opened,
+            below_log_start=True,
+            on_problem=on_problem,
+            batch_rows=None,
+            settle=False,
+            columns=COLUMNS,
+            places=True,
+        ):
+            self.print_rows(rows)
+
+    def print_rows(self, rows: Any) -> None:
+        """Raw rows of one partition with their places."""
+        topic = rows.column("topic")[0].as_py()
+        if topic not in self._topics:
+            printer = RecordPrinter(topic, self._catalog, self._names, self._records, self._with_bytes)
+            self._topics[topic] = printer, self._choice.mask(topic)
+        printer, mask = self._topics[topic]
+        if mask is not None:
+            count = rows.num_rows
+            rows = rows.filter(mask(rows))
+            self._passed_over += count - rows.num_rows
+        write, text = sys.stdout.write, self._text
+        for found in found_records(rows):
+            write(text(printer.line(found)))
+
+    def summary(self, partitions: int) -> int:
+        """Say how much was read and what was found; returns the exit status."""
+        self._records.summary(partitions, self._file_count)
+        if not self._choice.is_everything:
+            total = self._passed_over + self._records.records + self._records.markers
+            say(f"not asked for: {self._passed_over} of {total} records and transaction markers")
+        self._files.summary()
+        return max(self._files.status, self._records.status)

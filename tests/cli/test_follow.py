@@ -1,0 +1,221 @@
+"""`dump --follow`: what is appended, in files that are rolled, cleaned and replaced meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kafka_records_cli.follow import INTERVAL
+from tests.cli.segment_bytes import batch, commit, write_segment
+from tests.cli.terminals import Running, run_on, running_on
+
+FOLDER = "__consumer_offsets-0"
+
+
+def one(offset: int) -> bytes:
+    return batch(offset, [commit("a", offset)])
+
+
+def append(path: Path, *batches: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(b"".join(batches))
+
+
+def segment(directory: Path, base: int, *batches: bytes, folder: str = FOLDER) -> Path:
+    path = directory / folder / f"{base:020}.log"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join(batches))
+    return path
+
+
+def offsets(text: str) -> list[int]:
+    return [json.loads(line)["offset"] for line in text.split("\n")[:-1]]
+
+
+@contextmanager
+def following(source: Path, *options: str) -> Iterator[Running]:
+    with running_on("dump", str(source), "--follow", *options, stdout="pipe", stderr="pipe") as running:
+        yield running
+
+
+def wait_for(running: Running, offset: int) -> None:
+    running.wait_for("stdout", f'"offset":{offset},"timestamp"')
+
+
+def test_what_is_appended_is_printed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, one(0), one(1))
+    with following(tmp_path) as running:
+        wait_for(running, 1)
+        append(path, one(2))
+        wait_for(running, 2)
+        whole = one(3)
+        append(path, whole[:30])
+        time.sleep(2 * INTERVAL)
+        append(path, whole[30:], one(4))
+        wait_for(running, 4)
+        running.interrupt()
+        seen = running.finish()
+    assert offsets(seen.out) == [0, 1, 2, 3, 4]
+    assert (seen.status, seen.err) == (0, "5 records and 0 transaction markers in 1 file of 1 partition\n")
+
+
+def test_files_that_are_rolled_and_partitions_that_are_made(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, one(0))
+    with following(tmp_path) as running:
+        wait_for(running, 0)
+        append(path, one(1))
+        segment(tmp_path, 2, one(2))
+        wait_for(running, 2)
+        append(segment(tmp_path, 3), one(3))
+        wait_for(running, 3)
+        segment(tmp_path, 0, batch(0, [commit("other", 100)] * 100), folder="__consumer_offsets-1")
+        running.wait_for("stdout", '"partition":1,"offset":99')
+        running.interrupt()
+        seen = running.finish()
+    assert offsets(seen.out) == [0, 1, 2, 3, *range(100)]
+    assert (seen.status, seen.err) == (0, "104 records and 0 transaction markers in 4 files of 2 partitions\n")
+
+
+def test_a_cleaner_that_replaces_what_was_read(tmp_path: Path) -> None:
+    """The last file that was read is rolled and merged into the one before, and what came between is not lost."""
+    segment(tmp_path, 0, one(0), one(1))
+    last = segment(tmp_path, 2, one(2))
+    with following(tmp_path) as running:
+        wait_for(running, 2)
+        append(last, one(3))
+        segment(tmp_path, 4, one(4))
+        cleaned = tmp_path / FOLDER / f"{0:020}.log.cleaned"
+        cleaned.write_bytes(one(1) + one(3))
+        swap = cleaned.rename(cleaned.with_suffix(".swap"))
+        last.unlink()
+        swap.replace(tmp_path / FOLDER / f"{0:020}.log")
+        wait_for(running, 4)
+        append(tmp_path / FOLDER / f"{4:020}.log", one(5))
+        wait_for(running, 5)
+        running.interrupt()
+        seen = running.finish()
+    assert offsets(seen.out) == [0, 1, 2, 3, 4, 5]
+    assert seen.status == 0
+
+
+def test_damage_is_told_once_and_where_it_is(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, one(0))
+    with following(tmp_path) as running:
+        wait_for(running, 0)
+        broken = bytearray(one(1))
+        broken[-1] ^= 1
+        append(path, bytes(broken), one(2))
+        wait_for(running, 2)
+        append(path, one(3))
+        wait_for(running, 3)
+        running.interrupt()
+        seen = running.finish()
+    assert offsets(seen.out) == [0, 2, 3]
+    assert seen.status == 1
+    lines = seen.err.splitlines()
+    assert lines[0].startswith(f"{path}: byte {len(one(0))}, batch at offset 1: wrong CRC: ")
+    assert lines[1:] == [
+        "3 records and 0 transaction markers in 1 file of 1 partition",
+        f"1 problem in the files: 1 record known to be lost, {len(broken)} bytes not read",
+    ]
+
+
+def test_only_what_is_asked_for(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, batch(0, [commit("a", 1), commit("b", 1)]))
+    with following(tmp_path, "--group", "b") as running:
+        wait_for(running, 1)
+        append(path, batch(2, [commit("a", 2), commit("b", 2)]))
+        wait_for(running, 3)
+        running.interrupt()
+        seen = running.finish()
+    assert offsets(seen.out) == [1, 3]
+    assert seen.err.splitlines()[-1] == "not asked for: 2 of 4 records and transaction markers"
+
+
+def test_a_reader_that_leaves_ends_it(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, one(0))
+    program = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-m', 'kafka_records_cli', 'dump', sys.argv[1], '--follow'],"
+        " stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
+        "child.stdout.readline(); child.stdout.close()\n"
+        "open(sys.argv[2], 'ab').write(bytes.fromhex(sys.argv[3]))\n"
+        "print(child.wait(60), child.stderr.read())"
+    )
+    seen = run_on(str(tmp_path), str(path), one(1).hex(), program=("-c", program), stdout="pipe", stderr="pipe")
+    assert seen.out == "0 b''\n"
+
+
+def test_waiting_costs_next_to_nothing(tmp_path: Path) -> None:
+    for number in range(50):
+        write_segment(tmp_path, one(0), folder=f"__consumer_offsets-{number}")
+    with following(tmp_path) as running:
+        running.wait_for("stdout", '"partition":49')
+        time.sleep(0.5)
+        before = _seconds(running.process.pid)
+        time.sleep(3)
+        used = _seconds(running.process.pid) - before
+        running.process.send_signal(signal.SIGINT)
+        running.finish()
+    assert used < 0.15
+
+
+def _seconds(process: int) -> float:
+    """Of a core that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_log_that_rolls_and_is_cleaned_all_the_time(tmp_path: Path, seed: int) -> None:
+    """Whatever the cleaner takes may be missing; nothing comes twice or out of order, and the newest always comes."""
+    chance = random.Random(seed)
+    path = write_segment(tmp_path, one(0))
+    bases = [0]
+    written = 1
+    with following(tmp_path) as running:
+        wait_for(running, 0)
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            for _ in range(chance.randrange(5)):
+                append(path, one(written))
+                written += 1
+            if chance.random() < 0.3 and bases[-1] != written:
+                path = segment(tmp_path, written, one(written))
+                bases.append(written)
+                written += 1
+            if len(bases) > 3:
+                _merge(tmp_path / FOLDER, bases[0], bases.pop(1), chance)
+            time.sleep(chance.random() * 0.1)
+        wait_for(running, written - 1)
+        running.interrupt()
+        seen = running.finish()
+    found = offsets(seen.out)
+    assert found == sorted(set(found))
+    assert found[-1] == written - 1
+    assert seen.status == 0, seen.err
+
+
+def _merge(folder: Path, base: int, other: int, chance: random.Random) -> None:
+    """What a cleaner does with two neighbours, which keeps some of their records."""
+    one_file, other_file = (folder / f"{each:020}.log" for each in (base, other))
+    whole = one_file.read_bytes() + other_file.read_bytes()
+    kept, at = b"", 0
+    while at < len(whole):
+        size = 12 + int.from_bytes(whole[at + 8 : at + 12], "big")
+        kept += whole[at : at + size] if chance.random() < 0.7 else b""
+        at += size
+    cleaned = folder / f"{base:020}.log.cleaned"
+    cleaned.write_bytes(kept)
+    swap = cleaned.rename(folder / f"{base:020}.log.swap")
+    time.sleep(0.01)
+    other_file.rename(folder / f"{other:020}.log.deleted")
+    swap.rename(one_file)
