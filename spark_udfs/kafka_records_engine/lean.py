@@ -23,10 +23,10 @@ _finder = _NoPandas()
 
 def leave_pandas_out() -> None:
     """From now on pandas cannot be found. For programs only, never for a process of somebody else."""
-    sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _finder)
 
 
 def let_pandas_in() -> None:
     """It can be found again; whether pyarrow had to do without is settled by its first array."""
     if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(_finder)
