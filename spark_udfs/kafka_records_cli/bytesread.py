@@ -10,6 +10,9 @@ from typing import Any, Final, Self
 _AFTER: Final = 0.5
 """Seconds before a bar is worth the time it takes to load what draws it."""
 
+_ROOMY: Final = 80
+"""Cells of a terminal that has room for more than a bar."""
+
 
 class ByteProgress:
     """A context in which a bar shows how much has been read; draws nothing when standard error is not a terminal."""
@@ -33,22 +36,16 @@ class ByteProgress:
 
     def _start(self, total: int) -> None:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TransferSpeedColumn,
-        )
+        from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+        console = Console(file=sys.stderr)
+        more = (DownloadColumn(), TimeElapsedColumn()) if console.width >= _ROOMY else ()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeElapsedColumn(),
-            console=Console(file=sys.stderr),
+            TaskProgressColumn(),
+            *more,
+            console=console,
             transient=True,
             # It would put itself in the place of both, and take the result for lines to be drawn above the bar.
             redirect_stdout=False,

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -21,9 +21,9 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 OUTPUT_HELP: Final = """\
 formats:
-  table    for people. On a terminal it fits the width: long texts are cut, columns left out from the right, and a line
-           says which; --wide shows all. Elsewhere nothing is left out, and every row is one line. The whole result is
-           held in memory to find the widths
+  table    for people. On a terminal it fits the width: long texts are cut, columns left out, and a line says which;
+           --wide shows all. Elsewhere nothing is left out, and every row is one line. The whole result is held in
+           memory to find the widths
   json     one object per line, written as rows come in
   csv      RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
            spreadsheet takes one that begins with = + - or @ for a formula and runs it: anybody who may commit an offset
@@ -69,13 +69,20 @@ def check_output(options: argparse.Namespace) -> None:
         raise CommandError(f"{path}: there is no directory {path.parent}")
 
 
-def write_batches(options: argparse.Namespace, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def write_batches(
+    options: argparse.Namespace,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    details: Collection[str] = (),
+) -> None:
     """Write the rows to where the options say, as they come in but for `table`.
+
+    There the columns of `details` are left out before others where a terminal is too narrow.
 
     A file is left alone when that fails.
     """
     if options.output is None:
-        _write(options, schema, batches, sys.stdout)
+        _write(options, schema, batches, sys.stdout, details)
         sys.stdout.flush()
         return
     with _replacing(options.output) as part:
@@ -85,7 +92,7 @@ def write_batches(options: argparse.Namespace, schema: pa.Schema, batches: Itera
             write_parquet(batches, schema, part)
             return
         with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
-            _write(options, schema, batches, out)
+            _write(options, schema, batches, out, details)
 
 
 def write_result(options: argparse.Namespace, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -98,7 +105,13 @@ def write_result(options: argparse.Namespace, columns: Sequence[str], rows: Iter
     write_batches(options, table.schema, table.to_batches())
 
 
-def _write(options: argparse.Namespace, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
+def _write(
+    options: argparse.Namespace,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    out: TextIO,
+    details: Collection[str],
+) -> None:
     if options.format == "json":
         from kafka_records_tables.report.jsonlines import write_json
 
@@ -113,7 +126,8 @@ def _write(options: argparse.Namespace, schema: pa.Schema, batches: Iterable[pa.
         from kafka_records_tables.report.text import write_text
 
         table = pa.Table.from_batches(batches, schema)
-        write_text(table, out, width=_width(out), wide=options.wide, is_terminal=out.isatty())
+        is_terminal = out.isatty()
+        write_text(table, out, width=_width(out), wide=options.wide, is_terminal=is_terminal, details=details)
 
 
 def _width(out: TextIO) -> int | None:

@@ -81,7 +81,8 @@ class TableRun:
         return None if self._options.sort or self._options.format == "table" else HELD
 
     def _write(self, selection: Selection, progress: ByteProgress) -> None:
-        write_batches(self._options, selection.schema, self._counted(selection, progress))
+        details = () if self._options.columns else self._table.details
+        write_batches(self._options, selection.schema, self._counted(selection, progress), details)
 
     def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
@@ -36,13 +36,22 @@ _BOLD: Final = "1"
 _DIM: Final = "2"
 
 
-def write_text(table: pa.Table, out: TextIO, *, width: int | None, wide: bool, is_terminal: bool) -> None:
+def write_text(
+    table: pa.Table,
+    out: TextIO,
+    *,
+    width: int | None,
+    wide: bool,
+    is_terminal: bool,
+    details: Collection[str] = (),
+) -> None:
     """Print the rows under the names of their columns.
 
     On a terminal of `width` cells (None: it has no width) the table fits it: milliseconds of a time that stands there
-    as text are dropped, long texts are cut (…), columns are left out from the right, and a line below says what is
-    missing. Where not even two columns fit, every row becomes a block of `column  value` lines. With `wide`, and
-    elsewhere, nothing is left out and every row is one line. What is not printable is escaped.
+    as text are dropped, long texts are cut (…), columns are left out from the right, those of `details` before all
+    others, and a line below says what is missing. Where not even two columns fit, every row becomes a block of
+    `column  value` lines. With `wide`, and elsewhere, nothing is left out and every row is one line. What is not
+    printable is escaped.
 
     The texts are made twice, for their widths and to be written, and only for some thousand rows at a time.
     """
@@ -52,7 +61,8 @@ def write_text(table: pa.Table, out: TextIO, *, width: int | None, wide: bool, i
         _write_rows(table, columns, out, is_styled)
         return
     columns = [_column(table, at, is_folded=True) for at in _shown(table)]
-    fitting = _fitting([_unfolded(column) for column in columns], width, is_whole=True) or _fitting(columns, width)
+    unfolded = [_unfolded(column) for column in columns]
+    fitting = _fitting(unfolded, width, is_whole=True) or _fitting(columns, width, details)
     if fitting is None:
         _write_blocks(table, width, out, is_styled)
         return
@@ -113,13 +123,15 @@ def _shown(table: pa.Table) -> Iterator[int]:
         yield at
 
 
-def _fitting(columns: Sequence[_Column], room: int, is_whole: bool = False) -> list[_Column] | None:
+def _fitting(
+    columns: Sequence[_Column], room: int, details: Collection[str] = (), is_whole: bool = False
+) -> list[_Column] | None:
     """The columns that fit into `room`, with their widths; None when two of them do not, or with `is_whole` not all."""
     kept = list(columns)
     while sum(column.least for column in kept) + len(_GAP) * (len(kept) - 1) > room:
         if is_whole or len(kept) <= min(2, len(columns)):
             return None
-        kept.pop()
+        kept.remove(next((column for column in reversed(kept) if column.name in details), kept[-1]))
     room -= len(_GAP) * (len(kept) - 1)
     lowest, highest = 0, max((column.natural for column in kept), default=0)
     while lowest < highest:  # the widest columns are cut to the same width
@@ -143,7 +155,8 @@ def _limited(column: _Column, limit: int) -> int:
 
 
 def _missing(columns: Sequence[_Column], fitting: Sequence[_Column]) -> str | None:
-    left_out = [column.name for column in columns[len(fitting) :]]
+    shown = {column.at for column in fitting}
+    left_out = [column.name for column in columns if column.at not in shown]
     is_cut = [column.name for column in fitting if column.width < column.natural]
     parts = []
     if is_cut:

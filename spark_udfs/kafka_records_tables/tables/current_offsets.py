@@ -41,6 +41,7 @@ TABLE: Final = Table(
     needs_transactions=True,
     group="group_id",
     module=__name__,
+    details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
     notes="""\
 One row per group, topic and partition with a committed offset.
 

@@ -62,6 +62,8 @@ class Table:
     `kafka_records_tables.tables`."""
     is_history: bool = False
     """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
+    details: tuple[str, ...] = ("log_partition", "log_offset")
+    """The columns that a terminal too narrow for all does without first."""
 
     def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.

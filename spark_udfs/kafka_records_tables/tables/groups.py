@@ -55,6 +55,7 @@ TABLE: Final = Table(
     needs_transactions=False,
     group="group_id",
     module=__name__,
+    details=("epoch", "protocol_type", "protocol", "log_partition", "log_offset"),
     notes="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 

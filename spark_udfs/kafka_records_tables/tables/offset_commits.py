@@ -41,6 +41,16 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     is_history=True,
+    details=(
+        "topic_id",
+        "leader_epoch",
+        "metadata",
+        "commit_timestamp",
+        "expire_timestamp",
+        "producer_id",
+        "log_partition",
+        "log_offset",
+    ),
     notes="""\
 One row per record that commits an offset or deletes one (types 0 and 1), aborted and open commits too.
 

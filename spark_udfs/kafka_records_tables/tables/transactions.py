@@ -41,6 +41,7 @@ TABLE: Final = Table(
     needs_transactions=False,
     group="transactional_id",
     module=__name__,
+    details=("producer_epoch", "timeout_ms", "start_timestamp", "log_partition", "log_offset"),
     notes="""\
 One row per transactional id that has a record and no tombstone behind it
 (`TransactionStateManager.loadTransactionMetadata`; KIP-98). A record that cannot be decoded has no row, because an

@@ -1,0 +1,150 @@
+"""`table` on a terminal: what fits, what goes to a pipe beside it, the bar, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.golden import check_golden
+from tests.cli.running import run
+from tests.cli.segment_bytes import batch, commit, write_segment
+from tests.cli.terminals import Stream, run_on, running_on
+
+TABLES = ("current_offsets", "groups", "offset_commits")
+
+STREAMS: tuple[Stream, ...] = ("pipe", "file", "terminal")
+
+AT_ONCE = (
+    "-c",
+    "import sys; from kafka_records_cli import bytesread; from kafka_records_cli.main import main\n"
+    "bytesread._AFTER = 0\n"
+    "sys.exit(main())",
+)
+"""The command with a bar from the first byte on."""
+
+
+def plain(text: str) -> str:
+    """Without colours and what draws a bar and takes it away again."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+@pytest.fixture
+def segments(topics_dir: Path) -> str:
+    return str(topics_dir / "kafka-4.3" / "segments")
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("columns", [80, 60, 40])
+def test_a_table_fits_the_terminal(segments: str, name: str, columns: int) -> None:
+    seen = run_on("table", name, segments, "--limit", "6", columns=columns, stderr="pipe", NO_COLOR="1")
+    assert seen.status == 0
+    *rows, note = seen.screen.splitlines()
+    assert max(map(len, rows)) <= columns
+    assert note.endswith("; --wide shows all")
+    check_golden(f"table-{name}-{columns}", seen.screen)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_whole_with_wide_and_elsewhere_than_on_a_terminal(segments: str, name: str) -> None:
+    arguments = ("table", name, segments, "--limit", "20")
+    wide = run_on(*arguments, "--wide", columns=40, stderr="pipe", NO_COLOR="1").screen
+    assert wide == run_on(*arguments, stdout="file").out == run(*arguments).out
+    check_golden(f"table-{name}", wide)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "name"),
+    [
+        *((stdout, stderr, "json") for stdout in STREAMS for stderr in STREAMS),
+        ("pipe", "terminal", "table"),
+        ("terminal", "terminal", "table"),
+        ("file", "terminal", "csv"),
+        ("terminal", "terminal", "csv"),
+    ],
+)
+def test_rows_and_messages_go_where_they_should(tmp_path: Path, stdout: Stream, stderr: Stream, name: str) -> None:
+    """With damage, so that both streams have something to say, and with a bar."""
+    spoiled = bytearray(batch(1, [commit("b", 1)]))
+    spoiled[-1] ^= 1
+    write_segment(tmp_path, batch(0, [commit("a", 1)]), bytes(spoiled))
+    arguments = ("table", "current_offsets", str(tmp_path), "--format", name, *(["--wide"] if name == "table" else []))
+    expected = run(*arguments)
+    assert expected.out
+    assert len(expected.err.splitlines()) == 3
+    seen = run_on(*arguments, stdout=stdout, stderr=stderr, program=AT_ONCE, columns=400, NO_COLOR="1")
+    assert seen.status == 1
+    screen = plain(seen.screen)
+    if stdout == "terminal":
+        assert expected.out.split("\n")[0].strip() in screen
+    else:
+        assert seen.out == expected.out
+    if stderr == "terminal":
+        assert "%" in screen
+        assert screen.endswith(expected.err)
+    else:
+        assert seen.err == expected.err
+        assert "%" not in screen
+    if "terminal" not in (stdout, stderr):
+        assert screen == ""
+
+
+@pytest.mark.parametrize("columns", [120, 80, 40, 20])
+def test_the_bar_takes_one_line_and_leaves_nothing(segments: str, columns: int) -> None:
+    seen = run_on("table", "groups", segments, columns=columns, stdout="pipe", program=AT_ONCE)
+    assert seen.out == run("table", "groups", segments).out
+    summary = "33 rows from 850 records and 9 transaction markers in 30 files of 6 partitions\n"
+    assert seen.screen.endswith(summary)
+    bar = plain(seen.screen.removesuffix(summary))
+    assert "\n" not in bar.strip()
+    assert "100%" in bar
+    assert seen.screen.count("\x1b[?25l") == seen.screen.count("\x1b[?25h") == 1
+
+
+def test_a_quick_table_needs_no_bar(tmp_path: Path) -> None:
+    write_segment(tmp_path, batch(0, [commit("a", 1)]))
+    program = ("-c", AT_ONCE[1].replace("= 0", "= 1000"))
+    seen = run_on("table", "groups", str(tmp_path), stdout="pipe", program=program)
+    assert seen.screen == "1 row from 1 record and 0 transaction markers in 1 file of 1 partition\n"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("stderr", ["terminal", "pipe"])
+def test_ctrl_c_ends_the_command_and_its_processes(tmp_path: Path, processes: str, stderr: Stream) -> None:
+    many = [batch(1000 * at, [commit(f"group-{at}-{one}", one) for one in range(1000)]) for at in range(400)]
+    for partition in range(2):
+        write_segment(tmp_path, *many, folder=f"__consumer_offsets-{partition}")
+    arguments = ("table", "current_offsets", str(tmp_path), "--format", "json", "--processes", processes)
+    with running_on(*arguments, stdout="pipe", stderr=stderr, program=AT_ONCE) as running:
+        if stderr == "terminal":
+            running.wait_for("screen", "%")
+        else:
+            time.sleep(1)
+        children = _children(running.process.pid)
+        os.killpg(running.process.pid, 2)  # Ctrl-C reaches every process of the terminal
+        seen = running.finish()
+    assert seen.status == 130
+    assert "Traceback" not in seen.err + seen.screen
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+    if stderr == "pipe":
+        assert seen.err == ""
+    else:
+        assert len(children) == (2 if processes == "2" else 0)
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_names_reach_the_terminal_escaped(tmp_path: Path) -> None:
+    hostile = "a\x1b[2Jb\nc\u202ed"
+    write_segment(tmp_path, batch(0, [commit(hostile, 1)]))
+    shown = run_on("table", "current_offsets", str(tmp_path), stderr="pipe", columns=200, NO_COLOR="1").screen
+    assert r"a\x1b[2Jb\nc\u202ed" in shown
+    assert all(line.isprintable() for line in shown.split("\n"))
+    row = run_on("table", "current_offsets", str(tmp_path), "--format", "json", stdout="pipe").out
+    assert json.loads(row)["group_id"] == hostile
