@@ -74,6 +74,11 @@ class Finding:
         return place if self.offset is None else f"{place}: record at offset {self.offset}"
 
     @property
+    def is_about_file(self) -> bool:
+        """Whether this is about a file as a whole, of a log or beside it, and about nothing that stands in it."""
+        return self.file is not None and self.position is None and self.offset is None
+
+    @property
     def order(self) -> tuple[str, int, int, str, int]:
         """Sorts findings by their place in the logs: what is about a whole log or file first."""
         return (

@@ -31,6 +31,8 @@ from kafka_records.rpc.offset_commit_request import (
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
 from kafka_records_arrow.problems import SegmentProblem
 from kafka_records_arrow.segments import find_logs, read_partition
+from kafka_records_engine.findings import Finding
+from kafka_records_tables import read_table
 from tests.broker.clients import annotated, commit, create_topics, wait_for_coordinators
 from tools.broker import HOST, Broker, MissingPrerequisite
 from tools.kafka_releases import FetchError
@@ -161,7 +163,7 @@ def answered(client: KafkaAdminClient, groups: list[str]) -> Offsets:
     }
 
 
-def committed(data: Path, problems: list[SegmentProblem]) -> Offsets:
+def committed(data: Path, problems: list[SegmentProblem | Finding]) -> Offsets:
     """The same as the log tells, record by record, transactions settled by their markers as the coordinator does."""
     offsets: Offsets = {}
     for log in find_logs([data], "__consumer_offsets"):
@@ -187,14 +189,25 @@ def committed(data: Path, problems: list[SegmentProblem]) -> Offsets:
     return offsets
 
 
+def as_a_table(data: Path, problems: list[SegmentProblem | Finding]) -> Offsets:
+    """The same as people ask for it; and every group that has an offset is listed."""
+    offsets = read_table("current_offsets", data)
+    groups = read_table("groups", data)
+    problems += [found for result in (offsets, groups) for found in result.findings if found.severity == "damage"]
+    found = {(row["group_id"], row["partition"]): row["offset"] for row in offsets.table.to_pylist()}
+    assert {group for group, _ in found} <= set(groups.table["group_id"].to_pylist())
+    return found
+
+
 def test_every_read_is_a_moment_of_the_broker(restless: Broker, client: KafkaAdminClient, writers: Writers) -> None:
-    problems: list[SegmentProblem] = []
+    problems: list[SegmentProblem | Finding] = []
     seen: set[tuple[str, int]] = set()
     reads = 0
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline or reads < FEWEST_READS:
         before = answered(client, writers.groups)
-        found = committed(restless.data, problems)
+        read = (committed, as_a_table)[reads % 2]
+        found = read(restless.data, problems)
         after = answered(client, writers.groups)
         assert before.keys() == after.keys() == found.keys()
         wrong = {
@@ -202,7 +215,7 @@ def test_every_read_is_a_moment_of_the_broker(restless: Broker, client: KafkaAdm
             for place in found
             if not before[place] <= found[place] <= after[place]
         }
-        assert wrong == {}, f"in read {reads}"
+        assert wrong == {}, f"in read {reads}, {read.__name__}"
         assert [str(problem) for problem in problems if problem.severity == "damage"] == []
         for log in find_logs([restless.data], "__consumer_offsets"):
             seen |= {(entry.name, entry.inode()) for entry in os.scandir(log.folder) if entry.name.endswith(".log")}

@@ -64,8 +64,11 @@ class Told:
     counts: Counts = field(default_factory=Counts)
 
     def add(self, findings: Sequence[Finding], counts: Counts) -> None:
-        """Add what was told about one log partition."""
-        self.findings = sorted_findings([*self.findings, *findings])
+        """Add what was told about one log partition. What is about a whole data directory comes with each; once is
+        enough."""
+        known = {(found.file, found.what) for found in self.findings if found.is_about_file}
+        new = [found for found in findings if not found.is_about_file or (found.file, found.what) not in known]
+        self.findings = sorted_findings([*self.findings, *new])
         self.counts.add(counts)
 
 
