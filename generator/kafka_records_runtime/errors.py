@@ -16,12 +16,12 @@ class KafkaRecordsError(Exception):
 
 def plural(count: int, noun: str) -> str:
     """`1 byte`, `2 bytes`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun}" if count == 1 else f"{number(count)} {noun}s"
 
 
-def _number(value: int) -> str:
-    """The digits of a number, unless it has absurdly many."""
-    if value.bit_length() <= 128:
+def number(value: object) -> str:
+    """The digits of a number, unless it has absurdly many, which Python refuses to print; other values as they are."""
+    if not isinstance(value, int) or value.bit_length() <= 128:
         return str(value)
     return f"{'-' if value < 0 else ''}2**{value.bit_length() - 1}"
 
@@ -50,7 +50,9 @@ class DecodeError(KafkaRecordsError, ValueError):
         return "cannot be decoded"
 
     def __str__(self) -> str:
-        place = f"{self.message_name} v{self.version} at byte {self.offset}: {self.path or 'the message'}"
+        place = (
+            f"{self.message_name} v{number(self.version)} at byte {number(self.offset)}: {self.path or 'the message'}"
+        )
         return f"{place} {self.detail}{early_layout_note(self.message_name)}"
 
 
@@ -64,7 +66,7 @@ class BufferUnderflow(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"needs {plural(self.needed, 'byte')}, {self.left} left"
+        return f"needs {plural(self.needed, 'byte')}, {number(self.left)} left"
 
 
 class UnexpectedNull(DecodeError):
@@ -87,7 +89,7 @@ class NegativeLength(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"has the negative length {self.length}"
+        return f"has the negative length {number(self.length)}"
 
 
 class CountTooLarge(DecodeError):
@@ -100,7 +102,7 @@ class CountTooLarge(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"claims {plural(self.count, 'element')}, the bytes left hold at most {self.limit}"
+        return f"claims {plural(self.count, 'element')}, the bytes left hold at most {number(self.limit)}"
 
 
 class StringTooLong(DecodeError):
@@ -112,7 +114,7 @@ class StringTooLong(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"is a string of {self.length} bytes, 32767 is the limit"
+        return f"is a string of {number(self.length)} bytes, 32767 is the limit"
 
 
 class InvalidUtf8(DecodeError):
@@ -150,7 +152,7 @@ class InvalidMarker(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"starts with marker {self.marker}, a nullable struct has {self.null} (null) or 1"
+        return f"starts with marker {number(self.marker)}, a nullable struct has {number(self.null)} (null) or 1"
 
 
 class InvalidTag(DecodeError):
@@ -164,7 +166,7 @@ class InvalidTag(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"has tag {self.tag}, {self.reason}"
+        return f"has tag {number(self.tag)}, {self.reason}"
 
 
 class DuplicateTag(DecodeError):
@@ -176,7 +178,7 @@ class DuplicateTag(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"has tag {self.tag} twice"
+        return f"has tag {number(self.tag)} twice"
 
 
 class TagOrder(DecodeError):
@@ -189,7 +191,7 @@ class TagOrder(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"has tag {self.tag} after tag {self.previous}, tags ascend"
+        return f"has tag {number(self.tag)} after tag {number(self.previous)}, tags ascend"
 
 
 class TagSizeMismatch(DecodeError):
@@ -205,7 +207,7 @@ class TagSizeMismatch(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"is tag {self.tag} of {plural(self.declared, 'byte')}, its value takes {self.used}"
+        return f"is tag {number(self.tag)} of {plural(self.declared, 'byte')}, its value takes {number(self.used)}"
 
 
 class TrailingBytes(DecodeError):
@@ -238,7 +240,7 @@ class EncodeError(KafkaRecordsError, ValueError):
         return "cannot be encoded"
 
     def __str__(self) -> str:
-        version = "" if self.version is None else f" v{self.version}"
+        version = "" if self.version is None else f" v{number(self.version)}"
         return f"{self.message_name}{version}: {self.path or 'the message'} {self.detail}"
 
 
@@ -283,7 +285,7 @@ class ValueOutOfRange(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"is {_number(self.value)}, {self.type} holds {_number(self.lowest)} to {_number(self.highest)}"
+        return f"is {number(self.value)}, {self.type} holds {number(self.lowest)} to {number(self.highest)}"
 
 
 class WrongType(EncodeError):
@@ -320,7 +322,7 @@ class TextTooLong(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"takes {self.length} bytes of UTF-8, 32767 is the limit"
+        return f"takes {number(self.length)} bytes of UTF-8, 32767 is the limit"
 
 
 class InvalidText(EncodeError):
@@ -332,7 +334,7 @@ class InvalidText(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"has a lone surrogate at character {self.position}"
+        return f"has a lone surrogate at character {number(self.position)}"
 
 
 class UnknownField(EncodeError):
@@ -365,7 +367,7 @@ class TagsUnsorted(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"has tag {self.tag} after tag {self.previous}, tags ascend without repeats"
+        return f"has tag {number(self.tag)} after tag {number(self.previous)}, tags ascend without repeats"
 
 
 class TagClash(EncodeError):
@@ -378,7 +380,7 @@ class TagClash(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"has tag {self.tag}, which belongs to {self.field}"
+        return f"has tag {number(self.tag)}, which belongs to {self.field}"
 
 
 # -- both ways -------------------------------------------------------------------------------------
@@ -406,10 +408,14 @@ class UnsupportedVersion(DecodeError, EncodeError):
         if not self.versions:
             return "no versions"
         lowest, highest = self.versions[0], self.versions[-1]
-        return f"version {lowest} only" if lowest == highest else f"the versions {lowest} to {highest}"
+        return (
+            f"version {number(lowest)} only"
+            if lowest == highest
+            else f"the versions {number(lowest)} to {number(highest)}"
+        )
 
     def __str__(self) -> str:
-        return f"{self.message_name} has no version {self.version}, it has {self._known}"
+        return f"{self.message_name} has no version {number(self.version)}, it has {self._known}"
 
 
 # -- records, JSON, packages -----------------------------------------------------------------------
@@ -460,7 +466,7 @@ class JsonError(KafkaRecordsError, ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.message_name} v{self.version}: {self.path or 'the message'} {self.reason}"
+        return f"{self.message_name} v{number(self.version)}: {self.path or 'the message'} {self.reason}"
 
 
 class SchemaFormatError(KafkaRecordsError, ValueError):
@@ -475,8 +481,8 @@ class SchemaFormatError(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the schema of {self.name} has format {self.found}, this runtime reads format {self.expected}: "
-            "generate the package again"
+            f"the schema of {self.name} has format {number(self.found)}, this runtime reads format"
+            f" {number(self.expected)}: generate the package again"
         )
 
 
@@ -500,4 +506,4 @@ class UnknownApi(KafkaRecordsError, KeyError):
         self.known = known
 
     def __str__(self) -> str:
-        return f"no request here has the api key {self.key}; there are {', '.join(map(str, self.known))}"
+        return f"no request here has the api key {number(self.key)}; there are {', '.join(map(number, self.known))}"

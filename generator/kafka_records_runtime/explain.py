@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import DecodeError, MissingRecordType, MissingValueVersion, plural
+from kafka_records_runtime.errors import number as number_text
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.records import KEY_VERSION, record_type_of, value_version_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, covers
@@ -56,7 +57,7 @@ def explain_message(
     """
     if not covers(schema.versions, version):
         known = _versions_text(versions_of(schema))
-        yield Line(None, "", "", "", f"{schema.name} has no version {version} ({known})")
+        yield Line(None, "", "", "", f"{schema.name} has no version {number_text(version)} ({known})")
         yield from _unread(data, start, "not read")
         return
     yield Line(None, "", "", "", f"{schema.name} v{version}, {plural(len(data) - start, 'byte')}")

@@ -253,10 +253,11 @@ def read_records(batch: Batch, data: bytes) -> Iterator[Record]:
         )
 
 
-def record_spans(batch: Batch, data: bytes) -> Iterator[Span]:
-    """Where the records lie in `data`; raises BrokenRecordsError like `read_records`."""
+def record_spans(batch: Batch, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
+    """Where the records lie in `data`; raises BrokenRecordsError like `read_records`. Of a magic 2 batch those behind
+    the first `done` ones, which end at `position`."""
     if batch.magic == 2:
-        return _batch_spans(batch, data)
+        return _batch_spans(batch, data, done, position)
     if batch.codec:
         return _wrapped_spans(batch, data)
     return _message_span(batch, data)
@@ -277,13 +278,13 @@ def records_end(entry: bytes, count: int) -> int | None:
     return at
 
 
-def _batch_spans(batch: Batch, data: bytes) -> Iterator[Span]:
+def _batch_spans(batch: Batch, data: bytes, done: int, position: int) -> Iterator[Span]:
     count = batch.count or 0
     if count < 0:
         raise BrokenRecordsError(f"the batch claims {count} records")
     log_append = batch.timestamp_type == "log_append"
-    position, end = 0, len(data)
-    for number in range(1, count + 1):
+    end = len(data)
+    for number in range(done + 1, count + 1):
         name = f"record {number} of {count}"
         start = position
         if start == end:
@@ -410,17 +411,18 @@ def _wrapped_spans(batch: Batch, data: bytes) -> Iterator[Span]:
             yield span._replace(offset=_log_offset(span.offset, f"inner message {number}", start))
             start = end
         return
+    last = 0
     try:
-        inner = [span for span, _ in _inner_spans(batch, data)]
+        for span, _ in _inner_spans(batch, data):
+            last = span.offset
     except BrokenRecordsError as error:
         error.at = 0
         raise
-    last = inner[-1].offset
     if batch.offset and batch.offset < last:
         raise BrokenRecordsError(f"the wrapper's offset is less than the {last} of its last message")
     first = batch.offset - last if batch.offset else 0
     log_append = batch.timestamp_type == "log_append"
-    for number, span in enumerate(inner, 1):
+    for number, (span, _) in enumerate(_inner_spans(batch, data), 1):
         offset = _log_offset(first + span.offset, f"inner message {number}", 0)
         timestamp = batch.max_timestamp if log_append else span.timestamp_ms
         yield span._replace(offset=offset, timestamp_ms=timestamp)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from struct import iter_unpack, unpack_from
 from typing import Any, Final
 
@@ -65,19 +66,28 @@ def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = N
 
 
 def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
-    got: list[bytes] = []
+    first = b""
+    more = BytesIO()  # gives its bytes away without copying them, and they may be most of the memory that is used
     size = 0
     failure = None
     try:
         for piece in pieces:
-            got.append(piece)
+            if not size:
+                first = piece
+            else:
+                if first:
+                    more.write(first)
+                    first = b""
+                more.write(piece)
             size += len(piece)
             if size > limit:
                 failure = f"it decompresses to more than {limit} bytes"
                 break
     except _BrokenError as broken:
         failure = str(broken)
-    return Decompressed((got[0] if len(got) == 1 else b"".join(got))[:limit], failure)
+    if size > limit:
+        more.truncate(limit)
+    return Decompressed(first[:limit] or more.getvalue(), failure)
 
 
 # -- gzip --------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from kafka_records_arrow.batches import (
@@ -109,8 +110,23 @@ def control_trouble(key: bytes | None, value: bytes | None) -> ControlTrouble | 
     return f"a control record of type {marker.type}, which ends no transaction", "note"
 
 
-def control_left_out(path: str, head: Batch, troubles: list[ControlTrouble]) -> SegmentProblem:
-    """What is said once for all records of a control batch that are no rows: the worst of the reasons."""
-    what, severity = min(troubles, key=lambda trouble: trouble[1] == "note")
-    consequence = f"{plural(len(troubles), 'control record')} left out"
-    return SegmentProblem(path, head.position, head.offset, what, consequence, severity, records=len(troubles))
+@dataclass(slots=True)
+class ControlLeftOut:
+    """The records of a control batch that are no rows: how many, and the worst of the reasons."""
+
+    count: int = 0
+    worst: ControlTrouble | None = None
+
+    def add(self, trouble: ControlTrouble) -> None:
+        """One more of them."""
+        self.count += 1
+        if self.worst is None or (self.worst[1] == "note" and trouble[1] == "damage"):
+            self.worst = trouble
+
+    def problem(self, path: str, head: Batch) -> SegmentProblem | None:
+        """What is said once for all of them; None where there are none."""
+        if self.worst is None:
+            return None
+        what, severity = self.worst
+        consequence = f"{plural(self.count, 'control record')} left out"
+        return SegmentProblem(path, head.position, head.offset, what, consequence, severity, records=self.count)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_arrow.blocks import CONTROLS, TIMESTAMP_TYPES, Block, Rows
+from kafka_records_arrow.blocks import CONTROLS, TIMESTAMP_TYPES, Block, Rows, transactions_of
 from kafka_records_arrow.scanning import Chunk
 from kafka_records_arrow.transactions import TRANSACTIONS
 from kafka_records_arrow.varints import FLAGS, INT64
@@ -134,9 +134,9 @@ class RowColumns:
             case "producer_epoch":
                 return pa.array(heads.producer_epoch[entry].astype(np.int16))
             case "transaction":
-                return _names(TRANSACTIONS, block.transaction[entry])
+                return _names(TRANSACTIONS, transactions_of(block.transaction[entry], rows.control))
             case _:
-                return _names(CONTROLS, block.control[entry])
+                return _names(CONTROLS, rows.control)
 
 
 def _timestamp_types(block: Block) -> Any:
@@ -157,7 +157,7 @@ def _pieces(arena: bytes, rows: Rows) -> Any:
     Keys and values follow one another in the arena, so one array of offsets makes it, and Arrow takes from it what is
     wanted; that copies in C.
     """
-    _, _, _, key_at, key_size, value_at, value_size = rows
+    key_at, key_size, value_at, value_size = rows.key_at, rows.key_size, rows.value_at, rows.value_size
     count = len(key_at)
     if not count:
         return pa.array([], pa.binary())

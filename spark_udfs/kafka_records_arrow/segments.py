@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +37,7 @@ from kafka_records_arrow.batches import (
 from kafka_records_arrow.blocks import Block, BlockReader
 from kafka_records_arrow.compression import CODECS
 from kafka_records_arrow.discovery import LogPartition, find_logs
-from kafka_records_arrow.findings import ControlTrouble, broken, control_left_out, control_trouble
+from kafka_records_arrow.findings import ControlLeftOut, broken, control_trouble
 from kafka_records_arrow.opened import OpenLog, SegmentFile
 from kafka_records_arrow.opening import open_log
 from kafka_records_arrow.problems import LogSourceError, OnProblem, SegmentProblem
@@ -64,6 +66,7 @@ __all__ = [
 ]
 
 BATCH_ROWS: Final = 10_000
+_MOST_AT_ONCE: Final = 10_000
 
 
 def _ignore(problem: SegmentProblem) -> None:
@@ -166,6 +169,7 @@ class LogBatch:
     batch: Batch
     records: tuple[Record, ...]
     transaction: Transaction
+    """How the transaction ended that it is part of, or that the first marker of a control batch ends."""
     markers: tuple[ControlMarker | None, ...] = ()
     """For a control batch what each record says; None for one that does not parse."""
 
@@ -210,19 +214,15 @@ def read_batches(
 
     A batch is usable whose CRC is right and whose offset can stand where it stands (`vetting`). The plain counterpart
     of `read_partition`, `settle` and `on_hole` included: same records, same problems, one Python object each. It also
-    keeps control records that end no transaction.
+    keeps control records that end no transaction. All records of a batch are in memory; `read_log` has them one by one.
     """
     with _opened(log) as opened:
-        index, chunks = _watched(opened, on_problem, settle, on_hole)
-        for segment, vetted in chunks:
-            chunk = vetted.chunk
-            usable = set(vetted.usable.tolist())
-            for at, (start, size) in enumerate(zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True)):
-                if at in vetted.problems:
-                    on_problem(vetted.problems[at])
-                if at in usable:
-                    entry = chunk.data[start : start + size]
-                    yield _log_batch(segment.path, vetted.head(at), entry, index, on_problem)
+        for path, batch, entry, state in _entries(opened, on_problem, settle, on_hole):
+            pairs = list(_records(path, batch, entry, on_problem))
+            markers = tuple(marker for _, marker in pairs) if batch.is_control else ()
+            ends = (marker for marker in markers if marker is not None and marker.control is not None)
+            transaction = _ended(next(ends, None)) if batch.is_control else state()
+            yield LogBatch(path, batch, tuple(record for record, _ in pairs), transaction, markers)
 
 
 def read_log(
@@ -242,49 +242,75 @@ def read_log(
     with _opened(log) as opened:
         log_start = 0 if below_log_start else opened.log_start
         topic, partition = opened.topic, opened.partition
-        for each in read_batches(opened, on_problem=on_problem, settle=settle, on_hole=on_hole):
-            markers = each.markers or (None,) * len(each.records)
-            for record, marker in zip(each.records, markers, strict=True):
+        for path, batch, entry, state in _entries(opened, on_problem, settle, on_hole):
+            transaction: Transaction = "none" if batch.is_control else state()
+            records = _records(path, batch, entry, on_problem)
+            # What is wrong with a batch is told before its records, but for one that has very many of them.
+            for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
                 if record.offset < log_start:
                     continue
-                found = LogRecord(topic, partition, each.file, each.batch, record, each.transaction, marker)
+                if batch.is_control:
+                    transaction = _ended(marker)
+                found = LogRecord(topic, partition, path, batch, record, transaction, marker)
                 if other_control or not found.is_left_out:
                     yield found
 
 
-def _log_batch(
-    path: str, batch: Batch, entry: bytes, index: TransactionIndex | None, on_problem: OnProblem
-) -> LogBatch:
+def _entries(
+    log: OpenLog, on_problem: OnProblem, settle: bool, on_hole: OnHole | None
+) -> Iterator[tuple[str, Batch, bytes, Callable[[], Transaction]]]:
+    """Every usable entry: its file, its head, its bytes, and how the transaction ended that it is part of."""
+    index, chunks = _watched(log, on_problem, settle, on_hole)
+    for segment, vetted in chunks:
+        chunk = vetted.chunk
+        usable = set(vetted.usable.tolist())
+        for at, (start, size) in enumerate(zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True)):
+            if at in vetted.problems:
+                on_problem(vetted.problems[at])
+            if at in usable:
+                head = vetted.head(at)
+                yield segment.path, head, chunk.data[start : start + size], partial(_state, index, head)
+
+
+def _state(index: TransactionIndex | None, batch: Batch) -> Transaction:
+    if not batch.is_transactional:
+        return "none"
+    return "pending" if index is None else index.state(batch.producer_id, batch.offset)
+
+
+def _ended(marker: ControlMarker | None) -> Transaction:
+    if marker is None or marker.control is None:
+        return "none"
+    return "committed" if marker.control == "commit" else "aborted"
+
+
+def _records(
+    path: str, batch: Batch, entry: bytes, on_problem: OnProblem
+) -> Iterator[tuple[Record, ControlMarker | None]]:
+    """The records of an entry, with what they say where they are control records; then tell what is wrong with it."""
     content = record_bytes(batch, entry)
     failure = content.failure
-    left = 0
-    records = []
-    troubles: list[ControlTrouble] = []
-    markers: list[ControlMarker | None] = []
+    count = left = 0
+    left_out = ControlLeftOut()
     try:
         for record in read_records(batch, content.data):
-            records.append(record)
+            marker = None
             if batch.is_control:
                 trouble = control_trouble(record.key, record.value)
-                troubles += [trouble] if trouble else []
-                damaged = trouble is not None and trouble[1] == "damage"
-                markers.append(None if damaged else read_marker(record.key, record.value))
+                if trouble is not None:
+                    left_out.add(trouble)
+                if trouble is None or trouble[1] == "note":
+                    marker = read_marker(record.key, record.value)
+            count += 1
+            yield record, marker
     except BrokenRecordsError as error:
         failure, left = failure or error.detail, len(content.data) - error.at
-    if troubles:
-        on_problem(control_left_out(path, batch, troubles))
-    if failure is not None:
-        delivered, is_cut = len(records) - len(troubles), content.failure is not None
-        problem = broken(path, batch, failure, delivered=delivered, left_out=len(troubles), left=left, is_cut=is_cut)
+    problem = left_out.problem(path, batch)
+    if problem is not None:
         on_problem(problem)
-    transaction: Transaction = "none"
-    if batch.is_control:
-        ends = [marker.control for marker in markers if marker is not None and marker.control]
-        if ends:
-            transaction = "committed" if ends[-1] == "commit" else "aborted"
-    elif batch.is_transactional:
-        transaction = index.state(batch.producer_id, batch.offset) if index else "pending"
-    return LogBatch(path, batch, tuple(records), transaction, tuple(markers))
+    if failure is not None:
+        delivered, is_cut = count - left_out.count, content.failure is not None
+        on_problem(broken(path, batch, failure, delivered=delivered, left_out=left_out.count, left=left, is_cut=is_cut))
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

@@ -109,9 +109,14 @@ class Holes:
         entry = chunk.data[start : start + int(chunk.sizes[at])]
         batch = read_batch(entry, 0, 0)
         content = record_bytes(batch, entry)
+        decided = False
         try:
             for record in read_records(batch, content.data):
-                self._add_marker(record.offset, batch, read_marker(record.key, record.value))
+                marker = read_marker(record.key, record.value)
+                # Whatever was open is decided by the first marker, as `CoordinatorLoaderImpl` replays them in order.
+                if not decided and marker.control is not None:
+                    self._add_marker(record.offset, batch, marker)
+                    decided = True
         except BrokenRecordsError:
             return False
         return content.failure is None
@@ -153,8 +158,7 @@ class TransactionIndex(Holes):
         return markers[at][1] if at < len(markers) else "open"
 
     def _add_marker(self, offset: int, batch: Batch, marker: ControlMarker) -> None:
-        if marker.control is not None:
-            self.add_marker(offset, batch.producer_id, "committed" if marker.control == "commit" else "aborted")
+        self.add_marker(offset, batch.producer_id, "committed" if marker.control == "commit" else "aborted")
 
     def _add_plain_markers(self, vetted: Vetted, entries: INT64) -> None:
         offsets, producers = vetted.heads.offset[entries].tolist(), vetted.heads.producer_id[entries].tolist()

@@ -41,15 +41,41 @@ class Parsed:
 def parse(arena: bytes, starts: INT64, ends: INT64, counts: INT64) -> Parsed:
     """The records of batches whose record bytes lie at `starts` to `ends` of `arena`, `counts` of them in each."""
     data = np.frombuffer(arena, np.uint8)
-    cap = len(arena) - PAD + 1
-    """No position may go further, and none of a good record gets there."""
     refused = np.zeros(len(starts), np.bool_)
     at = _record_starts(arena, data, starts, ends, counts, refused)
     batch = np.repeat(np.arange(len(starts)), counts)
     kept = ~refused[batch] if refused.any() else None
     if kept is not None:
         at, batch = at[kept], batch[kept]
+    return _fields(data, at, batch, refused)
 
+
+def parse_some(arena: bytes, starts: list[int]) -> Parsed:
+    """Some records of one batch, which start at `starts` and fill `arena` up to its padding."""
+    at = np.array(starts, np.int64)
+    return _fields(np.frombuffer(arena, np.uint8), at, np.zeros(len(at), np.int64), np.zeros(1, np.bool_))
+
+
+def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[list[int], int] | None:
+    """Where the next records start, at least one and at most `most` of them, in little more than `most_bytes` bytes,
+    and where the last one ends; None if they do not fit before `end`."""
+    places: list[int] = []
+    stop = at + most_bytes
+    while len(places) < most and at < stop:
+        try:
+            filled = _hop(data, at, end, min(most - len(places), _FEW))
+        except IndexError:
+            return None
+        if filled is None:
+            return None
+        places += filled[0]
+        at = filled[1]
+    return places, at
+
+
+def _fields(data: NDArray[np.uint8], at: INT64, batch: INT64, refused: FLAGS) -> Parsed:
+    cap = len(data) - PAD + 1
+    """No position may go further, and none of a good record gets there."""
     bad = np.zeros(len(at), np.bool_)
 
     def number(position: INT64, longest: int = 5) -> tuple[INT64, INT64]:

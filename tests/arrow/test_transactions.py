@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from struct import pack
 
 import pytest
 
-from kafka_records_arrow.segments import find_logs
+from kafka_records_arrow.segments import find_logs, read_batches
 from tests.arrow.logs import CAPTURES, TOPICS, batch, changed, commit, marker, read_both, record, write_log
 
 ABORT, COMMIT = 0, 1
@@ -136,3 +137,27 @@ def test_captured_transactions() -> None:
             counted.update(found.values())
             counted.update(row["control"] for row in rows if row["control"])
     assert counted == {"none": 1596, "committed": 18, "aborted": 10, "open": 3, "commit": 16, "abort": 8}
+
+
+def two_markers(offset: int, first: int, second: int) -> bytes:
+    """A control batch that no broker writes, with two ends of the transaction of producer 7."""
+    kinds = enumerate((first, second))
+    body = b"".join(record(number, pack(">hh", 0, kind), pack(">hi", 0, 7)) for number, kind in kinds)
+    return batch(body, 2, offset=offset, attributes=0x30, producer_id=7)
+
+
+@pytest.mark.parametrize(("first", "second"), [(COMMIT, ABORT), (ABORT, COMMIT), (COMMIT, 5), (5, ABORT)])
+def test_a_control_batch_with_two_markers(tmp_path: Path, first: int, second: int) -> None:
+    # Kafka replays the records of a control batch one by one (`CoordinatorLoaderImpl`): the first marker decides what
+    # was open, and each says for itself what it is.
+    log = write_log(tmp_path, {0: commit(0, 7) + two_markers(1, first, second) + commit(3, 7)})
+    rows, _, _ = read_both(log)
+    words = {COMMIT: ("commit", "committed"), ABORT: ("abort", "aborted")}
+    ends = [(at, *words[kind]) for at, kind in ((1, first), (2, second)) if kind in words]
+    assert [(row["offset"], row["control"], row["transaction"]) for row in rows] == [
+        (0, None, ends[0][2]),
+        *ends,
+        (3, None, "open"),
+    ]
+    (control,) = [each for each in read_batches(log) if each.batch.is_control]
+    assert control.transaction == ends[0][2]

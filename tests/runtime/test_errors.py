@@ -101,6 +101,33 @@ def test_text_and_pickle(error: KafkaRecordsError, text: str) -> None:
     assert copy.args == error.args
 
 
+def with_large_numbers(value: object) -> object:
+    """The same argument of an error, with numbers that Python does not print."""
+    large = 10**10_000
+    if isinstance(value, tuple):
+        return tuple(with_large_numbers(each) for each in value)
+    if isinstance(value, range):
+        return range(-large, large)
+    return -large if isinstance(value, int) else value
+
+
+@pytest.mark.parametrize("error", [error for error, _ in TEXTS], ids=lambda value: type(value).__name__)
+def test_numbers_of_ten_thousand_digits_print(error: KafkaRecordsError) -> None:
+    large = type(error)(*(with_large_numbers(each) for each in error.args))
+    assert len(str(large)) < 300
+    if any(isinstance(each, int) for each in error.args):
+        assert "-2**33219" in str(large)
+
+
+def test_a_version_of_ten_thousand_digits() -> None:
+    assert str(errors.UnsupportedVersion("M", 10**10_000, range(5))) == (
+        "M has no version 2**33219, it has the versions 0 to 4"
+    )
+    assert str(errors.NegativeLength("M", 1, "a", 10**10_000, -(10**10_000))) == (
+        "M v1 at byte 2**33219: a has the negative length -2**33219"
+    )
+
+
 def test_every_error_is_in_the_table() -> None:
     families = {KafkaRecordsError, errors.FramingError}
     # Other packages add their own, which are there when another test has imported them.
