@@ -116,6 +116,11 @@ def test_what_happened_is_complete_behind_the_last_gap() -> None:
     assert read_table("offset_commits", _log(_commits(9), {0, 1}, 9, log_start=2)).findings == ()
 
 
+def test_an_empty_log_is_complete() -> None:
+    log = CleanedLog(Topic().table(), OFFSETS_TOPIC, 0)
+    assert read_table("offset_commits", log).findings == _as_of(log, 0) == ()
+
+
 def test_a_row_without_timestamp_is_before_or_behind_no_moment() -> None:
     rows = _commits(3).table()
     with pytest.raises(ValueError, match="has no timestamp") as failure:

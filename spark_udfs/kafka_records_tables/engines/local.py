@@ -36,6 +36,17 @@ if TYPE_CHECKING:
 SMALL: Final = 64 * 1024 * 1024
 """Bytes that are read in this process unless it is told otherwise."""
 
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was deleted, and nothing relative can be imported
+
+
+_IMPORTED_IN: Final = _directory()
+"""Entries of the module path may be relative to a directory that the caller leaves later."""
+
 _QUEUED: Final = 16
 """Messages of workers that wait to be taken: whoever is slow to take rows slows the workers down."""
 
@@ -259,12 +270,13 @@ class _StoppedError(Exception):
 
 
 def _started() -> subprocess.Popen[bytes]:
-    places = [place or os.getcwd() for place in sys.path]
+    places = [os.path.join(_IMPORTED_IN, place) for place in sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    # -c instead of -m: it also runs from an archive on the path, and says nothing of how it was found.
+    # -P: modules of the current directory are none of ours. -c instead of -m: it also runs from an archive on the path,
+    # and says nothing of how it was found.
     program = "from kafka_records_tables.engines.worker import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        [sys.executable, "-P", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
 
 

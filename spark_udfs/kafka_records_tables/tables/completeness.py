@@ -62,11 +62,14 @@ class Completeness:
             self._look_for_gaps(offsets[:1])
         self._note_times(batch, offsets, times)
 
-    def _look_for_gaps(self, offsets: INT64) -> None:
+    def _begin(self) -> None:
+        """A source tells where its log starts when it is read, and not before."""
         if self._next < 0:
-            # A source tells where its log starts when it is read.
             self._next = self._context.log_start or 0
             self._last = self._next - 1
+
+    def _look_for_gaps(self, offsets: INT64) -> None:
+        self._begin()
         first, last = int(offsets[0]), int(offsets[-1])
         if last - first + 1 != len(offsets):
             self._whole_from = int(offsets[np.flatnonzero(np.diff(offsets) != 1)[-1] + 1])
@@ -116,6 +119,7 @@ class Completeness:
 
     def tell(self, table: Table) -> None:
         """The note, if there is something to note."""
+        self._begin()
         context, limit = self._context, self._context.cleaned_up_to
         if limit is None:
             self._is_beyond = True
