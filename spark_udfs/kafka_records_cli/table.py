@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_cli.failures import EXIT_STATUS_HELP, CommandError, UsageError, require
 from kafka_records_cli.output import OUTPUT_HELP, add_output, check_output
 from kafka_records_cli.sources import add_sources, add_topic, place
+from kafka_records_cli.topics import KAFKA, Catalog, catalog_of
 from kafka_records_tables.names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, asked, milliseconds, topic_column
 from kafka_records_tables.tables import TABLES
@@ -130,9 +131,9 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--package",
-        default="kafka_records",
+        default=KAFKA,
         metavar="NAME",
-        help="the generated package that says what the records hold (default: kafka_records)",
+        help="the generated package whose schemas say what the records of the table hold (default: kafka_records)",
     )
 
 
@@ -238,7 +239,7 @@ def run(options: argparse.Namespace) -> int:
     _set_format(options)
     check_output(options)
     _check_findings(options)
-    _check_package(options.package)
+    _check_package(table, options.package)
     from kafka_records_cli.tablerun import TableRun
 
     return TableRun(table, query, options).run()
@@ -275,20 +276,21 @@ def _check_findings(options: argparse.Namespace) -> None:
     path: Path | None = options.findings
     if path is None:
         return
-    if path.is_dir() or not path.parent.is_dir():
-        raise CommandError(f"{path}: cannot be written: there is no directory {path.parent}, or this is one itself")
+    if path.is_dir():
+        raise CommandError(f"{path}: is a directory, --findings names a file")
+    if not path.parent.is_dir():
+        raise CommandError(f"{path}: there is no directory {path.parent}")
     if path.exists() and not options.overwrite:
         raise CommandError(f"{path}: there is a file already; --overwrite replaces it")
 
 
-def _check_package(name: str) -> None:
-    from importlib.util import find_spec
-
-    try:
-        found = find_spec(f"{name}.schemas")
-    except (ImportError, ValueError):
-        found = None
-    if found is None:
-        raise CommandError(
-            f"--package {name}: there is no package {name} with schemas; kafka-records-codegen makes one"
-        )
+def _check_package(table: Table, package: str) -> None:
+    if package == KAFKA:
+        return
+    own = catalog_of(package)
+    folder = Catalog().folder_of(table.topic)
+    there = Catalog(own.package, folder).record_names if folder in own.folders else set()
+    missing = [name for name in table.records if name not in there]
+    if own.folder is not None or missing:
+        lacks = f"it has no {', '.join(missing)}" if missing else f"write --package {own.package}, without a folder"
+        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folder}: {lacks}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kafka_records_arrow.problems import LogSourceError
-from kafka_records_cli.bytesread import ByteProgress
 from kafka_records_cli.failures import DAMAGE, OK, CommandError
 from kafka_records_cli.output import write_batches
+from kafka_records_cli.progress import ByteProgress
 from kafka_records_cli.reporting import FileReport, RecordReport, say
 from kafka_records_engine.findings import DAMAGED_LOG, UNDECIDED_TRANSACTION, UNREAD_LOG
 from kafka_records_runtime.errors import KafkaRecordsError, plural

@@ -21,8 +21,8 @@ STREAMS: tuple[Stream, ...] = ("pipe", "file", "terminal")
 
 AT_ONCE = (
     "-c",
-    "import sys; from kafka_records_cli import bytesread; from kafka_records_cli.main import main\n"
-    "bytesread._AFTER = 0\n"
+    "import sys; from kafka_records_cli import progress; from kafka_records_cli.main import main\n"
+    "progress._AFTER = 0\n"
     "sys.exit(main())",
 )
 """The command with a bar from the first byte on."""

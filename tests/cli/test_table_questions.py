@@ -1,0 +1,256 @@
+"""What can be asked of `table`: which rows, columns, order, moment, package, file and format; and mistakes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kafka_records_codegen.generate import generate
+from kafka_records_codegen.loader import load
+from kafka_records_codegen.tree import write
+from kafka_records_tables import TABLES, read_table
+from tests.cli.running import Ran, run
+from tests.cli.segment_bytes import batch, commit, write_segment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ALL = "850 records and 9 transaction markers in 30 files of 6 partitions"
+
+
+@pytest.fixture
+def segments(topics_dir: Path) -> str:
+    return str(topics_dir / "kafka-4.3" / "segments")
+
+
+@pytest.fixture
+def offsets(segments: str) -> list[dict[str, Any]]:
+    """The rows of current_offsets."""
+    return [json.loads(line) for line in run("table", "current_offsets", segments, "--format", "json").lines]
+
+
+def asked(segments: str, *arguments: str, table: str = "current_offsets") -> list[dict[str, Any]]:
+    ran = run("table", table, segments, "--format", "json", *arguments)
+    assert ran.status == 0, ran.err
+    return [json.loads(line) for line in ran.lines]
+
+
+def complaint(ran: Ran) -> str:
+    assert (ran.status, ran.out) == (2, "")
+    return ran.err.splitlines()[-1].removeprefix("kafka-records table: error: ").removeprefix("kafka-records: ")
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def test_groups(segments: str, offsets: list[dict[str, Any]]) -> None:
+    chosen = ("basket-totaliser", "daily-rollup")
+    arguments = [part for group in chosen for part in ("--group", group)]
+    expected = [row for row in offsets if row["group_id"] in chosen]
+    assert expected
+    assert asked(segments, *arguments) == expected
+    assert asked(segments, "--group", "nobody") == []
+
+
+def test_a_transactional_id_is_the_group_of_a_transaction(segments: str) -> None:
+    (row,) = asked(segments, "--group", "idle-writer", table="transactions")
+    assert row["transactional_id"] == "idle-writer"
+
+
+def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
+    expected = [row for row in offsets if row["topic"].startswith("ship") or row["topic"] == "orders"]
+    assert asked(segments, "--topic-filter", "ship*", "--topic-filter", "orders") == expected
+    ran = run("table", "groups", segments, "--topic-filter", "x")
+    assert complaint(ran) == (
+        "--topic-filter: rows of groups are about no topic, those of current_offsets, offset_commits, transactions are"
+    )
+
+
+def test_conditions_columns_order_and_limit(segments: str, offsets: list[dict[str, Any]]) -> None:
+    arguments = ("--where", "offset>=100", "--where", "metadata is not null", "--columns", "topic, offset")
+    chosen = [row for row in offsets if row["offset"] >= 100 and row["metadata"] is not None]
+    chosen.sort(key=lambda row: (-row["offset"], row["group_id"], row["topic"], row["partition"]))
+    expected = [{name: row[name] for name in ("topic", "offset")} for row in chosen]
+    assert asked(segments, *arguments, "--sort=-offset") == expected
+    ran = run("table", "current_offsets", segments, *arguments, "--sort=-offset", "--limit", "3", "--format", "json")
+    assert [json.loads(line) for line in ran.lines] == expected[:3]
+    assert ran.err == f"3 of {len(expected)} rows from {ALL}\n"
+
+
+def test_the_log_up_to_a_moment(segments: str, offsets: list[dict[str, Any]]) -> None:
+    moment = sorted(row["commit_timestamp"] for row in offsets)[len(offsets) // 2]
+    ran = run("table", "current_offsets", segments, "--as-of", moment, "--format", "json")
+    rows = [json.loads(line) for line in ran.lines]
+    milliseconds = next(row["commit_timestamp_ms"] for row in offsets if row["commit_timestamp"] == moment)
+    result = read_table("current_offsets", segments, as_of=milliseconds)
+    assert [(row["group_id"], row["log_offset"]) for row in rows] == [
+        (row["group_id"], row["log_offset"]) for row in result.table.to_pylist()
+    ]
+    assert 0 < len(rows) < len(offsets)
+    assert [line for line in ran.err.splitlines() if line.startswith("note: ")] == [
+        f"note: {finding}" for finding in result.findings
+    ]
+    assert asked(segments, "--as-of", "1s ago") == offsets
+
+
+def test_any_number_of_processes_gives_the_same(segments: str) -> None:
+    one, two = (run("table", "offset_commits", segments, "--processes", each) for each in "12")
+    assert one == two
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_file_says_its_format(segments: str, offsets: list[dict[str, Any]], tmp_path: Path) -> None:
+    paths = {each: tmp_path / f"rows.{each}" for each in ("parquet", "CSV", "jsonl", "txt")}
+    for path in paths.values():
+        ran = run("table", "current_offsets", segments, "--output", str(path))
+        assert (ran.status, ran.out, ran.err) == (0, "", f"78 rows from {ALL}\n")
+    assert [json.loads(line) for line in paths["jsonl"].read_text("utf-8").splitlines()] == offsets
+    with paths["CSV"].open(encoding="utf-8", newline="") as file:
+        assert [row["group_id"] for row in csv.DictReader(file)] == [row["group_id"] for row in offsets]
+    assert paths["txt"].read_text("utf-8") == run("table", "current_offsets", segments).out
+    table = pq.read_table(paths["parquet"])
+    assert table.column("offset").to_pylist() == [row["offset"] for row in offsets]
+    assert {field.name: field.metadata[b"comment"].decode() for field in table.schema} == {
+        column.name: column.about for column in TABLES["current_offsets"].columns
+    }
+
+
+def test_more_rows_than_are_held_are_not_sorted(
+    segments: str, offsets: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_records_cli.tablerun.HELD", 1)
+    ran = run("table", "current_offsets", segments, "--format", "json")
+    rows = [json.loads(line) for line in ran.lines]
+    key = ("group_id", "topic", "partition")
+    assert rows != offsets
+    assert sorted(rows, key=lambda row: [row[name] for name in key]) == offsets
+    assert ran.err.splitlines()[0] == (
+        "note: the rows are not sorted: there are more than 0 MiB of them; --sort sorts them, in memory"
+    )
+    assert asked(segments, "--sort", "group_id") == offsets
+    assert run("table", "current_offsets", segments).lines[2].split()[0] == offsets[0]["group_id"]
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+def test_the_columns_of_a_table_are_described() -> None:
+    for table in TABLES.values():
+        ran = run("table", "--describe", table.name)
+        assert (ran.status, ran.err) == (0, "")
+        first, second, *_ = ran.lines
+        assert first == f"{table.name}: {table.about}"
+        assert second.startswith(f"topic {table.topic}, records {table.records[0]}")
+        words = " ".join(ran.out.split())
+        for column in table.columns:
+            assert f"{column.name} {column.type} {column.about}" in words
+    assert complaint(run("table", "--describe", "grup")) == (
+        "argument --describe: no table is called 'grup'; did you mean groups?"
+    )
+
+
+def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> None:
+    key, value = commit("torn", 7)
+    assert key is not None
+    assert value is not None
+    broken = [(key.replace(b"torn", b"t%03d" % at), value[:12]) for at in range(60)]
+    path = write_segment(tmp_path, batch(0, [*broken, (None, b"x"), commit("a", 1)]))
+    out = tmp_path / "findings.jsonl"
+    arguments = ("table", "current_offsets", str(path.parent), "--format", "json")
+    ran = run(*arguments)
+    assert (ran.status, len(ran.lines)) == (1, 1)
+    lines = ran.err.splitlines()
+    assert len(lines) == 50 + 1 + 1 + 2
+    assert lines[50:] == [
+        f"{path}: byte 0, batch at offset 0: record at offset 60: the record has no key "
+        "(not used: nobody can tell whose offset it is)",
+        "10 more findings of the kind BufferUnderflow: --findings FILE writes all of them",
+        "1 row from 62 records and 0 transaction markers in 1 file of 1 partition",
+        "61 records could not be decoded",
+    ]
+    again = run(*arguments, "--findings", str(out))
+    assert again.err.splitlines()[51] == f"10 more findings of the kind BufferUnderflow: {out} has all of them"
+    findings = [json.loads(line) for line in out.read_text("ascii").splitlines()]
+    assert [each["offset"] for each in findings] == [*range(61)]
+    assert [each["message"] for each in findings[:50]] == lines[:50]
+    first = findings[0]
+    assert (first["severity"], first["reason"], first["path"]) == ("damage", "BufferUnderflow", "leader_epoch")
+    assert (first["raw_key"], first["raw_value"]) == (broken[0][0].hex(), value[:12].hex())
+    assert (
+        complaint(run(*arguments, "--findings", str(out))) == f"{out}: there is a file already; --overwrite replaces it"
+    )
+    assert run(*arguments, "--findings", str(out), "--overwrite").status == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--columns", "offset,grup"), "current_offsets has no column 'grup'; did you mean group_id?"),
+        (("--columns", "offset,"), "argument --columns: 'offset,' is no list of columns: write A,B"),
+        (("--where", "offset>a"), "offset is an int64, and 'a' is no whole number"),
+        (("--sort", "ofset"), "current_offsets has no column 'ofset'; did you mean offset?"),
+        (("--limit", "-1"), "argument --limit: '-1' is no number of 0 or more"),
+        (("--processes", "0"), "argument --processes: '0' is no number of 1 or more"),
+        (
+            ("--as-of", "1700000000"),
+            "argument --as-of: 1700000000 is a moment of the years before 1974 as milliseconds since 1970: write "
+            "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or "
+            "90s, 30m, 2h, 7d or 1w for a time before now",
+        ),
+        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is no text"),
+        (("--format", "json", "--wide"), "--wide goes with --format table; json leaves nothing out"),
+        (
+            ("--package", "no_such_package"),
+            "--package no_such_package: Python finds no package of that name that kafka-records-codegen has made; the "
+            "directory that holds it belongs into PYTHONPATH",
+        ),
+        (
+            ("--package", "kafka_records.consumer_offsets"),
+            "--package kafka_records.consumer_offsets: current_offsets is made of the records of a folder "
+            "consumer_offsets: write --package kafka_records, without a folder",
+        ),
+        (("--findings", "gone/x.jsonl"), "gone/x.jsonl: there is no directory gone"),
+        (("--findings", "."), ".: is a directory, --findings names a file"),
+    ],
+)
+def test_mistakes(
+    segments: str, arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert complaint(run("table", "current_offsets", segments, *arguments)) == message
+
+
+# -- a package of one's own --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A package of the two records that commit offsets."""
+    specs, home = tmp_path_factory.mktemp("specs"), tmp_path_factory.mktemp("home")
+    (specs / "consumer_offsets").mkdir()
+    for path in (ROOT / "message_specs" / "consumer_offsets").glob("*OffsetCommit*.json"):
+        shutil.copy(path, specs / "consumer_offsets" / path.name)
+    write(home / "own_offsets", generate(load(specs), "own_offsets"))
+    sys.path.insert(0, str(home))
+    yield "own_offsets"
+    sys.path.remove(str(home))
+
+
+def test_records_of_a_package_of_ones_own(segments: str, offsets: list[dict[str, Any]], own_package: str) -> None:
+    assert asked(segments, "--package", own_package) == offsets
+    assert "own_offsets.schemas.consumer_offsets" in sys.modules
+    assert asked(segments, "--package", own_package, "--processes", "2") == offsets
+    ran = run("table", "transactions", segments, "--package", own_package)
+    assert complaint(ran) == (
+        "--package own_offsets: transactions is made of the records of a folder transaction_state: it has no "
+        "TransactionLog"
+    )
