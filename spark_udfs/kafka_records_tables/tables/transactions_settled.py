@@ -99,7 +99,7 @@ class _Settling:
         self._context = context
         self._tombstones_at_once = tombstones_at_once
         self._last_of_key = last_of_key
-        self._pending: list[pa.RecordBatch] = []
+        self._pending: list[_Waiting] = []
         self._count = 0
         self._squeezed = 0
         self._any_marker = False
@@ -121,7 +121,7 @@ class _Settling:
                 yield Settled(outcome, batch.filter(pa.array(chosen)))
         waiting = is_record & ~plain & ~unknown
         if waiting.any():
-            self._pending.append(batch.filter(pa.array(waiting)))
+            self._pending.append(_waiting(batch.filter(pa.array(waiting))))
             self._count += int(waiting.sum())
         if has_markers:
             self._any_marker = True
@@ -155,16 +155,31 @@ class _Settling:
 
     def _end(self, markers: pa.RecordBatch) -> Iterator[Settled]:
         """The rows that these markers decide."""
-        rows = _joined(self._pending)
-        ended = _ends(rows, markers, self._hole_behind(rows))
-        for outcome, number in ((COMMITTED, _COMMITTED), (ABORTED, _ABORTED), (UNKNOWN, _HIDDEN)):
-            chosen = ended == number
-            if chosen.any():
-                yield Settled(outcome, rows.filter(pa.array(chosen)))
-        still = ended == _WAITING
-        self._count = int(still.sum())
-        self._pending = [rows.filter(pa.array(still))] if self._count else []
+        producers = _producers(markers)
+        pending, self._pending = self._pending, []
+        for waiting in pending:
+            if waiting.producers.isdisjoint(producers):
+                self._keep(waiting)
+                continue
+            rows = waiting.rows
+            ended = _ends(rows, markers, self._hole_behind(rows))
+            for outcome, number in ((COMMITTED, _COMMITTED), (ABORTED, _ABORTED), (UNKNOWN, _HIDDEN)):
+                chosen = ended == number
+                if chosen.any():
+                    yield Settled(outcome, rows.filter(pa.array(chosen)))
+            still = ended == _WAITING
+            if still.any():
+                self._keep(_waiting(rows.filter(pa.array(still))))
+        self._count = sum(waiting.rows.num_rows for waiting in self._pending)
         self._squeezed = min(self._squeezed, self._count)
+
+    def _keep(self, waiting: _Waiting) -> None:
+        """Let rows wait on. Small neighbours are joined, so that few lots are looked at for each marker."""
+        lots = self._pending
+        while lots and lots[-1].rows.num_rows <= 2 * waiting.rows.num_rows:
+            before = lots.pop()
+            waiting = _Waiting(_joined([before.rows, waiting.rows]), before.producers | waiting.producers)
+        lots.append(waiting)
 
     def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
         """For each row the place behind which something could not be read, the first that is not before the row."""
@@ -177,7 +192,7 @@ class _Settling:
         """What no marker decided: the log ends before it, or it is hidden."""
         if not self._pending:
             return
-        rows = _joined(self._pending)
+        rows = _joined([waiting.rows for waiting in self._pending])
         words = rows.column("transaction")
         left = np.ones(rows.num_rows, np.bool_)
         # A source without control rows may know how it ended; one that has them says so too early, if asked about an
@@ -194,13 +209,28 @@ class _Settling:
                 yield Settled(outcome, rows.filter(pa.array(chosen)))
 
     def _squeeze(self) -> None:
-        rows = _joined(self._pending)
+        rows = _joined([waiting.rows for waiting in self._pending])
         keys = rows.column("key").dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
         _, producers = np.unique(rows.column("producer_id").fill_null(-1).to_numpy(), return_inverse=True)
         _, at = np.unique((producers * (rows.num_rows + 1) + keys)[::-1], return_index=True)
         last = np.sort(rows.num_rows - 1 - at)
-        self._pending = [rows.take(pa.array(last))]
+        self._pending = [_waiting(rows.take(pa.array(last)))]
         self._count = self._squeezed = len(last)
+
+
+class _Waiting(NamedTuple):
+    """Rows that wait for markers of their producers."""
+
+    rows: pa.RecordBatch
+    producers: frozenset[int]
+
+
+def _waiting(rows: pa.RecordBatch) -> _Waiting:
+    return _Waiting(rows, _producers(rows))
+
+
+def _producers(rows: pa.RecordBatch) -> frozenset[int]:
+    return frozenset(pc.unique(rows.column("producer_id").fill_null(-1)).to_pylist())
 
 
 _WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)

@@ -1,0 +1,192 @@
+"""A marker that damage or a missing file hides costs the rows that wait for it, and no others."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_records_engine.findings import Finding
+from kafka_records_tables import read_table
+from tests.tables.cleaner import CleanedLog
+from tests.tables.topic import OFFSETS_TOPIC, Topic
+
+FILE = "00000000000000000231.log"
+MARKER = 160
+"""The byte in FILE where the batch with the marker at offset 232 starts, which ends the transaction of offset 231."""
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def log(topics_dir: Path, tmp_path: Path) -> Path:
+    """A partition of a captured topic, to be damaged."""
+    folder = tmp_path / "__consumer_offsets-5"
+    shutil.copytree(topics_dir / "kafka-4.3" / "segments" / folder.name, folder)
+    return folder
+
+
+def _undecided(findings: tuple[Finding, ...]) -> list[Finding]:
+    return [finding for finding in findings if finding.reason == "UndecidedTransaction"]
+
+
+def _keyed(rows: list[Row]) -> dict[tuple[Any, ...], Row]:
+    return {(row["group_id"], row["topic"], row["partition"]): row for row in rows}
+
+
+def test_a_damaged_marker(log: Path) -> None:
+    whole = _keyed(read_table("current_offsets", log).table.to_pylist())
+    path = log / FILE
+    content = bytearray(path.read_bytes())
+    content[MARKER + 70] ^= 1
+    path.write_bytes(content)
+
+    result = read_table("current_offsets", log)
+
+    (undecided,) = _undecided(result.findings)
+    assert str(undecided) == (
+        f"{path}: byte 0, batch at offset 231: record at offset 231: the commit of group payment-enricher for "
+        "payments-0: nobody can tell how the transaction of producer 2004 ended, its marker was not read (its row is "
+        "left out: this offset or an older one may be the committed one)"
+    )
+    (damage,) = [finding for finding in result.findings if finding.reason == "DamagedLog"]
+    assert (damage.file, damage.position, damage.severity) == (str(path), MARKER, "damage")
+    assert not result.is_complete
+    found = _keyed(result.table.to_pylist())
+    assert whole.keys() - found.keys() == {("payment-enricher", "payments", 0)}
+    assert found == {key: whole[key] for key in found}
+
+
+def test_a_damaged_marker_makes_a_fact_unknown(log: Path) -> None:
+    path = log / FILE
+    content = bytearray(path.read_bytes())
+    content[MARKER + 70] ^= 1
+    path.write_bytes(content)
+
+    rows = {row["log_offset"]: row for row in read_table("offset_commits", log).table.to_pylist()}
+    groups = read_table("groups", log)
+
+    # The records behind the damage wait for a marker that no file has: their transaction is open.
+    assert [(offset, rows[offset]["transaction"]) for offset in (231, 233, 234)] == [
+        (231, "unknown"),
+        (233, "open"),
+        (234, "open"),
+    ]
+    assert "payment-enricher" in groups.table["group_id"].to_pylist()
+
+
+def test_a_file_that_is_missing_hides_markers_too() -> None:
+    """A source tells of the hole; only what waits for a marker across it is in doubt."""
+    topic = Topic()
+    topic.commit("before", 1, transaction="open", producer=1)
+    topic.marker("commit", producer=1)
+    topic.commit("across", 1, transaction="open", producer=2)
+    topic.commit("plain", 1)
+    hole_after = topic.commit("deleted behind it", 1, transaction="open", producer=2)
+    topic.commit("deleted behind it", None)
+    topic.marker("commit", producer=2)
+    topic.commit("behind", 1, transaction="open", producer=2)
+    topic.marker("commit", producer=2)
+
+    class Torn(CleanedLog):
+        """The log with a hole."""
+
+        def batches(self, context: Any, columns: Any) -> Any:
+            """See `protocol.LogPartition.batches`."""
+            context.hole(hole_after)
+            yield from super().batches(context, columns)
+
+    def torn(**options: Any) -> Any:
+        rows = topic.table()
+        times = pa.array([1000 * number for number in range(rows.num_rows)])
+        rows = rows.set_column(3, "timestamp_ms", times)
+        return read_table("current_offsets", Torn(rows, OFFSETS_TOPIC, 0), **options)
+
+    result = torn()
+    assert result.table["group_id"].to_pylist() == ["before", "behind", "plain"]
+    assert [str(finding) for finding in result.findings] == [
+        "__consumer_offsets-0: record at offset 2: the commit of group across for orders-0: nobody can tell how the "
+        "transaction of producer 2 ended, its marker was not read (its row is left out: this offset or an older one "
+        "may be the committed one)"
+    ]
+    # As of a moment before the hole nothing is hidden: the transaction was open then.
+    assert torn(as_of=3000).findings == ()
+    assert torn(as_of=3000).table["group_id"].to_pylist() == ["before", "plain"]
+
+
+def test_a_hole_at_the_end_leaves_open_transactions_in_doubt() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.commit("g", 2, transaction="open")
+
+    class Torn(CleanedLog):
+        """The log with its end lost."""
+
+        def batches(self, context: Any, columns: Any) -> Any:
+            """See `protocol.LogPartition.batches`."""
+            yield from super().batches(context, columns)
+            context.hole(1)
+
+    result = read_table("current_offsets", Torn(topic.table(), OFFSETS_TOPIC, 0))
+
+    assert result.table.num_rows == 0
+    assert [finding.offset for finding in _undecided(result.findings)] == [1]
+
+
+def test_keys_that_nobody_can_read_cost_themselves_only() -> None:
+    topic = Topic()
+    topic.commit("good", 1)
+    key, value = topic.rows[0][5:7]
+    bad = [None, b"", b"\x00", b"\x00\x01", b"\x00\x01\xff\xff", b"\x00\x01\x00\x05abc", key[:-1]]
+    for each in bad:
+        topic.add_bytes(each, value)
+        topic.add_bytes(each, None)
+    for unknown in (b"\x07\x07abc", b"\x80\x00", b"\x00\x63"):
+        topic.add_bytes(unknown, value)
+    # Kafka reads a group id that is no UTF-8 with a replacement character.
+    topic.add_bytes(key.replace(b"good", b"\xff\xfe\xfd\xfc"), value)
+    topic.commit("good", 2)
+
+    for table in ("current_offsets", "groups", "offset_commits"):
+        result = read_table(table, topic.table())
+        assert set(result.table["group_id"].to_pylist()) == {"good", "\ufffd" * 4}
+        assert all(1 <= (finding.offset or 0) <= 2 * len(bad) for finding in result.findings)
+        # Of keys that are the same bytes only the last one is looked at where only the last one counts.
+        assert len({finding.raw_key for finding in result.findings}) == len(bad)
+
+
+def test_transactions_cost_seconds_however_many_and_however_they_overlap() -> None:
+    """A marker for each of many commits, and one transaction that stays open over all of them."""
+    topic = Topic()
+    topic.commit("g", 1, transaction="open", producer=1)
+    topic.marker("commit", producer=1)
+    (commit, marker), count = topic.table().to_pylist(), 15_000
+    size = 3 * count
+    rows = pa.table(
+        {
+            "topic": pa.repeat(pa.scalar(OFFSETS_TOPIC), size),
+            "partition": pa.repeat(pa.scalar(0, pa.int32()), size),
+            "offset": pa.array(range(size), pa.int64()),
+            "timestamp_ms": pa.array(range(size), pa.int64()),
+            "key": pa.array([commit["key"], commit["key"], marker["key"]] * count, pa.binary()),
+            "value": pa.array([commit["value"], commit["value"], marker["value"]] * count, pa.binary()),
+            "producer_id": pa.array([each for number in range(count) for each in (-2, number, number)], pa.int64()),
+            "transaction": pa.array(["open"] * size),
+            "control": pa.array([None, None, "commit"] * count, pa.string()),
+        }
+    )
+    source = CleanedLog(rows, OFFSETS_TOPIC, 0)
+    began = time.process_time()
+
+    offsets = read_table("current_offsets", source).table.to_pylist()
+    commits = read_table("offset_commits", source).table
+
+    assert [row["log_offset"] for row in offsets] == [size - 2]
+    assert sorted(each["values"] for each in commits["transaction"].value_counts().to_pylist()) == ["committed", "open"]
+    assert commits.num_rows == 2 * count
+    # In batches of fifty rows. It was a minute when every marker was held against all that waits.
+    assert time.process_time() - began < 20
