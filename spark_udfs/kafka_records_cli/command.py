@@ -143,7 +143,9 @@ def _open_streams() -> bool:
 
 
 def _set_encoding() -> None:
-    """Results are UTF-8 with the line ends the format asks for, whatever the locale says."""
+    """Results are UTF-8 with the line ends the format asks for, whatever the locale says, and what is read is too."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="")
     if isinstance(sys.stderr, io.TextIOWrapper):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_arrow.segments import LogPartition, OpenLog, open_log, read_partition
+from kafka_records_cli.bytesread import ByteProgress
 from kafka_records_cli.recordlines import COLUMNS, RecordPrinter, found_records
-from kafka_records_cli.reporting import FileReport, RecordReport, say
+from kafka_records_cli.reporting import FileReport, RecordReport, over_a_bar, say
 from kafka_records_cli.topicnames import TopicNames
 from kafka_records_runtime.jsontext import json_lines
 
 if TYPE_CHECKING:
-    from kafka_records_arrow.problems import OnProblem
     from kafka_records_cli.choice import Choice, Mask
     from kafka_records_cli.topics import Catalog
+
+
+_ROWS: Final = 4096
+"""Rows that are Python objects at a time: a small block of a log can hold millions."""
 
 
 class DumpRun:
@@ -38,11 +43,32 @@ class DumpRun:
 
     def run(self) -> int:
         """Print them; returns the exit status."""
+        # Two writers on one terminal would overwrite each other.
+        if not sys.stderr.isatty() or sys.stdout.isatty():
+            self._read(lambda done, total: None)
+        else:
+            with ByteProgress("dump") as progress, over_a_bar(progress.is_drawn):
+                self._read(progress.moved)
+        return self.summary(len(self._logs))
+
+    def _read(self, moved: Callable[[int, int], None]) -> None:
+        total, done = sum(log.size for log in self._logs), 0
         for log in self._logs:
             with open_log(log) as opened:
-                self._file_count += len(opened.segments)
-                self.print_log(opened, self._files.problem)
-        return self.summary(len(self._logs))
+                asked = _only(opened, self._choice.offsets)
+                self._file_count += len(asked.segments)
+                for rows in read_partition(
+                    asked,
+                    below_log_start=True,
+                    on_problem=self._files.problem,
+                    batch_rows=None,
+                    settle=False,
+                    columns=COLUMNS,
+                    places=True,
+                ):
+                    self.print_rows(rows)
+                    moved(done + asked.bytes_read, total)
+                done += opened.size
 
     def follow(self, find: Callable[[], Sequence[LogPartition]]) -> int:
         """Print them and what is appended to them until Ctrl-C; `find` finds the logs, new partitions too."""
@@ -60,19 +86,6 @@ class DumpRun:
         self.print_rows(rows)
         sys.stdout.flush()
 
-    def print_log(self, opened: OpenLog, on_problem: OnProblem) -> None:
-        """The records of one partition."""
-        for rows in read_partition(
-            opened,
-            below_log_start=True,
-            on_problem=on_problem,
-            batch_rows=None,
-            settle=False,
-            columns=COLUMNS,
-            places=True,
-        ):
-            self.print_rows(rows)
-
     def print_rows(self, rows: Any) -> None:
         """Raw rows of one partition with their places."""
         topic = rows.column("topic")[0].as_py()
@@ -85,8 +98,9 @@ class DumpRun:
             rows = rows.filter(mask(rows))
             self._passed_over += count - rows.num_rows
         write, text = sys.stdout.write, self._text
-        for found in found_records(rows):
-            write(text(printer.line(found)))
+        for start in range(0, rows.num_rows, _ROWS):
+            for found in found_records(rows.slice(start, _ROWS)):
+                write(text(printer.line(found)))
 
     def summary(self, partitions: int) -> int:
         """Say how much was read and what was found; returns the exit status."""
@@ -96,3 +110,20 @@ class DumpRun:
             say(f"not asked for: {self._passed_over} of {total} records and transaction markers")
         self._files.summary()
         return max(self._files.status, self._records.status)
+
+
+def _only(opened: OpenLog, offsets: tuple[int, int] | None) -> OpenLog:
+    """The log with the files alone that may hold one of the offsets from the first to the last, both included."""
+    if offsets is None:
+        return opened
+    first, last = offsets
+    bases = [segment.base_offset for segment in opened.segments]
+    begun = [number for number, base in enumerate(bases) if base is None or base <= first]
+    start = begun[-1] if begun else 0
+    if None in bases[: start + 1]:
+        start = 0
+    end = next((number for number, base in enumerate(bases) if base is not None and base > last), len(bases))
+    segments = opened.segments[start : max(end, start)]
+    ends_early = opened.ends_early or end < len(bases)
+    is_part = opened.is_part or len(segments) < len(bases)
+    return replace(opened, segments=segments, ends_early=ends_early, is_part=is_part)

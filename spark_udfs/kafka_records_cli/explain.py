@@ -93,6 +93,7 @@ def _dumped(options: argparse.Namespace) -> int:
     try:
         for text, is_broken in explain_dumped(sys.stdin, catalog):
             sys.stdout.write(text)
+            sys.stdout.flush()  # the next line may take its time: dump can follow a log
             status = DAMAGE if is_broken else status
     except UnicodeDecodeError:
         raise CommandError("standard input holds no lines of dump: it is no text") from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,12 +18,29 @@ if TYPE_CHECKING:
     from kafka_records_arrow.problems import SegmentProblem
 
 
+_is_bar_drawn: Callable[[], bool] | None = None
+
+
+@contextmanager
+def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
+    """While `is_drawn` says that a progress bar stands on the last line of the terminal, lines take its place, and it
+    goes on below."""
+    global _is_bar_drawn
+    _is_bar_drawn = is_drawn
+    try:
+        yield
+    finally:
+        _is_bar_drawn = None
+
+
 def say(line: str) -> None:
     """One line on standard error, whatever the text holds. What stood on standard output before it is written first, so
     that both keep their order on a terminal."""
     sys.stdout.flush()
     try:
-        print(printable(line), file=sys.stderr, flush=True)
+        start = "\r\x1b[2K" if _is_bar_drawn is not None and _is_bar_drawn() else ""
+        sys.stderr.write(f"{start}{printable(line)}\n")
+        sys.stderr.flush()
     except OSError:
         # Nobody can be told. The result and the exit status are still worth having.
         discard(sys.stderr)

@@ -80,6 +80,23 @@ def test_the_records_that_are_asked_for(source: str, options: tuple[str, ...], e
     assert (f"not asked for: {15 - len(expected)} of 15 records and transaction markers" in told) == bool(options)
 
 
+@pytest.mark.parametrize(
+    ("offset", "expected", "files"),
+    [("0..1", [0, 1], 1), ("3..", [3, 4, 5, 6, 7], 2), ("4", [4], 1), ("5..6", [5, 6], 2), ("9..", [], 1)],
+)
+def test_only_the_files_that_may_hold_an_offset_are_read(
+    tmp_path: Path, offset: str, expected: list[int], files: int
+) -> None:
+    folder = write_segment(tmp_path, batch(0, [commit("a", 1)] * 3)).parent
+    for base in (3, 6):
+        size = 3 if base == 3 else 2
+        (folder / f"{base:020}.log").write_bytes(batch(base, [commit("a", 1)] * size))
+    ran = run("dump", str(tmp_path), "--offset", offset)
+    assert offsets(ran) == expected
+    count = f"{files} file" if files == 1 else f"{files} files"
+    assert f" in {count} of 1 partition" in ran.err
+
+
 def test_ids_of_other_topics(topics_dir: Path) -> None:
     segments = str(topics_dir / "kafka-4.3" / "segments")
     whole = lines(run("dump", segments))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -152,6 +154,22 @@ def test_a_reader_that_leaves_ends_it(tmp_path: Path) -> None:
     )
     seen = run_on(str(tmp_path), str(path), one(1).hex(), program=("-c", program), stdout="pipe", stderr="pipe")
     assert seen.out == "0 b''\n"
+
+
+def test_explain_goes_along(tmp_path: Path) -> None:
+    """Through a real pipe, in a locale that knows ASCII only."""
+    path = write_segment(tmp_path, batch(0, [commit("größe", 1)]))
+    command = f"{shlex.quote(sys.executable)} -m kafka_records_cli"
+    line = f"{command} dump {shlex.quote(str(tmp_path))} --follow --bytes 2>/dev/null | {command} explain -"
+    program = ("-c", f"import os; os.execv('/bin/sh', ['sh', '-c', {line!r}])")
+    with running_on(program=program, stdout="pipe", stderr="pipe", LC_ALL="C", PYTHONUTF8="0") as running:
+        running.wait_for("stdout", "__consumer_offsets-0, offset 0\n")
+        append(path, one(1))
+        running.wait_for("stdout", "\n__consumer_offsets-0, offset 1\n")
+        os.killpg(running.process.pid, signal.SIGINT)
+        seen = running.finish()
+    assert "größe" in seen.out
+    assert seen.err == ""
 
 
 def test_waiting_costs_next_to_nothing(tmp_path: Path) -> None:

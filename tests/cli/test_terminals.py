@@ -56,7 +56,9 @@ def test_a_result_goes_where_standard_output_leads_to(source: str, stdout: Strea
     assert (piped.status, piped.out, piped.err, piped.screen) == (0, expected.out, expected.err, "")
     watched = run_on(*arguments, stdout=stdout)
     assert (watched.status, watched.out) == (0, expected.out)
-    assert plain(watched.screen).strip("\r\n ") == expected.err.strip("\n")
+    # On a busy machine a bar may have come and gone before.
+    assert watched.screen.endswith(expected.err)
+    assert "{" not in watched.screen
 
 
 @pytest.mark.parametrize("at", range(5))
@@ -81,6 +83,25 @@ def test_a_table_goes_where_standard_output_leads_to(topics_dir: Path, stdout: S
     summary = "2 rows from 88 records and 0 transaction markers in 4 files of 4 partitions"
     assert plain(seen.screen).rstrip().endswith(summary)
     assert ("{" in seen.screen) == (stdout == "terminal")
+
+
+def test_a_bar_shows_how_far_a_dump_is_and_goes_away(tmp_path: Path) -> None:
+    broken = bytearray(batch(1, [commit("a", 1)]))
+    broken[-1] ^= 1
+    batches = [batch(at, [commit("a", at)]) for at in range(2, 60_000)]
+    path = write_segment(tmp_path, batch(0, [commit("a", 0)]), bytes(broken), *batches)
+    seen = run_on("dump", str(tmp_path), stdout="file", columns=100)
+    assert (seen.status, seen.out.count("\n")) == (1, 59_999)
+    assert "\x1b[?25l" in seen.screen
+    assert "dump" in plain(seen.screen)
+    ended = seen.screen.rpartition("\x1b[2K")[2]
+    assert ended == (
+        "59999 records and 0 transaction markers in 1 file of 1 partition\n"
+        f"1 problem in the files: 1 record known to be lost, {len(broken)} bytes not read\n"
+    )
+    assert f"{path}: byte {len(broken)}, batch at offset 1: wrong CRC: " in seen.screen
+    on_terminal = run_on("dump", str(tmp_path), "--offset", "0", columns=100)
+    assert "\x1b" not in on_terminal.screen
 
 
 # -- hostile text ------------------------------------------------------------------------------------------------------
@@ -140,7 +161,10 @@ def test_messages_are_one_line_whatever_a_file_is_called(tmp_path: Path, name: s
     assert json.loads(seen.out)["offset"] == 1
     start = f"{tmp_path}/{shown}/__consumer_offsets-0/{path.name}: byte 0, batch at offset 0: wrong CRC: "
     assert seen.status == 1
-    assert [line.startswith(start) for line in (seen.screen + seen.err).splitlines()] == [True, False, False]
+    # A bar, which a busy machine has the time to draw, may stand before a line.
+    lines = [line.rpartition("\r")[2] for line in plain(seen.screen + seen.err).split("\n")]
+    assert sum(line.startswith(start) for line in lines) == 1
+    assert not {"\x1b[31m", "\u202e"} & {*re.findall("\x1b\\[31m|\u202e", seen.screen + seen.err)}
 
 
 def test_complaints_about_arguments_are_one_line(tmp_path: Path) -> None:
