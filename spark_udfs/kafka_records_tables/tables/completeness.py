@@ -127,9 +127,9 @@ class Completeness:
             self._whole_from = limit
         if self._whole_from is None:
             return
-        what = "records are missing that were written over later: a cleaner has been here"
+        what = "records are missing: a cleaner has taken them away, or their file is missing"
         if context.holes:
-            what = "records are missing: they could not be read, or a cleaner has been here"
+            what = "records are missing: they could not be read, or a cleaner has taken them away"
         if table.is_history:
             consequence = f"what happened is complete from offset {self._whole_from} on, and told only in part before"
         elif context.as_of_ms is None or (self._is_beyond and context.as_of_ms >= self._since_ms):
