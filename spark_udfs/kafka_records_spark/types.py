@@ -13,7 +13,10 @@ from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
 _TYPES: Final[dict[str, spark.DataType]] = {name: getattr(spark, SPARK_TYPES[name])() for name in ARROW_TYPES}
-_BY_ARROW_TYPE: Final = {arrow: _TYPES[name] for name, arrow in ARROW_TYPES.items()}
+_BY_ARROW_TYPE: Final[dict[pa.DataType, spark.DataType]] = {
+    **{arrow: _TYPES[name] for name, arrow in ARROW_TYPES.items()},
+    pa.timestamp("us", tz="UTC"): spark.TimestampType(),
+}
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -24,8 +27,17 @@ def column_name(name: str) -> str:
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """The Spark side of an Arrow schema made of the types in ARROW_TYPES, structs, lists and maps."""
-    return spark.StructType([spark.StructField(field.name, _of(field.type), field.nullable) for field in schema])
+    """The Spark side of an Arrow schema made of the types in ARROW_TYPES, instants in UTC, structs, lists and maps.
+
+    The `comment` in the metadata of a field becomes the comment of the column, which DESCRIBE shows.
+    """
+    return spark.StructType([_field(field) for field in schema])
+
+
+def _field(field: pa.Field) -> spark.StructField:
+    about = (field.metadata or {}).get(b"comment")
+    metadata = None if about is None else {"comment": about.decode()}
+    return spark.StructField(field.name, _of(field.type), field.nullable, metadata)
 
 
 def _of(arrow: pa.DataType) -> spark.DataType:

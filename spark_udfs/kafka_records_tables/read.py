@@ -95,7 +95,7 @@ def read_table(
         processes=processes,
         on_progress=on_progress,
     )
-    chosen = _chosen(stream.declaration, columns)
+    chosen = chosen_columns(stream.declaration, columns)
     with stream:
         rows = pa.Table.from_batches(list(stream), schema=stream.schema)
     rows = rows.sort_by([(name, "ascending") for name in stream.declaration.sort])
@@ -115,9 +115,8 @@ def stream_table(
     on_progress: OnProgress | None = None,
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
-    declaration = table_called(table)
-    groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
-    question = Question(declaration.module, _milliseconds(as_of), _checked_untold(untold), groups, package)
+    question = question_of(table, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = question.table
     logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
 
     def start(told: Told) -> Iterator[pa.RecordBatch]:
@@ -135,7 +134,21 @@ def table_called(table: str | Table) -> Table:
     return TABLES[table]
 
 
-def _chosen(table: Table, columns: Sequence[str] | None) -> list[str]:
+def question_of(
+    table: str | Table,
+    *,
+    group: str | Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: str | None = None,
+    package: str = "kafka_records",
+) -> Question:
+    """What `read_table` asks of each log partition. Raises UnknownTable and ValueError."""
+    groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
+    return Question(table_called(table).module, _milliseconds(as_of), _checked_untold(untold), groups, package)
+
+
+def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
+    """The columns to return. Raises UnknownColumn."""
     if columns is None:
         return list(table.names)
     if isinstance(columns, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from struct import Struct
 from typing import IO, Final
 
@@ -22,3 +23,12 @@ def read_frame(pipe: IO[bytes]) -> bytes | None:
     (length,) = _LENGTH.unpack(head)
     content = pipe.read(length)
     return content if len(content) == length else None
+
+
+def portable(error: Exception) -> Exception:
+    """The error, or one that says the same, where it cannot be pickled and read again."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -33,9 +33,9 @@ class Question:
         table: Table = import_module(self.module).TABLE
         return table
 
-    def context(self, topic: str, partition: int) -> Context:
+    def context(self, topic: str, partition: int, kind: type[Context] = Context) -> Context:
         """A context for one log partition."""
-        return Context(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
+        return kind(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
 
     @property
     def columns(self) -> tuple[str, ...]:

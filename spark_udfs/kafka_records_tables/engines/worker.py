@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from kafka_records_engine.lean import leave_pandas_out, let_pandas_in
-from kafka_records_tables.engines.frames import read_frame, write_frame
+from kafka_records_tables.engines.frames import portable, read_frame, write_frame
 
 _MOST_OFTEN: Final = 0.1
 """Seconds between two messages about progress."""
@@ -35,7 +35,7 @@ def main() -> None:
             except BrokenPipeError:
                 os._exit(1)
             except Exception as error:
-                _say(answers, "error", _portable(error))
+                _say(answers, "error", portable(error))
 
 
 def _answer(frame: bytes, answers: IO[bytes]) -> None:
@@ -61,12 +61,3 @@ def _answer(frame: bytes, answers: IO[bytes]) -> None:
 def _say(answers: IO[bytes], kind: str, content: Any) -> None:
     write_frame(answers, pickle.dumps((kind, content), protocol=5))
     answers.flush()
-
-
-def _portable(error: Exception) -> Exception:
-    """The error, or one that says the same, where it cannot be pickled and read again."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error

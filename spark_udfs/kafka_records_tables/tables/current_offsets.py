@@ -42,6 +42,7 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
+    last_of_key=True,
     notes="""\
 One row per group, topic and partition with a committed offset.
 

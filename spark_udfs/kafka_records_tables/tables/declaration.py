@@ -64,6 +64,10 @@ class Table:
     """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
     details: tuple[str, ...] = ("log_partition", "log_offset")
     """The columns that a terminal too narrow for all does without first."""
+    last_of_key: bool = False
+    """Whether only the last record and the last value of each key, compared as bytes, decide about rows and findings:
+    of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once then), and
+    otherwise of all. An engine may leave out the others before it calls the table."""
 
     def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.
@@ -75,6 +79,11 @@ class Table:
 
         function = cast(Rows, import_module(self.module).rows)
         return function(in_order(batches, context, self), context)
+
+    @property
+    def folder(self) -> str:
+        """The folder of schemas, in the generated package, that has the records of the topic."""
+        return self.topic.strip("_")
 
     @property
     def schema(self) -> Any:

@@ -56,6 +56,7 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     details=("epoch", "protocol_type", "protocol", "log_partition", "log_offset"),
+    last_of_key=True,
     notes="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 

@@ -42,6 +42,7 @@ TABLE: Final = Table(
     group="transactional_id",
     module=__name__,
     details=("producer_epoch", "timeout_ms", "start_timestamp", "log_partition", "log_offset"),
+    last_of_key=True,
     notes="""\
 One row per transactional id that has a record and no tombstone behind it
 (`TransactionStateManager.loadTransactionMetadata`; KIP-98). A record that cannot be decoded has no row, because an

@@ -94,6 +94,31 @@ def settled(
     yield from settling.rest()
 
 
+def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
+    """The records that take effect where they stand: their source says so, or that no producer wrote them.
+
+    Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
+    `unknown`, or nothing, of the transaction itself. Raises UntoldTransactions as `settled` does.
+    """
+    is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+    words, producers = batch.column("transaction"), batch.column("producer_id")
+    plain = pc.fill_null(pc.equal(words, NONE), False).to_numpy(zero_copy_only=False)
+    silent = pc.fill_null(pc.equal(words, UNKNOWN), True).to_numpy(zero_copy_only=False)
+    if silent.any():
+        has_producer = producers.is_valid().to_numpy(zero_copy_only=False)
+        untold = silent & ~has_producer & is_record
+        if tombstones_at_once:
+            untold &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
+        if untold.any() and context.untold is None:
+            offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
+            raise UntoldTransactions(context.topic, context.partition, offset)
+        plain = plain | (silent & has_producer & (producers.fill_null(0).to_numpy() < 0)) | untold
+    if tombstones_at_once:
+        plain = plain | batch.column("value").is_null().to_numpy(zero_copy_only=False)
+    settled: FLAGS = is_record & plain
+    return settled
+
+
 class _Settling:
     def __init__(self, context: Context, tombstones_at_once: bool, last_of_key: bool) -> None:
         self._context = context
@@ -112,9 +137,7 @@ class _Settling:
             yield Settled(NONE, batch)
             return
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        plain = is_record & self._is_plain(batch, pc.fill_null(is_plain, False).to_numpy(zero_copy_only=False))
-        if self._tombstones_at_once:
-            plain |= is_record & batch.column("value").is_null().to_numpy(zero_copy_only=False)
+        plain = outside_transactions(batch, self._context, self._tombstones_at_once)
         unknown = is_record & ~plain & pc.fill_null(pc.equal(words, UNKNOWN), False).to_numpy(zero_copy_only=False)
         for outcome, chosen in ((NONE, plain), (UNKNOWN, unknown)):
             if chosen.any():
@@ -129,27 +152,6 @@ class _Settling:
                 yield from self._end(batch.filter(pa.array(~is_record)))
         if self._last_of_key and self._count > max(_MOST_PENDING, 2 * self._squeezed):
             self._squeeze()
-
-    def _is_plain(self, batch: pa.RecordBatch, says_none: FLAGS) -> FLAGS:
-        """Rows outside of any transaction: their source says so, or that no producer wrote them.
-
-        Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
-        `unknown`, or nothing, of the transaction itself.
-        """
-        words, producers = batch.column("transaction"), batch.column("producer_id")
-        silent = pc.fill_null(pc.equal(words, UNKNOWN), True).to_numpy(zero_copy_only=False)
-        if not silent.any():
-            return says_none
-        has_producer = producers.is_valid().to_numpy(zero_copy_only=False)
-        untold = silent & ~has_producer & batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        if self._tombstones_at_once:
-            untold &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
-        if untold.any() and self._context.untold is None:
-            offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
-            raise UntoldTransactions(self._context.topic, self._context.partition, offset)
-        nobody: FLAGS = silent & has_producer & (producers.fill_null(0).to_numpy() < 0)
-        plain: FLAGS = says_none | nobody | untold
-        return plain
 
     # -- markers -------------------------------------------------------------------------------------------------------
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from kafka_records_cli.failures import CommandError
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.engines.java import check_java
+from kafka_records_tables.engines.spark_errors import first_line, gateway_reason, memory_ran_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,12 +32,23 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
 _SHUFFLE_PARTITIONS: Final = 16
 
 
+class SparkNotStarted(KafkaRecordsError, RuntimeError):
+    """Spark did not start; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Spark did not start: {self.reason}"
+
+
 @contextmanager
 def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session on all cores of this machine, stopped at the end; the session of this process if it has one already.
 
-    `settings` are Spark properties that win over those chosen here. Whatever the JVM and the workers print goes into a
-    file and is shown only when Spark does not start.
+    `settings` are Spark properties, `spark.master` too, that win over those chosen here. Whatever the JVM and the
+    workers print goes into a file and is shown only when Spark does not start. Raises JavaMissing and SparkNotStarted.
     """
     from pyspark.sql import SparkSession
 
@@ -43,6 +57,7 @@ def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
         if active is not None:
             yield active
             return
+        check_java()
         with tempfile.TemporaryDirectory(prefix="kafka-records-") as folder:
             scratch = Path(folder)
             with (scratch / "spark.log").open("w+b") as log:
@@ -50,7 +65,23 @@ def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
                 try:
                     yield session
                 finally:
-                    session.stop()
+                    _stop(session, log)
+
+
+def _stop(session: SparkSession, log: IO[bytes]) -> None:
+    """A second Ctrl-C while the JVM ends, or one that has ended already, is no reason for a traceback."""
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with _output_into(log):
+            session.stop()
+    except Exception as error:
+        if not memory_ran_out(error):
+            raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, previous)
 
 
 def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> SparkSession:
@@ -62,6 +93,8 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.driver.host": "127.0.0.1",
+        # The answer is to be in memory here anyway.
+        "spark.driver.maxResultSize": "0",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(_SHUFFLE_PARTITIONS),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -77,7 +110,7 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
     except Exception as error:
         log.seek(0)
         reason = gateway_reason(log.read().decode("utf-8", "replace")) if "JAVA_GATEWAY" in str(error) else None
-        raise CommandError(f"Spark did not start: {reason or first_line(error)}") from error
+        raise SparkNotStarted(reason or first_line(error)) from error
 
 
 @contextmanager
@@ -114,33 +147,3 @@ def _output_into(log: IO[bytes]) -> Iterator[None]:
         for descriptor, copy in saved:
             os.dup2(copy, descriptor)
             os.close(copy)
-
-
-def first_line(error: BaseException) -> str:
-    """What an exception of Spark says, without the trace of the JVM."""
-    text = str(error).strip() or type(error).__name__
-    # Py4J says first that it called something, and behind it what went wrong there.
-    called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)
-    if called:
-        return called[1]
-    # An exception of a Python worker comes as its whole traceback, and the last line says what happened.
-    worker = re.search(r"Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)", text)
-    return worker[1] if worker else text.splitlines()[0]
-
-
-_CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE:|Setting default |To adjust |$)")
-
-
-def gateway_reason(said: str) -> str | None:
-    """Why the JVM of a session ended before it was ready, out of what it printed; None when it printed nothing.
-
-    The cause of an exception says more than the exception, and the first complaint more than those that follow it.
-    """
-    lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    if causes:
-        return re.sub(r"^Caused by: (?:[\w.$]+: )?", "", causes[-1])
-    thrown = [line for line in lines if line.startswith("Exception in thread ")]
-    if thrown:
-        return re.sub(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?', "", thrown[0])
-    return lines[0] if lines else None

@@ -8,13 +8,24 @@ import shutil
 import subprocess
 from typing import Final
 
-from kafka_records_cli.failures import CommandError
+from kafka_records_runtime.errors import KafkaRecordsError
 
 JAVA_NEEDED: Final = 17
 
 
+class JavaMissing(KafkaRecordsError, RuntimeError):
+    """There is no Java that Spark could start on; `reason` is a sentence that says what to do."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 def check_java() -> None:
-    """Raise a CommandError of one sentence when there is no Java, or one too old for Spark.
+    """Raise JavaMissing when there is no Java, or one too old for Spark.
 
     Looks where the launcher looks: in JAVA_HOME when that is set, and only otherwise on PATH.
     """
@@ -23,21 +34,21 @@ def check_java() -> None:
     if home:
         java = os.path.join(home, "bin", "java")
         if not os.access(java, os.X_OK):
-            raise CommandError(
+            raise JavaMissing(
                 f"{needs}, but JAVA_HOME is {home} and has no bin/java: set it to an installed JDK or unset it."
             )
     else:
         found = shutil.which("java")
         if found is None:
-            raise CommandError(f"{needs}, and there is no java on PATH: install a JDK or set JAVA_HOME.")
+            raise JavaMissing(f"{needs}, and there is no java on PATH: install a JDK or set JAVA_HOME.")
         java = found
     version = _version(java)
     if version is None:
-        raise CommandError(f"{needs}, and {java} does not tell its version: install a JDK or set JAVA_HOME.")
+        raise JavaMissing(f"{needs}, and {java} does not tell its version: install a JDK or set JAVA_HOME.")
     # Java 8 and older call themselves 1.8.
     major = re.match(r"\d+", version.removeprefix("1."))
     if major is None or int(major[0]) < JAVA_NEEDED:
-        raise CommandError(f"{needs}, but {java} is Java {version}: install a newer JDK or set JAVA_HOME.")
+        raise JavaMissing(f"{needs}, but {java} is Java {version}: install a newer JDK or set JAVA_HOME.")
 
 
 def _version(java: str) -> str | None:

@@ -1,0 +1,145 @@
+"""Tables by Spark, one task per log partition: the same function as the local engine runs, with the same answers."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import LongType, StructField, StructType
+
+from kafka_records_spark.mapping import BatchFunction, map_batches
+from kafka_records_spark.types import spark_schema
+from kafka_records_spark.workers import check_workers, is_connect
+from kafka_records_tables.engines.spark_errors import SparkFailed, memory_ran_out
+from kafka_records_tables.engines.spark_tasks import FRAMES, LogFrames
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafka_records_engine.sources import LogPartition
+    from kafka_records_tables.engines.local import Told
+    from kafka_records_tables.engines.question import OnProgress, Question
+
+_NUMBERS: Final = StructType([StructField("id", LongType(), False)])
+
+_LOOK_EVERY: Final = 0.25
+"""Seconds between two looks at how many tasks are done."""
+
+
+def run(
+    spark: SparkSession,
+    question: Question,
+    logs: Sequence[LogPartition],
+    told: Told,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table over some log partitions, in no particular order; what `engines.local.run` gives.
+
+    The workers have to see the same files. Rows, findings and counts come from one job, and its answer goes through the
+    memory of the driver: `kafka_records_tables.spark.read_table` gives a DataFrame, whose rows stay with the workers.
+
+    Parameters
+    ----------
+    spark
+        The session, of the classic kind or of Spark Connect.
+    question
+        The table and what is asked of it.
+    logs
+        What to read, biggest first.
+    told
+        Gets the findings and counts.
+    on_progress
+        Called with the bytes that were read so far, as the tasks that are done tell it, and with those there are.
+
+    Raises
+    ------
+    SparkFailed
+        When Spark does not finish. Where a worker or the JVM ended, the text names memory.
+    Exception
+        Whatever a table raises, from whichever task.
+    """
+    ordered = sorted(logs, key=lambda log: (-log.size, log.topic, log.partition))
+    if not ordered:
+        return
+    frames = over_logs(spark, len(ordered), LogFrames(question, tuple(ordered)), spark_schema(FRAMES))
+    try:
+        with _no_noise(), _watched(spark, [log.size for log in ordered], on_progress):
+            collected = frames.collect()
+    except Exception as error:
+        if isinstance(error, PySparkException) or memory_ran_out(error):
+            raise SparkFailed(error) from error
+        raise
+    for row in collected:
+        kind, content = row["kind"], bytes(row["content"])
+        if kind == "rows":
+            yield from pa.ipc.open_stream(content)
+        elif kind == "told":
+            told.add(*pickle.loads(content))
+        else:
+            raise pickle.loads(content)
+
+
+def over_logs(spark: SparkSession, count: int, function: BatchFunction, returned: StructType) -> DataFrame:
+    """What `function` gives for the numbers from 0 to `count`, each in a task of its own."""
+    check_workers(spark)
+    return map_batches(spark.range(0, count, 1, max(count, 1)), _NUMBERS, function, returned)
+
+
+@contextmanager
+def _no_noise() -> Iterator[None]:
+    """Py4J logs a traceback of its own for a Ctrl-C that interrupts one of its calls."""
+
+    def is_wanted(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("KeyboardInterrupt while sending command")
+
+    logging.getLogger().addFilter(is_wanted)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeFilter(is_wanted)
+
+
+@contextmanager
+def _watched(spark: SparkSession, sizes: Sequence[int], on_progress: OnProgress | None) -> Iterator[None]:
+    """Tells about progress while a job runs. Spark knows how many tasks are done, and starts the biggest first."""
+    if on_progress is None or is_connect(spark):
+        yield
+        return
+    context = spark.sparkContext
+    group = f"kafka-records {uuid4()}"
+    context.setJobGroup(group, "kafka-records", interruptOnCancel=True)
+    done, total = threading.Event(), sum(sizes)
+
+    def watch() -> None:
+        while not done.wait(_LOOK_EVERY):
+            on_progress(sum(sizes[: _tasks_done(context, group)]), total)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+        done.set()
+        watcher.join()
+        on_progress(total, total)
+    finally:
+        done.set()
+        context._jsc.clearJobGroup()  # PySpark has no call for it
+
+
+def _tasks_done(context: Any, group: str) -> int:
+    tracker = context.statusTracker()
+    done = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info is not None else ():
+            about = tracker.getStageInfo(stage)
+            done += about.numCompletedTasks if about is not None else 0
+    return done

@@ -1,0 +1,90 @@
+"""What went wrong in Spark, in a sentence: its own texts are traces of the JVM."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kafka_records_runtime.errors import KafkaRecordsError
+
+_JVM_IS_GONE: Final = (
+    "Connection refused",
+    "Connection reset",
+    "Answer from Java side is empty",
+    "Error while sending or receiving",
+    "error while receiving",
+)
+_MEMORY: Final = ("OutOfMemoryError", "Java heap space", "MemoryError", "malloc of size", "exit code 137", "SIGKILL")
+_WORKER_IS_GONE: Final = ("Python worker exited unexpectedly", "Python worker process terminated")
+
+
+class SparkFailed(KafkaRecordsError, RuntimeError):
+    """Spark did not finish; `reason` says why."""
+
+    def __init__(self, error: BaseException | str) -> None:
+        self.reason = error if isinstance(error, str) else reason_of(error)
+        super().__init__(self.reason)
+
+    def __str__(self) -> str:
+        return f"Spark did not finish: {self.reason}"
+
+
+def memory_ran_out(error: BaseException) -> bool:
+    """Whether this looks like a JVM or a worker that ended in the middle of its work."""
+    text = str(error)
+    if isinstance(error, ConnectionError | EOFError | MemoryError) or type(error).__name__ == "Py4JNetworkError":
+        return True
+    return any(each in text for each in (*_JVM_IS_GONE, *_MEMORY, *_WORKER_IS_GONE))
+
+
+def reason_of(error: BaseException) -> str:
+    """What an exception of Spark says: that memory ran out where that is the likely reason, and else its first line."""
+    text = str(error)
+    if any(each in text for each in _WORKER_IS_GONE):
+        return (
+            "a Python worker ended in the middle of its work, mostly because the machine ran out of memory: run fewer "
+            'tasks at a time (--master "local[1]", or more memory for the executors: spark.executor.memoryOverhead)'
+        )
+    if any(each in text for each in _MEMORY):
+        return (
+            f"memory ran out ({first_line(error)}): give the driver more (spark.driver.memory, 1g by default), run "
+            'fewer tasks at a time (--master "local[1]"), or hand fewer rows to Python at once '
+            "(spark.sql.execution.arrow.maxRecordsPerBatch)"
+        )
+    if memory_ran_out(error):
+        return (
+            "the JVM of Spark ended in the middle of its work, mostly because it ran out of memory: give it more "
+            "(spark.driver.memory, 1g by default), or run fewer tasks at a time "
+            '(--master "local[1]")'
+        )
+    return first_line(error)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception of Spark says, without the trace of the JVM."""
+    text = str(error).strip() or type(error).__name__
+    # Py4J says first that it called something, and behind it what went wrong there.
+    called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)
+    if called:
+        return called[1]
+    # An exception of a Python worker comes as its whole traceback, and the last line says what happened.
+    worker = re.search(r"Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)", text)
+    return worker[1] if worker else text.splitlines()[0]
+
+
+_CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE:|Setting default |To adjust |$)")
+
+
+def gateway_reason(said: str) -> str | None:
+    """Why the JVM of a session ended before it was ready, out of what it printed; None when it printed nothing.
+
+    The cause of an exception says more than the exception, and the first complaint more than those that follow it.
+    """
+    lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        return re.sub(r"^Caused by: (?:[\w.$]+: )?", "", causes[-1])
+    thrown = [line for line in lines if line.startswith("Exception in thread ")]
+    if thrown:
+        return re.sub(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?', "", thrown[0])
+    return lines[0] if lines else None

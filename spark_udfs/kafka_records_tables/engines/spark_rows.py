@@ -1,0 +1,124 @@
+"""A DataFrame of raw rows on its way to a table: what is not needed is left out, the rest comes in log order.
+
+A topic may have billions of rows, and each that crosses into Python or between machines costs. Types and groups are
+chosen in the JVM. Where a later record of a key makes earlier ones superfluous (`Table.last_of_key`), a first function
+leaves those out where the rows are read, before they are brought together. `max(offset)` per key in the JVM and a join
+with it reads twice and took longer; so did bringing all rows together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql.types import StructType
+
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_spark.decode import chosen_records
+from kafka_records_spark.mapping import map_batches
+from kafka_records_spark.raw import RAW_SCHEMA, has_record_type, is_unframed, raw_rows
+from kafka_records_spark.workers import check_workers, is_connect
+from kafka_records_tables.engines.spark_tasks import LastOfKeys
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.engines.question import Question
+    from kafka_records_tables.tables.declaration import Table
+
+
+class StreamGiven(KafkaRecordsError, TypeError):
+    """A streaming DataFrame, given to the `table` of that name."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(table)
+        self.table = table
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table} needs a log from its start, and a streaming DataFrame has one piece of it after another: "
+            "save the raw rows of the stream, and build the table in foreachBatch from all that was saved; "
+            "decode_records takes the stream as it is"
+        )
+
+
+_PLACE: Final = ("partition", "offset")
+
+
+def in_log_order(raw: DataFrame, question: Question) -> tuple[DataFrame, StructType]:
+    """The rows that decide about a table, each partition in one task and by offset, and their columns.
+
+    Raises StreamGiven, MissingColumn and WrongColumnType at once.
+    """
+    table = question.table
+    refuse_stream(raw, table)
+    check_workers(raw.sparkSession)
+    names = {*_PLACE, "key", "value", "control", *table.reads}
+    # What is left out can no longer tell where a cleaner has been, nor where a moment lies.
+    needs_all = table.is_history or question.as_of_ms is not None
+    if question.as_of_ms is not None:
+        names.add("timestamp_ms")
+    columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
+    rows = raw_rows(raw).where(F.col("topic") == table.topic)
+    for name in _PLACE:
+        rows = rows.withColumn(name, _required(name, table))
+    wanted = _is_wanted(question)
+    if needs_all:
+        rows = rows.withColumns(
+            {
+                "key": F.when(wanted, F.col("key")).otherwise(F.substring(F.col("key"), 1, 2)),
+                "value": F.when(wanted, F.col("value")),
+            }
+        )
+    else:
+        rows = rows.where(wanted)
+        if table.last_of_key:
+            rows = map_batches(rows, columns, LastOfKeys(question), columns)
+    return rows.select(*columns.names).repartition("partition").sortWithinPartitions(*_PLACE), columns
+
+
+def refuse_stream(df: DataFrame, table: Table) -> None:
+    """Raise StreamGiven for a streaming DataFrame."""
+    is_stream = _reads_stream(df) if is_connect(df.sparkSession) else df.isStreaming
+    if is_stream:
+        raise StreamGiven(table.name)
+
+
+def _reads_stream(df: Any) -> bool:
+    """Whether a DataFrame of Spark Connect reads a stream, as far as its client knows: to ask is a round trip, which a
+    Declarative Pipeline refuses. What a server would find out besides (a streaming view) fails there."""
+    plans, seen = [getattr(df, "_plan", None)], set[int]()
+    while plans:
+        plan = plans.pop()
+        if plan is None or id(plan) in seen:
+            continue
+        seen.add(id(plan))
+        if getattr(plan, "_is_streaming", False):
+            return True
+        members = vars(plan).values() if hasattr(plan, "__dict__") else ()
+        plans += [each for each in members if hasattr(each, "plan") and hasattr(each, "_child")]
+    return False
+
+
+def _required(name: str, table: Table) -> Column:
+    """The column; a query fails at a row without it, which a plain filter would lose without a word."""
+    message = f"a row of {table.topic} has no {name}: without it nobody can tell which record of a key is the last"
+    kind = RAW_SCHEMA[name].dataType.simpleString()
+    return F.coalesce(F.col(name), F.raise_error(F.lit(message)).cast(kind))
+
+
+def _is_wanted(question: Question) -> Column:
+    table = question.table
+    schemas: Mapping[int, RecordSchema] = import_module(f"{question.package}.schemas.{table.folder}").RECORDS
+    is_record = has_record_type(chosen_records(schemas, table.records))
+    if question.groups is not None:
+        starts = F.lit(False)
+        for group in question.groups:
+            text = group.encode("utf-8", "surrogatepass")
+            start = len(text).to_bytes(2, "big") + text
+            starts = starts | (F.substring(F.col("key"), 3, len(start)) == F.lit(start))
+        return F.coalesce(is_record & starts, F.lit(False)) | F.col("control").isNotNull()
+    return F.coalesce(is_record, F.lit(False)) | is_unframed() | F.col("control").isNotNull()

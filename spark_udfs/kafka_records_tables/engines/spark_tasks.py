@@ -1,0 +1,278 @@
+"""What Spark's workers run: the function of a table, once per log partition.
+
+Every class here is a function for `mapInArrow`. Those over logs are given numbers, one to a task, and read the log with
+that number; those over rows are given raw rows by partition and offset.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_arrow.rows import RAW_SCHEMA
+from kafka_records_engine.findings import Finding
+from kafka_records_engine.sources import Context
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.engines.frames import portable
+from kafka_records_tables.tables.latest import Latest
+from kafka_records_tables.tables.reading import record_types
+from kafka_records_tables.tables.transactions_settled import outside_transactions
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
+    from kafka_records_tables.engines.question import Question
+
+FINDINGS: Final = pa.schema(
+    [
+        ("severity", pa.string()),
+        ("reason", pa.string()),
+        ("what", pa.string()),
+        ("consequence", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("file", pa.string()),
+        ("position", pa.int64()),
+        ("batch_offset", pa.int64()),
+        ("record_type", pa.int16()),
+        ("version", pa.int32()),
+        ("path", pa.string()),
+        ("byte_offset", pa.int64()),
+        ("raw_key", pa.binary()),
+        ("raw_value", pa.binary()),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("message", pa.string()),
+    ]
+)
+"""A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
+
+FRAMES: Final = pa.schema([("kind", pa.string()), ("content", pa.binary())])
+"""What a task of `LogFrames` says, a message per row: `rows` (an Arrow stream), `told` (pickled findings and counts) or
+`error` (a pickled exception)."""
+
+_ROWS_PER_FRAME: Final = 65_536
+
+
+class DamageFound(KafkaRecordsError, ValueError):
+    """What ended a query under FAILFAST: the text of the first finding of damage."""
+
+    def __init__(self, finding: str) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+    def __str__(self) -> str:
+        return (
+            f'{self.finding}; mode "PERMISSIVE" gives the other rows, and kafka_records_tables.spark.findings or '
+            "read_findings everything that was found"
+        )
+
+
+class FailFast(Context):
+    """A context in which damage ends the reading."""
+
+    __slots__ = ()
+
+    def find(self, finding: Finding) -> None:
+        """Tell what was found. Raises DamageFound."""
+        if finding.severity == "damage":
+            raise DamageFound(str(finding))
+        Context.find(self, finding)
+
+
+# -- over logs --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LogRows:
+    """Rows of a table, in some columns."""
+
+    question: Question
+    logs: Sequence[LogPartition]
+    names: Sequence[str]
+    is_failfast: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kind = FailFast if self.is_failfast else Context
+        for log in _of_numbers(batches, self.logs):
+            context = self.question.context(log.topic, log.partition, kind)
+            for rows in self.question.answer(log, context):
+                yield rows.select(self.names)
+
+
+@dataclass(frozen=True)
+class LogFindings:
+    """What is found while the rows of a table are made, in the columns of FINDINGS."""
+
+    question: Question
+    logs: Sequence[LogPartition]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for log in _of_numbers(batches, self.logs):
+            context = self.question.context(log.topic, log.partition)
+            for _ in self.question.answer(log, context):
+                pass
+            yield _rows_of(context.findings)
+
+
+@dataclass(frozen=True)
+class LogFrames:
+    """Rows, findings and counts of one run, in the columns of FRAMES.
+
+    An exception is a message too: as a failure of the task it would be a traceback in a text.
+    """
+
+    question: Question
+    logs: Sequence[LogPartition]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for log in _of_numbers(batches, self.logs):
+            context = self.question.context(log.topic, log.partition)
+            try:
+                for rows in self.question.answer(log, context):
+                    for start in range(0, rows.num_rows, _ROWS_PER_FRAME):
+                        yield _frame("rows", _stream_of(rows.slice(start, _ROWS_PER_FRAME)))
+                yield _frame("told", pickle.dumps((context.findings, context.counts)))
+            except Exception as error:
+                yield _frame("error", pickle.dumps(portable(error)))
+
+
+def _of_numbers(batches: Iterator[pa.RecordBatch], logs: Sequence[LogPartition]) -> Iterator[LogPartition]:
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            yield logs[number]
+
+
+def _frame(kind: str, content: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([kind]), pa.array([content], pa.binary())], schema=FRAMES)
+
+
+def _stream_of(rows: pa.RecordBatch) -> bytes:
+    compression = "lz4" if pa.Codec.is_available("lz4") else None
+    held = pa.BufferOutputStream()
+    with pa.ipc.new_stream(held, rows.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as stream:
+        stream.write_batch(rows)
+    content: bytes = held.getvalue().to_pybytes()
+    return content
+
+
+def _rows_of(findings: Sequence[Finding]) -> pa.RecordBatch:
+    names = [name for name in FINDINGS.names if name != "message"]
+    rows = [{**{name: getattr(each, name) for name in names}, "message": str(each)} for each in findings]
+    return pa.RecordBatch.from_pylist(rows, schema=FINDINGS)
+
+
+# -- over rows --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """Rows of a table, in some columns, of raw rows by partition and offset."""
+
+    question: Question
+    names: Sequence[str]
+    is_failfast: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table, kind = self.question.table, FailFast if self.is_failfast else Context
+        for partition, rows in _partitions(batches):
+            context = self.question.context(table.topic, partition, kind)
+            for answer in table.rows(_each_offset_once(rows), context):
+                yield answer.select(self.names)
+
+
+@dataclass(frozen=True)
+class SortedFindings:
+    """What is found while the rows of a table are made, of raw rows by partition and offset."""
+
+    question: Question
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = self.question.table
+        for partition, rows in _partitions(batches):
+            context = self.question.context(table.topic, partition)
+            for _ in table.rows(_each_offset_once(rows), context):
+                pass
+            yield _rows_of(context.findings)
+
+
+@dataclass(frozen=True)
+class LastOfKeys:
+    """Raw rows in any order, without those that later ones make superfluous (`Table.last_of_key`).
+
+    What has to wait for the end of its transaction stays, and so do control rows and keys without a record type.
+    Raises UntoldTransactions as the table does.
+    """
+
+    question: Question
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = self.question.table
+        values: dict[int, Latest] = {}
+        tombstones: dict[int, Latest] = {}
+        for batch in batches:
+            for partition, rows in _runs(_as_raw(batch)):
+                is_tombstone = rows.column("value").is_null().to_numpy(zero_copy_only=False)
+                _, has_type = record_types(rows.column("key"))
+                if table.needs_transactions:
+                    context = self.question.context(table.topic, partition)
+                    settled = outside_transactions(rows, context, tombstones_at_once=True)
+                else:
+                    settled = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+                settled = settled & has_type
+                if not settled.all():
+                    yield rows.filter(pa.array(~settled))
+                for kept, which in ((values, settled & ~is_tombstone), (tombstones, settled & is_tombstone)):
+                    if which.any():
+                        latest = kept.setdefault(partition, Latest(rows.schema.names))
+                        latest.add(rows if which.all() else rows.filter(pa.array(which)))
+        for latest in (*values.values(), *tombstones.values()):
+            yield latest.rows()
+
+
+def _as_raw(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the types of raw rows: a session may hand out large strings."""
+    kinds = [RAW_SCHEMA.field(name).type for name in batch.schema.names]
+    if [field.type for field in batch.schema] == kinds:
+        return batch
+    columns = [column.cast(kind) for column, kind in zip(batch.columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Neighbouring rows of one partition each."""
+    if not batch.num_rows:
+        return
+    partitions = batch.column("partition").to_numpy()
+    ends = [*(np.flatnonzero(np.diff(partitions)) + 1).tolist(), batch.num_rows]
+    start = 0
+    for end in ends:
+        yield int(partitions[start]), batch.slice(start, end - start)
+        start = end
+
+
+def _partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    runs: Any = (run for batch in batches for run in _runs(_as_raw(batch)))
+    for partition, of_partition in groupby(runs, key=itemgetter(0)):
+        yield partition, (rows for _, rows in of_partition)
+
+
+def _each_offset_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of one partition, of which those of one offset are neighbours."""
+    last = None
+    for batch in batches:
+        offsets = batch.column("offset").to_numpy()
+        is_new = np.ones(len(offsets), np.bool_)
+        is_new[1:] = offsets[1:] != offsets[:-1]
+        is_new[0] = last is None or offsets[0] != last
+        last = int(offsets[-1])
+        kept = batch if is_new.all() else batch.filter(pa.array(is_new))
+        if kept.num_rows:
+            yield kept

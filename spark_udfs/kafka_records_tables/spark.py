@@ -1,0 +1,248 @@
+"""Tables in Spark: over log segment files, over DataFrames of raw rows, and in SQL.
+
+from kafka_records_tables.spark import current_offsets, read_table, register
+
+register(spark)
+spark.read.format("kafka-records").option("table", "groups").load("/var/lib/kafka/data").show()
+current_offsets(spark.read.parquet("saved")).where("group_id = 'billing'").show()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from kafka_records_engine.sources.given import source_of
+from kafka_records_spark.mapping import map_batches
+from kafka_records_spark.modes import FAILFAST, PERMISSIVE, checked_mode
+from kafka_records_spark.types import spark_schema
+from kafka_records_tables.engines.spark import over_logs
+from kafka_records_tables.engines.spark_rows import in_log_order
+from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
+from kafka_records_tables.read import chosen_columns, question_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from kafka_records_tables.tables.declaration import Table
+
+__all__ = [
+    "FINDINGS_SCHEMA",
+    "current_offsets",
+    "findings",
+    "groups",
+    "offset_commits",
+    "read_findings",
+    "read_table",
+    "table",
+    "transactions",
+]
+
+FINDINGS_SCHEMA = spark_schema(FINDINGS)
+"""A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
+
+_ALLOWED = (FAILFAST, PERMISSIVE)
+
+
+# -- over a DataFrame of raw rows -------------------------------------------------------------------------------------
+
+
+def table(
+    raw: DataFrame,
+    name: str | Table,
+    *,
+    group: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: Literal["committed"] | None = None,
+    mode: str = FAILFAST,
+    package: str = "kafka_records",
+) -> DataFrame:
+    """A table over raw rows.
+
+    Parameters
+    ----------
+    raw
+        Rows of `kafka_records_spark.raw.RAW_SCHEMA`, in any order and each as often as it likes; rows of other topics
+        are ignored. Control rows decide about transactions: what is saved keeps them. Rows below a raised log start
+        must have been left out, as `read_segments` does.
+    name
+        The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
+    group
+        Only what is about this group, or these (for `transactions`: transactional ids).
+    columns
+        The names of the columns to return, in this order; all by default.
+    as_of
+        Answer as at this moment, an aware datetime or milliseconds since 1970: the log up to the first record with a
+        later timestamp. All rows of the topic are brought together for it.
+    untold
+        What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
+        it refuse such rows.
+    mode
+        `FAILFAST` ends the query at the first damage that is found, which the error names. `PERMISSIVE` gives the rows
+        that can be told; `findings` lists what was found.
+    package
+        The generated package whose schemas say what the records hold.
+
+    Returns
+    -------
+    DataFrame
+        Rows as the table declares them, in no particular order. Columns have their meaning as comment.
+
+    Raises
+    ------
+    UnknownTable, UnknownColumn, ValueError, TypeError
+        At once, for arguments that do not fit.
+    StreamGiven
+        At once, for a streaming DataFrame: build the table in `foreachBatch`, from the raw rows that were saved.
+    MissingColumn
+        At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
+        `as_raw_records` makes some of them.
+    WorkerPython
+        At once, when local workers would run a Python without this package.
+    DamageFound
+        In a worker, under FAILFAST.
+    UntoldTransactions
+        In a worker, for rows whose source tells neither transaction nor producer, unless `untold` says what they count
+        as.
+
+    Notes
+    -----
+    A partition of the topic is handled by one task, which has to hold what the coordinator of that partition holds.
+
+    Examples
+    --------
+    >>> table(spark.read.parquet("saved"), "groups", group="billing").select("state", "member_count").show()
+    """
+    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = question.table
+    names = chosen_columns(declaration, columns)
+    is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
+    rows, given = in_log_order(raw, question)
+    return map_batches(rows, given, SortedRows(question, names, is_failfast), schema_of(declaration, names))
+
+
+def current_offsets(raw: DataFrame, **options: Any) -> DataFrame:
+    """The committed offset of every group, topic and partition: `table(raw, "current_offsets", **options)`.
+
+    Examples
+    --------
+    >>> from kafka_records_spark.segments import read_segments
+    >>> raw = read_segments(spark, "/var/lib/kafka/data", topic="__consumer_offsets")
+    >>> current_offsets(raw, group="payments-settlement").select("topic", "partition", "offset").show()
+    """
+    return table(raw, "current_offsets", **options)
+
+
+def groups(raw: DataFrame, **options: Any) -> DataFrame:
+    """Every group with its kind, its state as far as the log tells, its epoch: `table(raw, "groups", **options)`."""
+    return table(raw, "groups", **options)
+
+
+def offset_commits(raw: DataFrame, **options: Any) -> DataFrame:
+    """Every commit and every deletion of an offset: `table(raw, "offset_commits", **options)`."""
+    return table(raw, "offset_commits", **options)
+
+
+def transactions(raw: DataFrame, **options: Any) -> DataFrame:
+    """Every transactional id with its producer and the state of its last transaction:
+    `table(raw, "transactions", **options)`."""
+    return table(raw, "transactions", **options)
+
+
+def findings(
+    raw: DataFrame,
+    name: str | Table,
+    *,
+    group: str | Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: Literal["committed"] | None = None,
+    package: str = "kafka_records",
+) -> DataFrame:
+    """What is found while the rows of a table are made: records that could not be used, and where an answer ends.
+
+    A second query, which reads `raw` again and makes the table again: a DataFrame has rows and nothing beside them.
+    Give it something that reads the same both times. (`kafka_records_tables.read_table(…, spark=spark)` gives rows and
+    findings of one run, for files.) Takes what `table` takes; gives rows of `FINDINGS_SCHEMA`, of severity `damage`
+    where something is missing from the table or may be, and `note` otherwise.
+    """
+    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    rows, given = in_log_order(raw, question)
+    return map_batches(rows, given, SortedFindings(question), FINDINGS_SCHEMA)
+
+
+# -- over logs --------------------------------------------------------------------------------------------------------
+
+
+def read_table(
+    spark: SparkSession,
+    name: str | Table,
+    source: Any,
+    *,
+    topic: str | None = None,
+    group: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: Literal["committed"] | None = None,
+    mode: str = FAILFAST,
+    package: str = "kafka_records",
+) -> DataFrame:
+    """A table over log segment files, read by the workers, one task per partition of the log.
+
+    The same rows as `spark.read.format("kafka-records")`, without a Python Data Source, which came with Spark 4.0.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    source
+        A path or several: data directories of a broker, partition folders, `.log` files, on a file system that driver
+        and workers share. Or whatever else `kafka_records_tables.read_table` takes.
+    topic
+        What files hold that do not say so; the topic of the table by default.
+    name, group, columns, as_of, untold, mode, package
+        As in `table`.
+
+    Returns
+    -------
+    DataFrame
+        As `table` gives it. The driver lists the partitions now, and every query reads their files anew.
+
+    Raises
+    ------
+    LogSourceError
+        At once, for paths that are not there or hold no log of the topic; in a worker, for files that it does not see.
+    """
+    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = question.table
+    names = chosen_columns(declaration, columns)
+    is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
+    logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
+    function = LogRows(question, tuple(logs), tuple(names), is_failfast)
+    return over_logs(spark, len(logs), function, schema_of(declaration, names))
+
+
+def read_findings(
+    spark: SparkSession,
+    name: str | Table,
+    source: Any,
+    *,
+    topic: str | None = None,
+    group: str | Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: Literal["committed"] | None = None,
+    package: str = "kafka_records",
+) -> DataFrame:
+    """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
+    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = question.table
+    logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
+    return over_logs(spark, len(logs), LogFindings(question, tuple(logs)), FINDINGS_SCHEMA)
+
+
+def schema_of(declaration: Table, names: Sequence[str]) -> StructType:
+    """The columns of a table that are called `names`, each with its meaning as comment."""
+    schema = spark_schema(declaration.schema)
+    return type(schema)([schema[name] for name in names])
