@@ -20,8 +20,8 @@ RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
 What the message format of a record lacks is -1, as Kafka reports it: `timestamp_ms` in format 0, epochs and producers
 in formats 0 and 1. What a source does not tell is null. `timestamp_type` is `create`, `log_append` or null.
 `transaction` says what became of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
-`unknown` when the source does not tell, or when bytes that cannot be read may hide the marker that ended it
-(`is_undecided`). `control` is `commit` or `abort` for markers and null for everything else.
+`unknown` when bytes that cannot be read may hide the marker that ended it. `control` is `commit` or
+`abort` for markers and null for everything else.
 """
 
 RAW_COLUMNS: Final[tuple[str, ...]] = tuple(field.name for field in RAW_SCHEMA.fields)
@@ -67,10 +67,10 @@ def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[
     Returns
     -------
     DataFrame
-        Rows of `RAW_SCHEMA`. What `df` lacks is null, except `transaction`, which is `unknown`: tables count such a
-        record as committed, unless `producer_id` says that a producer with transactions wrote it (`is_undecided`).
-        Tables need `partition` and `offset`; rows without them can be decoded, but not ordered, and a table over them
-        fails.
+        Rows of `RAW_SCHEMA`. What `df` lacks is null, `transaction` too: a table whose rows depend on transactions
+        refuses such a record, unless `producer_id` tells that it was outside of one (-1) or the caller says what it
+        counts as (`untold`). Tables need `partition` and `offset`; rows without them can be decoded, but not ordered,
+        and a table over them fails.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[
     +------------------+----------------+-----------+
     |             topic|             key|transaction|
     +------------------+----------------+-----------+
-    |__consumer_offsets|[00 02 00 01 67]|    unknown|
+    |__consumer_offsets|[00 02 00 01 67]|       NULL|
     +------------------+----------------+-----------+
     """
     types = dict[str, DataType]() if columns is not None else {field.name: field.dataType for field in df.schema.fields}
@@ -103,8 +103,6 @@ def _raw_column(field: StructField, names: set[str], topic: str | None) -> Colum
     name = field.name
     if name == "topic" and topic is not None:
         return F.lit(topic)
-    if name == "transaction":
-        return F.coalesce(F.col(name), F.lit("unknown")) if name in names else F.lit("unknown")
     if name in names:
         return F.col(name)
     if name == "timestamp_ms" and "timestamp" in names:
@@ -133,13 +131,3 @@ def has_record_type(types: Iterable[int]) -> Column:
 def is_unframed() -> Column:
     """Condition on raw rows: not a control record, and the key is missing or too short to hold a record type."""
     return F.col("control").isNull() & (F.coalesce(F.octet_length(F.col("key")), F.lit(0)) < 2)
-
-
-def is_undecided(is_value: Column) -> Column:
-    """Condition on raw or decoded rows: a value (`is_value`) in a transaction of which nobody can tell how it ended.
-
-    Only records of transactions carry a producer id in the topics of coordinators. A row whose source tells neither
-    transaction nor producer (Spark's Kafka source, most saved topics) is none of them.
-    """
-    unknown = F.coalesce(F.col("transaction"), F.lit("unknown")) == "unknown"
-    return is_value & unknown & (F.coalesce(F.col("producer_id"), F.lit(-1)) >= 0)

@@ -16,6 +16,8 @@ from kafka_records_tables.report.result import Result, Stream
 from kafka_records_tables.tables import TABLES, Table
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kafka_records_tables.engines.local import Told
 
 
@@ -30,6 +32,7 @@ def read_table(
     topic: str | None = None,
     package: str = "kafka_records",
     processes: int | None = None,
+    spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
     """A table over a source, all of it in memory.
@@ -59,6 +62,8 @@ def read_table(
         The generated package whose schemas say what the records hold.
     processes
         How many processes read; 1 reads in this one. By default a process per core where there is enough to read.
+    spark
+        A session whose workers read instead, one task per partition of the log; they have to see the same files.
     on_progress
         Called with the bytes that were read so far, and with those there are.
 
@@ -78,6 +83,8 @@ def read_table(
         For records whose source does not tell of transactions, unless `untold` says what they count as.
     WorkerEnded
         When a process ends before its work is done.
+    SparkFailed
+        When Spark does not finish.
 
     Examples
     --------
@@ -93,6 +100,7 @@ def read_table(
         topic=topic,
         package=package,
         processes=processes,
+        spark=spark,
         on_progress=on_progress,
     )
     chosen = chosen_columns(stream.declaration, columns)
@@ -112,6 +120,7 @@ def stream_table(
     topic: str | None = None,
     package: str = "kafka_records",
     processes: int | None = None,
+    spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
@@ -120,6 +129,10 @@ def stream_table(
     logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
 
     def start(told: Told) -> Iterator[pa.RecordBatch]:
+        if spark is not None:
+            from kafka_records_tables.engines.spark import run
+
+            return run(spark, question, logs, told, on_progress=on_progress)
         return local.run(question, logs, told, processes=processes, on_progress=on_progress)
 
     return Stream(declaration, declaration.schema, start)

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from kafka_records_cli import failures
-from kafka_records_cli.failures import CommandError
-from kafka_records_cli.java import check_java
+from kafka_records_tables.engines.java import JavaMissing, check_java
 from tests.cli.running import run
 
 COMMANDS = ((), ("table",), ("dump",), ("counts",), ("explain",))
@@ -229,7 +228,7 @@ def _java(folder: Path, says: str) -> Path:
 
 
 def _complaint() -> str:
-    with pytest.raises(CommandError) as caught:
+    with pytest.raises(JavaMissing) as caught:
         check_java()
     return str(caught.value)
 

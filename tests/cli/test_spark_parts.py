@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_records_cli.session import first_line, gateway_reason
+from kafka_records_tables.engines.spark_errors import first_line, gateway_reason
 
 
 @pytest.mark.parametrize(

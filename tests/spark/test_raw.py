@@ -45,7 +45,7 @@ def test_rows_of_sparks_kafka_source(spark: SparkSession) -> None:
         "timestamp_type": "create",
         "key": b"k",
         "value": b"v",
-        "transaction": "unknown",
+        "transaction": None,
     }
     assert (second["value"], second["timestamp_ms"], second["timestamp_type"]) == (None, None, "log_append")
     assert (third["key"], third["timestamp_type"]) == (None, None)
@@ -62,7 +62,7 @@ def test_keys_and_values_alone_need_a_topic(spark: SparkSession) -> None:
 
     (row,) = as_raw_records(saved, topic="__consumer_offsets").collect()
 
-    assert (row.topic, row.partition, row.offset, row.transaction) == ("__consumer_offsets", None, None, "unknown")
+    assert (row.topic, row.partition, row.offset, row.transaction) == ("__consumer_offsets", None, None, None)
     with pytest.raises(MissingColumn) as failure:
         as_raw_records(saved)
     assert str(failure.value) == "the DataFrame has no column 'topic': name the topic the records came from"
