@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_arrow.segments import LogPartition, OpenLog, open_log, read_partition
-from kafka_records_cli.bytesread import ByteProgress
+from kafka_records_cli.progress import ByteProgress
 from kafka_records_cli.recordlines import COLUMNS, RecordPrinter, found_records
 from kafka_records_cli.reporting import FileReport, RecordReport, over_a_bar, say
 from kafka_records_cli.topicnames import TopicNames

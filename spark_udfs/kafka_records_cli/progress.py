@@ -65,6 +65,10 @@ class ByteProgress:
         self._task = self._progress.add_task(self._description, total=None)
         self._progress.start()
 
+    def is_drawn(self) -> bool:
+        """Whether the bar stands on the last line of the terminal."""
+        return self._progress is not None
+
     def stop(self) -> None:
         """Take the bar away for good; what is printed next starts on a clean line."""
         self._is_wanted = False

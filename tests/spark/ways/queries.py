@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.current_offsets import current_offsets
+from kafka_records_tables.groups import groups
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records.spark import consumer_protocol, control
 from kafka_records_spark.functions import record_type, value_version
 from kafka_records_spark.types import column_name
-from kafka_records_tables.current_offsets import current_offsets
-from kafka_records_tables.groups import groups
 from tests.spark.ways.truth import BROKEN_PARTITION, OFFSETS, schemas_of
 
 if TYPE_CHECKING:
