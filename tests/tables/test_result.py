@@ -13,7 +13,7 @@ import pytest
 
 from kafka_records_arrow.problems import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table, stream_table
-from kafka_records_tables.read import UnknownColumn, UnknownTable
+from kafka_records_tables.names import UnknownColumn, UnknownTable
 
 
 @pytest.fixture(scope="module")

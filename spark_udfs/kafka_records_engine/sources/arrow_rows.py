@@ -43,7 +43,7 @@ class ArrowRows:
                 raise ValueError(f"the rows have no column {name}: raw rows have {', '.join(RAW_SCHEMA.names)}")
         if "topic" not in table.column_names and topic is None:
             raise ValueError("the rows have no column topic: say which topic they are of")
-        self._topic = None if "topic" in table.column_names else topic
+        self._topic = topic
         self._table = table
 
     def partitions(self, topic: str) -> list[RowsPartition]:

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.commits import COMMITS, COMMITTED, commit_columns
+from kafka_records_tables.tables.declaration import PLACE, Table
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-
-COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
-"""The records that commit offsets: of two with the same group, topic and partition the later one counts, whichever of
-the two records it is."""
-
-NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""What a commit holds that names no topic id: no transactional one does, and none before Kafka 4.1."""
-
-NO_LEADER_EPOCH: Final = -1
 
 TABLE: Final = Table(
     name="current_offsets",
@@ -26,17 +18,7 @@ TABLE: Final = Table(
     helper="latest",
     records=COMMITS,
     reads=("offset", "key", "value", "producer_id", "transaction", "control"),
-    columns=(
-        Column("group_id", "string", "the group that committed"),
-        Column("topic", "string", "topic whose records it consumes"),
-        Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
-        Column("partition", "int32", "partition of that topic"),
-        Column("offset", "int64", "offset of the next record to consume"),
-        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
-        Column("metadata", "string", "what the client stored beside the offset"),
-        *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
-        *PLACE,
-    ),
+    columns=(*COMMITTED, *PLACE),
     sort=("group_id", "topic", "partition"),
     needs_transactions=True,
     group="group_id",
@@ -62,10 +44,10 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import numpy as np
     import pyarrow as pa
 
-    from kafka_records_tables.tables.decoding import Decoded, nulled, numbers_of, of_types, schemas, undecided
+    from kafka_records_tables.tables.decoding import Decoded, numbers_of, of_types, schemas, undecided
     from kafka_records_tables.tables.latest import Latest, joined, last_of_same
     from kafka_records_tables.tables.transactions_settled import ABORTED, OPEN, UNKNOWN, settled
-    from kafka_records_tables.tables.types import instants, record_batch
+    from kafka_records_tables.tables.types import record_batch
 
     records = schemas(context, "consumer_offsets")
     types = numbers_of(records, COMMITS)
@@ -100,20 +82,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone & ~is_unknown
     if not usable.any():
         return
-    committed = found.member(types, "value", "commit_timestamp")
-    columns = {
-        "group_id": group,
-        "topic": topic,
-        "topic_id": nulled(found.member(types[1:], "value", "topic_id"), NO_TOPIC_ID),
-        "partition": partition,
-        "offset": found.member(types, "value", "offset"),
-        "leader_epoch": nulled(found.member(types[1:], "value", "leader_epoch"), NO_LEADER_EPOCH),
-        "metadata": found.member(types, "value", "metadata"),
-        "commit_timestamp": instants(committed),
-        "commit_timestamp_ms": committed,
-        "log_partition": context.partition,
-        "log_offset": found.rows.column("offset"),
-    }
+    columns = commit_columns(found, types, context)
     yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.current_offsets import COMMITS
+from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table
 
 if TYPE_CHECKING:

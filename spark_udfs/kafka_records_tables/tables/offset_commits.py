@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.current_offsets import COMMITS, NO_LEADER_EPOCH, NO_TOPIC_ID
+from kafka_records_tables.tables.commits import COMMITS, COMMITTED, commit_columns
 from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
@@ -21,14 +21,7 @@ TABLE: Final = Table(
     records=COMMITS,
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
-        Column("group_id", "string", "the group that committed"),
-        Column("topic", "string", "topic whose records it consumes"),
-        Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
-        Column("partition", "int32", "partition of that topic"),
-        Column("offset", "int64", "offset of the next record to consume; null for a tombstone"),
-        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
-        Column("metadata", "string", "what the client stored beside the offset; null for a tombstone"),
-        *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
+        *COMMITTED,
         *timestamps("expire", "when it expires, where a client before Kafka 2.1 said so (value version 1); else null"),
         Column("is_tombstone", "bool", "whether the record deletes the offset"),
         Column("transaction", "string", "none, committed, aborted, open (the log ends before its marker) or unknown"),
@@ -84,18 +77,9 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
             what = f"a commit of group {group[row]} for {topic[row]}-{partition[row]}"
             number = int(found.columns.record_type[row])
             context.find(undecided(rows, row, context, number, what, "its row says that nobody knows"))
-        committed = found.member(types, "value", "commit_timestamp")
         expires = nulled(found.member(types[1:], "value", "expire_timestamp"), NO_EXPIRY)
         columns = {
-            "group_id": group,
-            "topic": topic,
-            "topic_id": nulled(found.member(types[1:], "value", "topic_id"), NO_TOPIC_ID),
-            "partition": partition,
-            "offset": found.member(types, "value", "offset"),
-            "leader_epoch": nulled(found.member(types[1:], "value", "leader_epoch"), NO_LEADER_EPOCH),
-            "metadata": found.member(types, "value", "metadata"),
-            "commit_timestamp": instants(committed),
-            "commit_timestamp_ms": committed,
+            **commit_columns(found, types, context),
             "expire_timestamp": instants(expires),
             "expire_timestamp_ms": expires,
             "is_tombstone": pa.array(found.is_tombstone),
@@ -103,8 +87,6 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
             "producer_id": nulled(rows.column("producer_id"), -1),
             "log_timestamp": instants(rows.column("timestamp_ms")),
             "log_timestamp_ms": rows.column("timestamp_ms"),
-            "log_partition": context.partition,
-            "log_offset": rows.column("offset"),
         }
         if usable.any():
             yield record_batch(TABLE.schema, columns, rows.num_rows).filter(pa.array(usable))

@@ -1,0 +1,53 @@
+"""What the tables about committed offsets have in common: the two records of a commit, and the columns they give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import Column, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoding import Decoded
+
+COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
+"""The records that commit offsets: of two with the same group, topic and partition the later one counts, whichever of
+the two records it is."""
+
+_NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a commit holds that names no topic id: no transactional one does, and none before Kafka 4.1."""
+
+_NO_LEADER_EPOCH: Final = -1
+
+COMMITTED: Final = (
+    Column("group_id", "string", "the group that committed"),
+    Column("topic", "string", "topic whose records it consumes"),
+    Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
+    Column("partition", "int32", "partition of that topic"),
+    Column("offset", "int64", "offset of the next record to consume; null for a tombstone"),
+    Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
+    Column("metadata", "string", "what the client stored beside the offset; null for a tombstone"),
+    *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
+)
+"""What a commit says. PLACE follows it in every table."""
+
+
+def commit_columns(found: Decoded, types: tuple[int, ...], context: Context) -> dict[str, Any]:
+    """The columns of COMMITTED and PLACE. `types` are those of COMMITS: only the later one has an epoch and an id."""
+    from kafka_records_tables.tables.decoding import nulled
+    from kafka_records_tables.tables.types import instants
+
+    committed = found.member(types, "value", "commit_timestamp")
+    return {
+        "group_id": found.member(types, "key", "group"),
+        "topic": found.member(types, "key", "topic"),
+        "topic_id": nulled(found.member(types[1:], "value", "topic_id"), _NO_TOPIC_ID),
+        "partition": found.member(types, "key", "partition"),
+        "offset": found.member(types, "value", "offset"),
+        "leader_epoch": nulled(found.member(types[1:], "value", "leader_epoch"), _NO_LEADER_EPOCH),
+        "metadata": found.member(types, "value", "metadata"),
+        "commit_timestamp": instants(committed),
+        "commit_timestamp_ms": committed,
+        "log_partition": context.partition,
+        "log_offset": found.rows.column("offset"),
+    }
