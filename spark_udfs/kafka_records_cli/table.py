@@ -64,6 +64,8 @@ examples:
       the latest deletions
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
+  kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
+      by Spark
 """
 
 
@@ -139,10 +141,28 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--engine",
+        choices=["local", "spark"],
+        default="local",
+        help="local (default): processes on this machine. spark: the same rows by Spark, a task per log partition, "
+        "where every worker sees the files; needs Java 17 or later and kafka-records[spark]",
+    )
+    parser.add_argument(
         "--processes",
         type=_count(1),
         metavar="N",
         help="read with so many processes; default: one per core, and this one alone for less than 64 MiB",
+    )
+    parser.add_argument(
+        "--master", type=place, metavar="URL", help="the master of --engine spark; default: this machine, local[*]"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        type=_property,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a property of Spark; may be repeated",
     )
 
 
@@ -217,6 +237,13 @@ def _moment(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError(f"{text!r} is not spark.SOMETHING=VALUE")
+    return name, value
+
+
 def _count(least: int) -> Callable[[str], int]:
     def count(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
@@ -232,10 +259,13 @@ def _count(least: int) -> Callable[[str], int]:
 def run(options: argparse.Namespace) -> int:
     """Write the table, and return the exit status."""
     require("table", "cli", "numpy", "pyarrow", "google_crc32c", "rich")
+    if options.engine == "spark":
+        require("table --engine spark", "spark", "pyspark", "pandas")
     table: Table = options.name
     query = _query(table, options)
     if options.topic not in (None, table.topic):
         raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}")
+    _check_engine(options)
     _set_format(options)
     check_output(options)
     _check_findings(options)
@@ -260,6 +290,25 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
         )
     except (QueryError, UnknownColumn) as error:
         raise UsageError(str(error)) from None
+
+
+def _check_engine(options: argparse.Namespace) -> None:
+    """Raise a UsageError for an option of the other engine, and a CommandError when there is no Java for Spark."""
+    if options.engine == "local":
+        wrong = "--master" if options.master else "--conf" if options.conf else None
+        if wrong:
+            raise UsageError(f"{wrong} goes with --engine spark")
+        return
+    if options.processes:
+        raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
+    from kafka_records_engine.lean import let_pandas_in
+    from kafka_records_tables.engines.java import JavaMissing, check_java
+
+    let_pandas_in()
+    try:
+        check_java()
+    except JavaMissing as error:
+        raise CommandError(str(error)) from None
 
 
 _FORMAT_OF: Final = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}

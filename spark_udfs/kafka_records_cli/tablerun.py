@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import Counts
     from kafka_records_tables import Stream, Table
@@ -41,7 +44,11 @@ class TableRun:
     def run(self) -> int:
         """Returns the exit status. Raises a CommandError when there is no answer."""
         try:
-            with ByteProgress(self._table.name) as progress, self._stream(progress) as stream:
+            with (
+                ByteProgress(self._table.name) as progress,
+                self._session(progress) as session,
+                self._stream(progress, session) as stream,
+            ):
                 selection = Selection(self._table, stream, self._query, self._most_held)
                 self._write(selection, progress)
         except LogSourceError as error:
@@ -62,7 +69,22 @@ class TableRun:
         self._say(stream.findings)
         return self._sum_up(stream.findings, stream.counts, selection.matching)
 
-    def _stream(self, progress: ByteProgress) -> Stream:
+    @contextmanager
+    def _session(self, progress: ByteProgress) -> Iterator[SparkSession | None]:
+        """The session of --engine spark."""
+        if self._options.engine == "local":
+            yield None
+            return
+        from kafka_records_tables.engines.session import local_session
+
+        progress.waiting("starting Spark")
+        settings = dict(self._options.conf)
+        if self._options.master is not None:
+            settings["spark.master"] = self._options.master
+        with local_session(settings) as session:
+            yield session
+
+    def _stream(self, progress: ByteProgress, session: SparkSession | None) -> Stream:
         options = self._options
         return stream_table(
             self._table,
@@ -72,6 +94,7 @@ class TableRun:
             untold=options.untold,
             package=options.package,
             processes=options.processes,
+            spark=session,
             on_progress=progress.moved,
         )
 
