@@ -13,6 +13,7 @@ from kafka_records_cli.failures import EXIT_STATUS_HELP, CommandError, UsageErro
 from kafka_records_cli.output import OUTPUT_HELP, add_output, check_output
 from kafka_records_cli.sources import add_sources, add_topic, place
 from kafka_records_cli.topics import KAFKA, Catalog, catalog_of
+from kafka_records_engine.lean import let_pandas_in
 from kafka_records_tables.names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, asked, milliseconds, topic_column
 from kafka_records_tables.tables import TABLES
@@ -260,6 +261,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the table, and return the exit status."""
     require("table", "cli", "numpy", "pyarrow", "google_crc32c", "rich")
     if options.engine == "spark":
+        let_pandas_in()
         require("table --engine spark", "spark", "pyspark", "pandas")
     table: Table = options.name
     query = _query(table, options)
@@ -301,10 +303,8 @@ def _check_engine(options: argparse.Namespace) -> None:
         return
     if options.processes:
         raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
-    from kafka_records_engine.lean import let_pandas_in
     from kafka_records_tables.engines.java import JavaMissing, check_java
 
-    let_pandas_in()
     try:
         check_java()
     except JavaMissing as error:

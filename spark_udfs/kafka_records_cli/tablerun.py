@@ -18,6 +18,7 @@ from kafka_records_cli.reporting import FileReport, RecordReport, say
 from kafka_records_engine.findings import DAMAGED_LOG, UNDECIDED_TRANSACTION, UNREAD_LOG
 from kafka_records_runtime.errors import KafkaRecordsError, plural
 from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.report.findings import finding_json, finding_lines
 from kafka_records_tables.selection import HELD, Selection
@@ -61,7 +62,7 @@ class TableRun:
             ) from None
         except WorkerEnded as error:
             raise CommandError(f"{error} (--processes 1, --group NAME)") from None
-        except KafkaRecordsError as error:
+        except (KafkaRecordsError, QueryError) as error:
             raise CommandError(str(error)) from error
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"

@@ -177,6 +177,8 @@ def _check_operator(column: Column, operator: Operator) -> None:
 def _value(column: Column, text: str) -> str | int | bool | datetime:
     kind = column.type
     if kind == "string":
+        if not _is_utf_8(text):
+            raise QueryError(f"{text!r} is no UTF-8: no {column.name} can be compared with it")
         return text
     if kind == "bool":
         if text.lower() not in ("true", "false"):
@@ -196,6 +198,15 @@ def _value(column: Column, text: str) -> str | int | bool | datetime:
     if not -most <= number < most:
         raise QueryError(f"{column.name} is an {kind}, and {text} is outside of its range")
     return number
+
+
+def _is_utf_8(text: str) -> bool:
+    """Whether bytes of an argument that are no UTF-8 left no lone surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unquoted(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.query import Condition, Query, topic_column
+from kafka_records_tables.query import Condition, Query, QueryError, topic_column
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
@@ -56,6 +56,8 @@ class Selection:
         self._query = query
         self._most_held = most_held
         self.schema = pa.schema([table.schema.field(name) for name in query.columns])
+        sorted_by = [key.column for key in query.order if key.column not in query.columns]
+        self._held = pa.schema([*self.schema, *(table.schema.field(name) for name in sorted_by)])
         self.is_sorted = True
         """Whether the rows come in the order of the query; known when the first one has come."""
         self.matching = 0
@@ -66,7 +68,7 @@ class Selection:
         if self._query.limit is None:
             yield from self._all(rows)
         else:
-            yield from self._projected(self._first(rows, self._query.limit).to_batches())
+            yield from self._shown(self._first(rows, self._query.limit).to_batches())
 
     def _matching(self) -> Iterator[pa.RecordBatch]:
         for batch in self._rows:
@@ -77,7 +79,7 @@ class Selection:
                 kept = kept.filter(_about(kept.column(topic_column(self._table)), self._query.topics))
             if kept.num_rows:
                 self.matching += kept.num_rows
-                yield kept
+                yield _projected(kept, self._held)
 
     def _all(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
@@ -87,11 +89,11 @@ class Selection:
             size += batch.nbytes
             if self._most_held is not None and size > self._most_held:
                 self.is_sorted = False
-                yield from self._projected(held)
+                yield from self._shown(held)
                 held = []
-                yield from self._projected(rows)
+                yield from self._shown(rows)
                 return
-        yield from self._projected(self._ordered(held).to_batches())
+        yield from self._shown(self._ordered(held).to_batches())
 
     def _first(self, rows: Iterator[pa.RecordBatch], limit: int) -> pa.Table:
         held: list[pa.RecordBatch] = []
@@ -105,13 +107,24 @@ class Selection:
         return self._ordered(held).slice(0, limit)
 
     def _ordered(self, rows: list[pa.RecordBatch]) -> pa.Table:
-        table = pa.Table.from_batches(rows, self._table.schema)
+        table = pa.Table.from_batches(rows, self._held)
         order = [(key.column, "descending" if key.descending else "ascending") for key in self._query.order]
-        return table.sort_by(order) if order else table
+        try:
+            return table.sort_by(order) if order else table
+        except pa.ArrowInvalid as error:
+            # Offsets in a text column have 32 bits.
+            raise QueryError(
+                "one column of the rows holds more text than can be sorted, 2 GiB: ask for fewer rows or columns, or "
+                "for json, csv or parquet without an order"
+            ) from error
 
-    def _projected(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _shown(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in self.schema.names], schema=self.schema)
+            yield _projected(batch, self.schema)
+
+
+def _projected(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
 
 def holds(rows: pa.RecordBatch, condition: Condition) -> pa.Array:

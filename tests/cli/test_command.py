@@ -28,6 +28,11 @@ class Example(NamedTuple):
     line: str
 
     @property
+    def is_spark(self) -> bool:
+        """Whether it wants Spark."""
+        return "--engine spark" in self.line
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """What follows `kafka-records`; other commands of a pipe may not be on this machine."""
         step = next(step for step in self.line.split(" | ") if step.strip().startswith("kafka-records "))
@@ -55,13 +60,24 @@ def here(topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     }
 
 
-@pytest.mark.parametrize("example", examples(), ids=lambda each: each.line)
-def test_the_examples_of_the_help_run(example: Example, here: dict[str, str]) -> None:
+def run_example(example: Example, here: dict[str, str]) -> None:
     arguments = [here.get(argument, argument) for argument in example.arguments]
     ran = run(*arguments, standard_input=SUBSCRIPTION)
     assert ran.status == 0, (example.line, ran.err)
     output = arguments[arguments.index("--output") + 1] if "--output" in arguments else None
     assert Path(output).stat().st_size if output else ran.out
+
+
+@pytest.mark.parametrize("example", [each for each in examples() if not each.is_spark], ids=lambda each: each.line)
+def test_the_examples_of_the_help_run(example: Example, here: dict[str, str]) -> None:
+    run_example(example, here)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("example", [each for each in examples() if each.is_spark], ids=lambda each: each.line)
+def test_the_examples_with_spark_run(example: Example, here: dict[str, str]) -> None:
+    run_example(example, here)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -56,6 +57,7 @@ def test_conditions(text: str, expected: Condition) -> None:
         ),
         ("ofset>1", "offset_commits has no column 'ofset'; did you mean offset?"),
         ("offset>x", "offset is an int64, and 'x' is no whole number"),
+        ("group_id=\udcff", r"'\udcff' is no UTF-8: no group_id can be compared with it"),
         ("offset>1_0", "offset is an int64, and '1_0' is no whole number"),
         ("partition=2147483648", "partition is an int32, and 2147483648 is outside of its range"),
         ("is_tombstone=1", "is_tombstone is a bool: '1' is neither true nor false"),
@@ -214,6 +216,20 @@ def test_order(sort: list[str], places: list[int]) -> None:
 def test_a_limit_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_records_tables.selection._SPARE", 0)
     assert selected(sort=["-offset"], limit=1)[0] == [SOME[2]]
+
+
+def test_more_text_than_can_be_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overflow(*_: object) -> None:
+        raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+    table = SimpleNamespace(from_batches=lambda *_: SimpleNamespace(sort_by=overflow))
+    monkeypatch.setattr("kafka_records_tables.selection.pa.Table", table)
+    with pytest.raises(QueryError) as raised:
+        selected()
+    assert str(raised.value) == (
+        "one column of the rows holds more text than can be sorted, 2 GiB: ask for fewer rows or columns, or for json, "
+        "csv or parquet without an order"
+    )
 
 
 def test_more_rows_than_are_held_come_as_they_are() -> None:
