@@ -93,17 +93,19 @@ class WorkerPython(KafkaRecordsError, RuntimeError):
 
 
 class UnsupportedSpark(KafkaRecordsError, RuntimeError):
-    """A column `function` that the installed PySpark (`version`) has no means to run; `instead` says what to do."""
+    """A `function` that the installed PySpark (`version`) has no means to run, as those from `since` on have; `instead`
+    says what to do."""
 
-    def __init__(self, function: str, version: str, instead: str | None = None) -> None:
-        super().__init__(function, version, instead)
+    def __init__(self, function: str, version: str, instead: str | None = None, since: str = "4.1") -> None:
+        super().__init__(function, version, instead, since)
         self.function = function
         self.version = version
         self.instead = instead
+        self.since = since
 
     def __str__(self) -> str:
         remedy = "" if self.instead is None else f": {self.instead}"
-        return f"{self.function} needs PySpark 4.1 or later, this is {self.version}{remedy}"
+        return f"{self.function} needs PySpark {self.since} or later, this is {self.version}{remedy}"
 
 
 class MissingField(EncodeError):

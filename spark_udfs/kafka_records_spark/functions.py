@@ -6,8 +6,10 @@ whole topics, where a value alone does not say what it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyspark
@@ -325,13 +327,55 @@ def _arrow_column(
     if session is not None:
         check_workers(session)
 
+    made = _MADE.get()
+    if made is not None:
+        made.append((function, returned))
+        return F.lit(None)
+    column: Column = _arrow_function(name, function, returned)(*map(_column, cols))
+    return column
+
+
+def _arrow_function(name: str, function: Callable[..., pa.Array], returned: DataType) -> Any:
     # Spark reads the kind of function off these hints, and its name off the attribute.
     def run(*columns: pa.Array) -> pa.Array:
         return function(*columns)
 
     run.__name__ = name
-    column: Column = F.arrow_udf(run, returned)(*map(_column, cols))
-    return column
+    functions: Any = F
+    return functions.arrow_udf(run, returned)
+
+
+_MADE: Final[ContextVar[list[tuple[Callable[..., pa.Array], DataType]] | None]] = ContextVar("made", default=None)
+
+
+class _ByArguments:
+    """One function for SQL out of those with one, two … arguments."""
+
+    def __init__(self, functions: Sequence[Callable[..., pa.Array]]) -> None:
+        self._functions = functions
+
+    def __call__(self, *columns: pa.Array) -> pa.Array:
+        if not 0 < len(columns) <= len(self._functions):
+            raise TypeError(f"{len(columns)} arguments: this takes 1 to {len(self._functions)}")
+        # A version may be of any integer type in SQL.
+        return self._functions[len(columns) - 1](columns[0], *(each.cast(pa.int32()) for each in columns[1:]))
+
+
+def function_for_sql(name: str, function: Callable[..., Column]) -> Any:
+    """What `spark.udf.register` takes, of a generated column function: it gets the data, and behind them a version
+    where the column function has one.
+
+    Raises UnsupportedSpark before PySpark 4.1.
+    """
+    arguments = ["data", "version"] if "version" in signature(function).parameters else ["data"]
+    made: list[tuple[Callable[..., pa.Array], DataType]] = []
+    token = _MADE.set(made)
+    try:
+        for count in range(len(arguments)):
+            function(*(F.col(each) for each in arguments[: count + 1]))
+    finally:
+        _MADE.reset(token)
+    return _arrow_function(name, _ByArguments([each for each, _ in made]), made[0][1])
 
 
 def _column(col: ColumnOrName) -> Column:

@@ -194,7 +194,11 @@ class SegmentReader:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for log in _logs(batches):
-            yield from read_partition(log, below_log_start=self.below_log_start, on_problem=self._on_problem)
+            yield from self.rows(log)
+
+    def rows(self, log: LogPartition) -> Iterator[pa.RecordBatch]:
+        """The raw rows of one log partition."""
+        return read_partition(log, below_log_start=self.below_log_start, on_problem=self._on_problem)
 
     def _on_problem(self, problem: SegmentProblem) -> None:
         if self.mode == FAILFAST and problem.severity == "damage":

@@ -19,12 +19,12 @@ from kafka_records_spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_spark.types import spark_schema
 from kafka_records_tables.engines.spark import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
+from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
 from kafka_records_tables.read import chosen_columns, question_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from kafka_records_tables.tables.declaration import Table
 
@@ -36,6 +36,7 @@ __all__ = [
     "offset_commits",
     "read_findings",
     "read_table",
+    "register",
     "table",
     "transactions",
 ]
@@ -242,7 +243,48 @@ def read_findings(
     return over_logs(spark, len(logs), LogFindings(question, tuple(logs)), FINDINGS_SCHEMA)
 
 
-def schema_of(declaration: Table, names: Sequence[str]) -> StructType:
-    """The columns of a table that are called `names`, each with its meaning as comment."""
-    schema = spark_schema(declaration.schema)
-    return type(schema)([schema[name] for name in names])
+# -- SQL --------------------------------------------------------------------------------------------------------------
+
+
+def register(spark: SparkSession, package: str = "kafka_records") -> tuple[str, ...]:
+    """Make tables and column functions known to a session, for `format("kafka-records")` and for SQL.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    package
+        The generated package whose column functions SQL gets.
+
+    Returns
+    -------
+    tuple of str
+        The names of the functions that SQL can call now: those of the modules `<package>.spark.*`, under their names.
+        `from_offset_commit_value(value)` and its like take the data, those with a version in Python also take one here
+        (`to_offset_commit_value(struct, version)`); modes are the defaults. `record_type(key)` and
+        `value_version(value)` are evaluated in the JVM. Before Spark 4.1, which brought what the others need, there are
+        only these two.
+
+    Raises
+    ------
+    UnsupportedSpark
+        Before PySpark 4.0, which knows no Python Data Source: `read_table` gives the same rows there.
+
+    Notes
+    -----
+    Options of the source: `table` (raw rows without), `topic`, `group` (one, or a JSON array of several), `columns`
+    (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
+    `untold` (`committed`), `package`. Nothing is pushed down: an option keeps rows from being made, WHERE does not.
+
+    Examples
+    --------
+    >>> names = register(spark)
+    >>> spark.read.format("kafka-records").option("table", "groups").load("/var/lib/kafka/data").show()
+    >>> options = "table 'current_offsets', path '/var/lib/kafka/data'"
+    >>> spark.sql(f"CREATE TEMPORARY VIEW offsets USING `kafka-records` OPTIONS ({options})")
+    >>> spark.sql("SELECT topic, partition, offset FROM offsets WHERE group_id = 'billing'").show()
+    """
+    from kafka_records_tables.engines.spark_sql import register_functions, register_source
+
+    register_source(spark)
+    return register_functions(spark, package)

@@ -100,11 +100,15 @@ class LogRows:
     is_failfast: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        kind = FailFast if self.is_failfast else Context
         for log in _of_numbers(batches, self.logs):
-            context = self.question.context(log.topic, log.partition, kind)
-            for rows in self.question.answer(log, context):
-                yield rows.select(self.names)
+            yield from self.of(log)
+
+    def of(self, log: LogPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one log partition."""
+        kind = FailFast if self.is_failfast else Context
+        context = self.question.context(log.topic, log.partition, kind)
+        for rows in self.question.answer(log, context):
+            yield rows.select(self.names)
 
 
 @dataclass(frozen=True)
