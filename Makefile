@@ -107,6 +107,10 @@ fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests
 bench: $(INSTALLED) ## Run the benchmarks of codecs, imports and the columnar engine, a table each; some ten minutes.
 	@for name in import_time row_codecs columns; do $(BIN)/python tools/benchmarks/$$name.py || exit 1; done
 
+.PHONY: bench-answers
+bench-answers: java-found $(INSTALLED) ## Time the tables beside bare reading, Kafka's dump tool and Spark, and say which goals they met.
+	$(BIN)/python tools/benchmarks/answers.py
+
 .PHONY: bench-spark
 bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's own classes, and time over rows; needs Maven and a JDK.
 	$(BIN)/python tools/benchmarks/spark_decode.py

@@ -13,11 +13,11 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
@@ -32,7 +32,7 @@ from tools.segments.partition import Written, write_partition  # noqa: E402
 from tools.segments.plan import DAMAGE, DEFAULT_MIX, KINDS, OFFSETS_TOPIC, Plan, PlanError  # noqa: E402
 from tools.segments.pool import Subjects, subjects_by_partition  # noqa: E402
 
-__all__ = ["Plan", "PlanError", "WrittenLog", "write_segments"]
+__all__ = ["Plan", "PlanError", "WrittenLog", "shares", "write_segments"]
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,6 @@ def _write(job: _Job) -> _Done:
 
 # -------------------------------------------------------------------------------------------------------------- command
 
-_T = TypeVar("_T")
-
 
 def _listed(lines: Mapping[str, str]) -> str:
     return "\n".join(f"  {name:<21} {text}" for name, text in lines.items())
@@ -166,7 +164,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--records", type=int, default=Plan.records, metavar="N", help="ordinary records (default: %(default)s)")
     add("--keys", type=int, default=Plan.keys, metavar="N", help="offsets or transactional ids (default: %(default)s)")
     add("--keys-per-group", type=int, default=Plan.keys_per_group, metavar="N", help="(default: %(default)s)")
-    add("--mix", type=_pairs(float), default={}, metavar="KIND=SHARE[,…]", help="what the records are; see below")
+    add("--mix", type=shares, default={}, metavar="KIND=SHARE[,…]", help="what the records are; see below")
     add("--commit-versions", type=_numbers, default=(4,), metavar="N[,N…]", help="1, 3, 4 of the values (default: 4)")
     add("--records-per-batch", type=_range, default=(1, 40), metavar="LOW-HIGH", help="evenly drawn (default: 1-40)")
     add("--codec", default=Plan.codec, choices=CODECS, help="(default: %(default)s)")
@@ -174,7 +172,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--aborted", type=float, default=Plan.aborted, metavar="SHARE", help="of transactions (default: %(default)s)")
     add("--left-open", type=float, default=Plan.left_open, metavar="SHARE", help="likewise (default: %(default)s)")
     add("--segment-bytes", type=int, default=Plan.segment_bytes, metavar="N", help="(default: %(default)s)")
-    add("--corrupt", type=_pairs(int), action="append", default=[], metavar="KIND=COUNT", help="damage; see below")
+    add("--corrupt", type=counts, action="append", default=[], metavar="KIND=COUNT", help="damage; see below")
     add("--seed", type=int, default=0, metavar="N", help="other records (default: 0)")
     add("--start-ms", type=int, default=Plan.start_ms, metavar="MS", help="time of the first records")
     add("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="(default: the cores, %(default)s)")
@@ -183,13 +181,19 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _pairs(kind: Callable[[str], _T]) -> Callable[[str], dict[str, _T]]:
-    def parse(text: str) -> dict[str, _T]:
-        pairs = (part.partition("=") for part in text.split(","))
-        return {name.strip(): kind(number) for name, _, number in pairs}
+def shares(text: str) -> dict[str, float]:
+    """A mix as it is written: `commits=95,tombstones=5`."""
+    return {name: float(number) for name, number in _pairs(text)}
 
-    parse.__name__ = "list of NAME=NUMBER"
-    return parse
+
+def counts(text: str) -> dict[str, int]:
+    return {name: int(number) for name, number in _pairs(text)}
+
+
+def _pairs(text: str) -> Iterable[tuple[str, str]]:
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        yield name.strip(), number
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -341,6 +341,14 @@ def test_what_cannot_be_written_is_refused(
     assert (printed.out, printed.err) == ("", f"{message}\n")
 
 
+@pytest.mark.parametrize("option", ["--mix", "--corrupt"])
+def test_a_pair_without_a_number(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([str(tmp_path), option, "commits"])
+    assert caught.value.code == 2
+    assert "'commits'" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_a_folder_with_a_log_is_left_alone(tmp_path: Path) -> None:
     write_segments(tmp_path, Plan(partitions=1, records=10))
     before = bytes_below(tmp_path)

@@ -1,0 +1,381 @@
+"""What `answers.py` runs and which goals it holds the figures against."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from tools.benchmarks import columns
+from tools.benchmarks._column_batches import cases as column_cases
+from tools.benchmarks._figures import pair, three_digits
+from tools.benchmarks._processes import Run
+from tools.benchmarks._timing import figures
+from tools.broker import broker_jars, java
+from tools.segments.plan import Plan
+from tools.write_segments import WrittenLog, write_segments
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CAPTURED: Final = ROOT / "tests" / "data" / "topics" / "kafka-4.3" / "segments"
+_WORK: Final = str(ROOT / "tools" / "benchmarks" / "_answers_work.py")
+_OFFSETS: Final = "__consumer_offsets"
+_TRANSACTIONS: Final = "__transaction_state"
+_CAPTURED_TABLES: Final = {
+    "current_offsets": _OFFSETS,
+    "groups": _OFFSETS,
+    "offset_commits": _OFFSETS,
+    "transactions": _TRANSACTIONS,
+}
+
+_BYTES_PER_RECORD: Final = 114
+"""Of commits, roughly."""
+_PARTITIONS: Final = 8
+_MIB: Final = 1024 * 1024
+_GB: Final = 10**9
+_WARM_UP_RECORDS: Final = 2000
+_FEW: Final = 500_000
+"""Records that are written before another process has started."""
+_STEPS: Final = (0.01, 0.03, 0.1, 0.3, 1.0)
+_SMALLEST_GB: Final = 0.1
+_FEWEST_SIZES: Final = 3
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is read."""
+
+    records: int
+    keys: int
+    dumped: int
+    """Records for Kafka's dump tool, which is slow."""
+    largest_gb: float
+    batch_rows: int
+    """Of the columns."""
+
+    @property
+    def growing_gb(self) -> list[float]:
+        """The sizes of logs over which cost should grow in proportion: at least three, the largest last."""
+        sizes = [self.largest_gb * step for step in _STEPS]
+        return [size for size in sizes if size >= _SMALLEST_GB or size in sizes[-_FEWEST_SIZES:]]
+
+
+class NotEnoughSpace(Exception):
+    """Logs that would not fit on the disk; the text says how much they need."""
+
+
+class WrongAnswer(Exception):
+    """A result that is not what the writer of the log wrote; the text says which."""
+
+
+class Logs:
+    """Logs to read, written when they are asked for, below `folder`."""
+
+    def __init__(self, folder: Path, mix: Mapping[str, float], tell: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._mix = mix
+        self._tell = tell
+        self._written: dict[tuple[int, int], tuple[Path, WrittenLog]] = {}
+
+    def of(self, records: int, keys: int) -> tuple[Path, WrittenLog]:
+        """A log with so many records about so many keys. Raises NotEnoughSpace."""
+        if (records, keys) not in self._written:
+            folder = self._folder / f"{records}-records-{keys}-keys"
+            needed = records * _BYTES_PER_RECORD
+            free = shutil.disk_usage(self._folder).free
+            if needed > free:
+                raise NotEnoughSpace(
+                    f"{records} records take {needed} bytes, and {self._folder} has {free}: choose another --folder, "
+                    "or fewer records"
+                )
+            self._tell(f"writing {records} records of {keys} keys")
+            plan = Plan(partitions=_PARTITIONS, records=records, keys=keys, mix=self._mix)
+            self._written[records, keys] = folder, write_segments(folder, plan, processes=2 if records > _FEW else 1)
+        return self._written[records, keys]
+
+
+# ---------------------------------------------------------------------------------------------------------------- works
+
+
+@dataclass(frozen=True)
+class Work:
+    """A program to run: who is timed. `expected` is what it has to say."""
+
+    name: str
+    command: tuple[str, ...]
+    says_json: bool = True
+    expected: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self, run: Run) -> None:
+        """Raises WrongAnswer."""
+        for what, number in self.expected.items():
+            if run.said[what] != number:
+                raise WrongAnswer(f"{self.name}: {what} is {run.said[what]}, and the log holds {number}")
+
+
+Runs = Mapping[str, Sequence[Run]]
+"""By name of the work."""
+
+
+def _best(runs: Runs, name: str) -> tuple[float, float]:
+    seconds = [run.seconds for run in runs[name]]
+    return min(seconds), median(seconds)
+
+
+def _processor(runs: Runs, name: str) -> float:
+    return min(run.processor for run in runs[name])
+
+
+def _memory(runs: Runs, name: str) -> int | None:
+    found = [run.memory for run in runs[name] if run.memory is not None]
+    return max(found) if found else None
+
+
+# ---------------------------------------------------------------------------------------------------------------- goals
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A goal and what was reached: a line of the table."""
+
+    what: str
+    ours: str
+    against: str
+    reached: str
+    by_processor: str
+    goal: str
+    met: bool | None
+    """None for what could not be measured."""
+
+    @property
+    def cells(self) -> list[str]:
+        verdict = "-" if self.met is None else "met" if self.met else "missed"
+        return [self.what, self.ours, self.against, self.reached, self.by_processor, self.goal, verdict]
+
+
+HEADS: Final = ("what", "ours", "against", "reached", "by processor", "goal", "verdict")
+
+Goal = Callable[[Runs], Judged]
+
+_SHORT: Final = 0.1
+
+
+def _time(seconds: tuple[float, float] | None) -> str:
+    """Best and median with their unit."""
+    if seconds is None:
+        return "-"
+    return f"{pair(seconds, 1000)} ms" if seconds[0] < _SHORT else f"{pair(seconds)} s"
+
+
+def _no_slower(what: str, work: str, base: str, most: float, runs: Runs) -> Judged:
+    """At most so many times as long as `base`."""
+    ours, theirs = _best(runs, work), _best(runs, base)
+    ratio = ours[0] / theirs[0], ours[1] / theirs[1]
+    by_processor = three_digits(_processor(runs, work) / _processor(runs, base))
+    return Judged(what, _time(ours), _time(theirs), pair(ratio), by_processor, f"≤ {most:g} ×", ratio[0] <= most)
+
+
+def _as_fast(what: str, work: str, base: str, least: float, runs: Runs) -> Judged:
+    """At least so large a part of the speed of `base`."""
+    ours, theirs = _best(runs, work), _best(runs, base)
+    ratio = theirs[0] / ours[0], theirs[1] / ours[1]
+    by_processor = three_digits(_processor(runs, base) / _processor(runs, work))
+    return Judged(what, _time(ours), _time(theirs), pair(ratio), by_processor, f"≥ {least:g} ×", ratio[0] >= least)
+
+
+def _without_start(what: str, work: str, base: str, start: str, least: float, runs: Runs) -> Judged:
+    """At least so many times as fast as `base`, from whose time that of `start`, on nothing, is taken."""
+    ours, theirs, none = _best(runs, work), _best(runs, base), _best(runs, start)
+    rest = max(theirs[0] - none[0], 0.0), max(theirs[1] - none[1], 0.0)
+    ratio = rest[0] / ours[0], rest[1] / ours[1]
+    busy = max(_processor(runs, base) - _processor(runs, start), 0.0) / _processor(runs, work)
+    return Judged(what, _time(ours), _time(rest), pair(ratio), three_digits(busy), f"≥ {least:g} ×", ratio[0] >= least)
+
+
+def _memory_below(what: str, work: str, most: int, runs: Runs) -> Judged:
+    used = _memory(runs, work)
+    reached = "-" if used is None else f"{used / _MIB:.0f} MiB"
+    return Judged(what, "", "", reached, "", f"≤ {most / _MIB:.0f} MiB", None if used is None else used <= most)
+
+
+def _linear(what: str, works: Mapping[float, str], figure: Callable[[Runs, str], float | None], runs: Runs) -> Judged:
+    """Grows no faster than the log. `ours` is the figure of the largest log, `against` that of the smallest."""
+    found = [(size, value) for size, name in works.items() if (value := figure(runs, name)) is not None]
+    if len(found) < len(works):
+        return Judged(what, "", "", "-", "", f"exponent ≤ {_STEEPEST:g}", None)
+    sizes, values = (np.array(each) for each in zip(*found, strict=True))
+    exponent = float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+    per_gb, start = (float(each) for each in np.polyfit(sizes, values, 1))
+    reached = f"exponent {exponent:.2f} ({three_digits(max(start, 0))} + {three_digits(per_gb)} per GB)"
+    first, last = three_digits(values[0]), three_digits(values[-1])
+    return Judged(what, last, first, reached, "", f"exponent ≤ {_STEEPEST:g}", exponent <= _STEEPEST)
+
+
+_STEEPEST: Final = 1.05
+"""An exponent of 1 is linear; rounds of one size differ by a few per cent."""
+
+
+def _columns_beside_rows(batch_rows: int, rounds: int, runs: Runs) -> list[Judged]:
+    """What `columns.py` measures of committed offsets, on one core."""
+    found = []
+    for case in column_cases(batch_rows)[:2]:
+        row = columns.run_case(case, rounds, 0.03, lambda line: None)
+        ratio = row.ratios("rows")
+        met = None if ratio is None else ratio[0] >= case.goals["rows"]
+        ours, theirs = (_time(figures(row.timings, name)) for name in (columns.OURS, "rows"))
+        what, goal = f"{case.name} in columns, one core", f"≥ {case.goals['rows']:g} ×"
+        found.append(Judged(what, ours, theirs, pair(ratio), "", goal, met))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------- cases
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the table of goals, or several: programs that take turns, and what is said of them."""
+
+    name: str
+    works: Sequence[Work] = ()
+    goals: Sequence[Goal] = ()
+    more: Callable[[Runs], list[Judged]] = lambda runs: []
+
+    def judged(self, runs: Runs) -> list[Judged]:
+        return [*(goal(runs) for goal in self.goals), *self.more(runs)]
+
+
+CASES: Final = ("command", "current_offsets", "groups", "spark", "dump-tool", "columns", "growth")
+"""The names of all cases."""
+
+
+def make_case(name: str, sizes: Sizes, logs: Logs, rounds: int) -> Case:
+    """The case with that name; its logs are written. Raises NotEnoughSpace, MissingPrerequisite, FetchError."""
+    makers: dict[str, Callable[[], Case]] = {
+        "command": _command,
+        "current_offsets": partial(_local, "current_offsets", 0.8, sizes, logs),
+        "groups": partial(_local, "groups", 0.5, sizes, logs),
+        "spark": partial(_spark, sizes, logs),
+        "dump-tool": partial(_dump_tool, sizes, logs),
+        "columns": lambda: Case("columns", more=partial(_columns_beside_rows, sizes.batch_rows, 5 * rounds)),
+        "growth": partial(_growth, sizes, logs),
+    }
+    return makers[name]()
+
+
+def _python(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, *arguments)
+
+
+def _child(kind: str, folder: Path, *more: object) -> tuple[str, ...]:
+    return _python(_WORK, kind, str(folder), *map(str, more))
+
+
+def _command() -> Case:
+    """Every table of a captured topic beside `dump`."""
+    works, goals = [], []
+    for table, topic in _CAPTURED_TABLES.items():
+        base = f"dump {topic}"
+        command = _python("-m", "kafka_records_cli", "dump", str(CAPTURED), "--topic", topic)
+        works.append(Work(base, command, says_json=False))
+        command = _python("-m", "kafka_records_cli", "table", table, str(CAPTURED))
+        works.append(Work(f"table {table}", command, says_json=False))
+        goals.append(partial(_no_slower, f"table {table}, against dump", f"table {table}", base, 2.0))
+    return Case("command", works, goals)
+
+
+def _local_work(table: str, folder: Path, written: WrittenLog) -> Work:
+    truth = written.truth[table]
+    expected = {"rows": truth.num_rows}
+    if table == "current_offsets":
+        expected["offsets"] = int(truth["offset"].to_numpy().sum())
+    return Work(f"{table}, {written.records} records", _child("local_table", folder, table), expected=expected)
+
+
+def _local(table: str, least: float, sizes: Sizes, logs: Logs) -> Case:
+    """A table by two processes beside reading alone."""
+    folder, written = logs.of(sizes.records, sizes.keys)
+    work = _local_work(table, folder, written)
+    bare = Work(f"bare reader, {written.records} records", _child("bare_reader", folder), expected=_rows(written))
+    return Case(
+        table,
+        [bare, work],
+        [
+            partial(_as_fast, f"{work.name}, against reading", work.name, bare.name, least),
+            partial(_memory_below, f"{work.name}, memory", work.name, 1024 * _MIB),
+        ],
+    )
+
+
+def _rows(written: WrittenLog) -> dict[str, int]:
+    return {"rows": written.records + written.markers}
+
+
+def _spark(sizes: Sizes, logs: Logs) -> Case:
+    """Tables by Spark beside the local engine."""
+    folder, written = logs.of(sizes.records, sizes.keys)
+    small, _ = logs.of(_WARM_UP_RECORDS, _WARM_UP_RECORDS // 10)
+    works: list[Work] = []
+    goals: list[Goal] = []
+    for table in ("current_offsets", "groups"):
+        local = _local_work(table, folder, written)
+        name = f"Spark: {local.name}"
+        expected = {"rows": written.truth[table].num_rows}
+        works += [local, Work(name, _child("spark_table", folder, table, small.resolve()), expected=expected)]
+        goals.append(partial(_as_fast, f"{name}, against the local engine", name, local.name, 0.6))
+    return Case("spark", works, goals)
+
+
+def _dump_tool(sizes: Sizes, logs: Logs) -> Case:
+    """Segments to Arrow columns beside Kafka's dump tool on the same files, without its start."""
+    folder, written = logs.of(sizes.dumped, max(1, sizes.dumped // 100))
+    work = Work(f"decoded, {written.records} records", _child("decoded", folder), expected={"rows": written.records})
+    full = Work("dump tool", _dump(written.files), says_json=False)
+    nothing = folder / "nothing"
+    nothing.mkdir(exist_ok=True)
+    empty = nothing / f"{0:020}.log"
+    empty.touch()
+    start = Work("dump tool on nothing", _dump([empty]), says_json=False)
+    what = f"{work.name}, against Kafka's dump tool"
+    return Case("dump-tool", [work, full, start], [partial(_without_start, what, work.name, full.name, start.name, 40)])
+
+
+def _dump(files: Iterable[Path]) -> tuple[str, ...]:
+    program = (java(), "-cp", str(broker_jars() / "*"), "org.apache.kafka.tools.DumpLogSegments")
+    return (*program, "--offsets-decoder", "--print-data-log", "--files", ",".join(map(str, files)))
+
+
+def _growth(sizes: Sizes, logs: Logs) -> Case:
+    """The same number of keys in ever larger logs."""
+    keys = max(1, sizes.keys // 10)
+    works: dict[float, Work] = {}
+    for size in sizes.growing_gb:
+        folder, written = logs.of(max(1, round(size * _GB / _BYTES_PER_RECORD)), keys)
+        works[written.bytes / _GB] = _local_work("current_offsets", folder, written)
+    names = {size: work.name for size, work in works.items()}
+    span = f"current_offsets over {' to '.join(three_digits(size) for size in (min(names), max(names)))} GB"
+    return Case(
+        "growth",
+        list(works.values()),
+        [
+            partial(_linear, f"{span}, seconds", names, lambda runs, name: _best(runs, name)[0]),
+            partial(_linear, f"{span}, MiB", names, _mebibytes),
+        ],
+    )
+
+
+def _mebibytes(runs: Runs, name: str) -> float | None:
+    used = _memory(runs, name)
+    return None if used is None else used / _MIB
+
+
+def environment() -> dict[str, str]:
+    """What the programs run with: this checkout, wherever the interpreter's own packages are."""
+    places = [str(ROOT / name) for name in ("generated", "generator", "spark_udfs", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}

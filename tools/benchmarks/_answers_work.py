@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""One piece of work of `answers.py`, in a process of its own: `_answers_work.py KIND FOLDER …` prints one line of JSON.
+
+The clock runs from the call to its result. What an interpreter, Arrow or a JVM needs to start is not counted, except
+for the workers that the local engine starts itself.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+
+import pyarrow as pa  # noqa: E402
+import pyarrow.compute as pc  # noqa: E402
+
+from kafka_records.schemas.consumer_offsets import RECORDS  # noqa: E402
+from kafka_records_arrow.records import decode_record_columns  # noqa: E402
+from kafka_records_arrow.segments import LogPartition, find_logs, read_partition  # noqa: E402
+
+PROCESSES: Final = 2
+
+Outcome = dict[str, float]
+
+
+def _processor_seconds() -> float:
+    """Of this process and of those it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _timed(call: Callable[[], Outcome]) -> Outcome:
+    busy, start = _processor_seconds(), time.perf_counter()
+    outcome = call()
+    return {"seconds": time.perf_counter() - start, "processor": _processor_seconds() - busy, **outcome}
+
+
+# ---------------------------------------------------------------------------------------------------- the local engine
+
+
+def local_table(folder: Path, name: str) -> Outcome:
+    """A table by the local engine."""
+    from kafka_records_tables import read_table
+
+    return _timed(lambda: _of_table(read_table(name, folder, processes=PROCESSES).table))
+
+
+def _of_table(table: pa.Table) -> Outcome:
+    offsets = pc.sum(table["offset"]).as_py() or 0 if "offset" in table.column_names else 0
+    return {"rows": table.num_rows, "offsets": offsets}
+
+
+# ----------------------------------------------------------------------------------------------- readers, two processes
+
+
+def _by_partition(folder: Path, read: Callable[[LogPartition], tuple[float, int]]) -> Outcome:
+    """One partition after the other by two processes, which have started when the clock does."""
+    logs = sorted(find_logs([folder]), key=lambda log: -sum(file.stat().st_size for file in _files(folder, log)))
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        pool.map(_nothing, range(PROCESSES), 1)
+        start = time.perf_counter()
+        done = pool.map(read, logs, 1)
+        seconds = time.perf_counter() - start
+    return {"seconds": seconds, "processor": sum(busy for busy, _ in done), "rows": sum(rows for _, rows in done)}
+
+
+def _files(folder: Path, log: LogPartition) -> list[Path]:
+    return list((folder / f"{log.topic}-{log.partition}").glob("*.log"))
+
+
+def _nothing(number: int) -> int:
+    return number
+
+
+def bare_reader(folder: Path) -> Outcome:
+    """Raw rows, all columns, CRCs checked."""
+    return _by_partition(folder, _read)
+
+
+def _read(log: LogPartition) -> tuple[float, int]:
+    start = time.process_time()
+    rows = sum(batch.num_rows for batch in read_partition(log))
+    return time.process_time() - start, rows
+
+
+def decoded(folder: Path) -> Outcome:
+    """Raw rows and, of every record, key and value as Arrow columns."""
+    return _by_partition(folder, _decode)
+
+
+def _decode(log: LogPartition) -> tuple[float, int]:
+    start = time.process_time()
+    rows = 0
+    for batch in read_partition(log, columns=("offset", "timestamp_ms", "key", "value"), batch_rows=None, settle=False):
+        found = decode_record_columns(RECORDS, batch["key"], batch["value"])
+        rows += int(found.is_known.sum()) - len(found.errors)
+    return time.process_time() - start, rows
+
+
+# --------------------------------------------------------------------------------------------------------------- Spark
+
+
+def spark_table(folder: Path, name: str, warm_up: Path) -> Outcome:
+    """A table by Spark, into nothing, behind one over a small log."""
+    from kafka_records_tables.spark import read_table
+
+    from tools.benchmarks._spark_runs import evaluate, local_session, processor_seconds
+
+    with local_session() as spark:
+        evaluate(read_table(spark, name, str(warm_up)))
+        busy, start = processor_seconds(), time.perf_counter()
+        evaluate(read_table(spark, name, str(folder)))
+        seconds, processor = time.perf_counter() - start, processor_seconds() - busy
+        rows = read_table(spark, name, str(folder)).count()
+    return {"seconds": seconds, "processor": processor, "rows": rows}
+
+
+KINDS: Final[dict[str, Callable[..., Outcome]]] = {
+    "local_table": local_table,
+    "bare_reader": bare_reader,
+    "decoded": decoded,
+    "spark_table": spark_table,
+}
+
+
+def main(kind: str, folder: str, *more: str) -> None:
+    """Do it."""
+    others = [Path(each) if Path(each).is_absolute() else each for each in more]
+    print(json.dumps(KINDS[kind](Path(folder), *others)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
