@@ -12,11 +12,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import ArrowMemoryError
 
+from kafka_records_cli.command import NO_MEMORY
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 from tests.cli.running import Ran, run
 from tests.cli.segment_bytes import batch, commit, write_segment
 
@@ -227,6 +231,32 @@ def test_mistakes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert complaint(run("table", "current_offsets", segments, *arguments)) == message
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (
+            UntoldTransactions("__consumer_offsets", 3, 7),
+            "__consumer_offsets-3: nobody can tell whether the record at offset 7 was written in a transaction, and "
+            "whether that was committed; --untold committed counts such records as committed, although some may be of "
+            "aborted or open transactions",
+        ),
+        (
+            WorkerEnded("__consumer_offsets-3", -9),
+            "the process that was reading __consumer_offsets-3 was ended by signal 9. Signal 9 mostly means that the "
+            "machine ran out of memory: read with fewer processes at a time, or fewer groups (--processes 1, --group "
+            "NAME)",
+        ),
+        (ArrowMemoryError("malloc of size 8 failed"), NO_MEMORY),
+    ],
+)
+def test_no_answer(segments: str, monkeypatch: pytest.MonkeyPatch, failure: Exception, message: str) -> None:
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("kafka_records_tables.engines.question.Question.answer", fail)
+    assert run("table", "current_offsets", segments) == (2, "", f"kafka-records: {message}\n")
 
 
 # -- a package of one's own --------------------------------------------------------------------------------------------

@@ -83,10 +83,36 @@ def test_what_runs_in_spark_workers_needs_no_msgspec(code: str) -> None:
     loaded_by(f"{code}\n{every_module}", blocked=("msgspec", "jinja2", "black", "rich"))
 
 
-@pytest.mark.parametrize("arguments", ["['--help']", "['dump', '--help']", "['explain', '--help']"])
-def test_help_of_the_command_starts_no_engine(arguments: str) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    ["'--help'", "'dump', '--help'", "'explain', '--help'", "'table', '--help'", "'table', '--describe', 'groups'"],
+)
+def test_help_of_the_command_loads_little(arguments: str) -> None:
     code = (
         "import contextlib; from kafka_records_cli.main import main\n"
-        f"with contextlib.suppress(SystemExit): main({arguments})"
+        f"with contextlib.suppress(SystemExit): main([{arguments}])"
     )
-    assert not loaded_by(code) & {"pandas", "pyspark"}
+    ours = {"kafka_records_cli", "kafka_records_engine", "kafka_records_runtime", "kafka_records_tables"}
+    assert third_party(code) <= ours
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from kafka_records_tables import TABLES; [(table.names, table.about) for table in TABLES.values()]",
+        "from kafka_records_tables.query import asked; from kafka_records_tables import TABLES\n"
+        "asked(TABLES['current_offsets'], where=['offset>1'], sort=['-offset'])",
+        "from kafka_records_tables.report import findings",
+    ],
+)
+def test_what_tables_say_of_themselves_loads_no_arrow(code: str) -> None:
+    assert third_party(code) <= {"kafka_records_engine", "kafka_records_runtime", "kafka_records_tables"}
+
+
+def test_a_table_needs_neither_spark_nor_pandas_nor_msgspec() -> None:
+    segments = str(ROOT / "tests" / "data" / "topics" / "kafka-4.3-expiry" / "segments")
+    code = (
+        "from kafka_records_tables import read_table\n"
+        f"assert len(read_table('groups', {segments!r}, processes=2)) == 2"
+    )
+    loaded_by(code, blocked=("pyspark", "pandas", "msgspec", "rich"))
