@@ -38,9 +38,10 @@ is done, unless --overwrite says otherwise.
 """
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """The options --format, --wide, --output and --overwrite."""
-    parser.add_argument("--format", choices=FORMATS, default="table", help="how to print the result (default: table)")
+def add_output(parser: argparse.ArgumentParser, default: str = "table") -> None:
+    """The options --format, --wide, --output and --overwrite; `default` says in words which format comes without."""
+    shown = f"how to print the result (default: {default})"
+    parser.add_argument("--format", choices=FORMATS, default="table", help=shown)
     parser.add_argument("--wide", action="store_true", help="with --format table: everything, however wide that is")
     parser.add_argument("--output", type=_path, metavar="PATH", help="write to this file instead of standard output")
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")

@@ -81,7 +81,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("name", type=_table, metavar="NAME", help="the table, see below")
     add_sources(parser)
     _add_questions(parser)
-    add_output(parser)
+    add_output(parser, "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table")
     parser.set_defaults(format=None)
     parser.add_argument(
         "--findings",
