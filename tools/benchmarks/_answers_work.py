@@ -112,7 +112,6 @@ def _decode(log: LogPartition) -> tuple[float, int]:
 def spark_table(folder: Path, name: str, warm_up: Path) -> Outcome:
     """A table by Spark, into nothing, behind one over a small log."""
     from kafka_records_tables.spark import read_table
-
     from tools.benchmarks._spark_runs import evaluate, local_session, processor_seconds
 
     with local_session() as spark:

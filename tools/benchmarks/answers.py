@@ -120,7 +120,11 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--keys", type=number, default=200_000, metavar="N", help="of the large log (default: %(default)s)")
     add("--mix", type=shares, default={"commits": 1.0}, metavar="KIND=SHARE[,…]", help="records (default: commits)")
     add(
-        "--dump-records", type=number, default=500_000, metavar="N", help="for Kafka's dump tool (default: %(default)s)"
+        "--dump-records",
+        type=number,
+        default=1_000_000,
+        metavar="N",
+        help="for the dump tool (default: %(default)s)",
     )
     add("--largest", type=amount, default=1.0, metavar="GB", help="largest log of growth (default: %(default)s)")
     add("--batch-rows", type=number, default=10_000, metavar="N", help="rows of a batch of columns (default: 10000)")
