@@ -65,21 +65,53 @@ class Latest:
         return self._rows[0]
 
     def _squeeze(self) -> None:
-        rows = joined(self._rows)
-        offsets = rows.column("offset").to_numpy()
-        if len(offsets) > 1 and not (offsets[1:] >= offsets[:-1]).all():
-            rows = rows.take(pa.array(np.argsort(offsets, kind="stable")))
-        codes = rows.column("key").dictionary_encode().indices
-        codes = codes.fill_null(-1) if codes.null_count else codes
-        last = _last_of_each(codes.to_numpy())
-        if len(last) < rows.num_rows:
-            kept = rows.take(pa.array(last))
+        if not _ascending(self._rows):
+            rows = joined(self._rows)
+            self._rows = [rows.take(pa.array(np.argsort(rows.column("offset").to_numpy(), kind="stable")))]
+        codes = _codes([rows.column("key") for rows in self._rows])
+        last = _last_of_each(codes)
+        if len(last) < len(codes):
+            kept = joined(_taken(self._rows, last))
             if LAST_VALUE in self._columns:
-                kept = _with_last_value(kept, codes.to_numpy(), rows.column(LAST_VALUE).to_numpy(), last)
-            rows = kept
-        self._rows = [rows]
-        self._count = self._kept = rows.num_rows
-        self._bytes = self._kept_bytes = rows.nbytes
+                values = np.concatenate([rows.column(LAST_VALUE).to_numpy() for rows in self._rows])
+                kept = _with_last_value(kept, codes, values, last)
+        else:
+            kept = joined(self._rows)
+        self._rows = [kept]
+        self._count = self._kept = kept.num_rows
+        self._bytes = self._kept_bytes = kept.nbytes
+
+
+def _ascending(parts: list[pa.RecordBatch]) -> bool:
+    """Whether no offset is lower than one before it."""
+    before = -1
+    for part in parts:
+        offsets = part.column("offset").to_numpy()
+        if len(offsets) and (offsets[0] < before or not (offsets[1:] >= offsets[:-1]).all()):
+            return False
+        before = offsets[-1] if len(offsets) else before
+    return True
+
+
+def _codes(keys: list[pa.Array]) -> INT64:
+    """A number for each key, the same for the same bytes; -1 for null."""
+    # One dictionary grows over all chunks, so that their bytes need not be copied into one array first.
+    encoded = pa.chunked_array(keys).dictionary_encode().chunks
+    indices = [each.indices.fill_null(-1) if each.null_count else each.indices for each in encoded]
+    return np.concatenate([each.to_numpy() for each in indices])
+
+
+def _taken(parts: list[pa.RecordBatch], rows: INT64) -> list[pa.RecordBatch]:
+    """The rows at these places, ascending, among those of all parts one after the other."""
+    ends = np.cumsum([part.num_rows for part in parts])
+    cuts = np.searchsorted(rows, ends)
+    begins = np.concatenate([[0], cuts[:-1]])
+    firsts = ends - [part.num_rows for part in parts]
+    return [
+        part.take(pa.array(rows[begin:end] - first))
+        for part, begin, end, first in zip(parts, begins, cuts, firsts, strict=True)
+        if end > begin
+    ]
 
 
 def _last_of_each(codes: INT64) -> INT64:
