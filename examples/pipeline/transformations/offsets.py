@@ -23,6 +23,7 @@ from kafka_records.spark.consumer_protocol import (
 )
 from kafka_records_spark.segments import read_segments
 from kafka_records_tables import TABLES
+from kafka_records_tables.spark import table
 
 spark = SparkSession.active()
 DATA = Path(str(spark.conf.get("spark.offsets.data"))).resolve()
@@ -67,9 +68,9 @@ def members() -> DataFrame:
 
 @dp.materialized_view(comment=TABLES["current_offsets"].about)
 def current_offsets() -> DataFrame:
-    return TABLES["current_offsets"].build(spark.read.table("raw_records"))
+    return table(spark.read.table("raw_records"), "current_offsets")
 
 
 @dp.materialized_view(comment=TABLES["groups"].about)
 def groups() -> DataFrame:
-    return TABLES["groups"].build(spark.read.table("raw_records"))
+    return table(spark.read.table("raw_records"), "groups")

@@ -90,16 +90,17 @@ def refuse_stream(df: DataFrame, table: Table) -> None:
 def _reads_stream(df: Any) -> bool:
     """Whether a DataFrame of Spark Connect reads a stream, as far as its client knows: to ask is a round trip, which a
     Declarative Pipeline refuses. What a server would find out besides (a streaming view) fails there."""
+    from pyspark.sql.connect.plan import LogicalPlan
+
     plans, seen = [getattr(df, "_plan", None)], set[int]()
     while plans:
         plan = plans.pop()
-        if plan is None or id(plan) in seen:
+        if not isinstance(plan, LogicalPlan) or id(plan) in seen:
             continue
         seen.add(id(plan))
         if getattr(plan, "_is_streaming", False):
             return True
-        members = vars(plan).values() if hasattr(plan, "__dict__") else ()
-        plans += [each for each in members if hasattr(each, "plan") and hasattr(each, "_child")]
+        plans += vars(plan).values()
     return False
 
 

@@ -1,8 +1,9 @@
 """The client of a Connect server, in a process of its own: no process holds sessions of both kinds.
 
-    python -m tests.spark.ways.connect_client REMOTE FOLDER SCRATCH
+    python -m tests.spark.ways.connect_client REMOTE FOLDER SEGMENTS SCRATCH
 
-FOLDER holds the raw rows of each topic. What came of them goes into the pickle SCRATCH/outcome.
+FOLDER holds the raw rows of each topic, SEGMENTS is a data directory. What came of them goes into the pickle
+SCRATCH/outcome.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 
 from kafka_records_spark.raw import as_raw_records
-from kafka_records_tables import TABLES
+from kafka_records_tables import read_table
+from kafka_records_tables import spark as tables
+from kafka_records_tables.engines.spark_rows import StreamGiven
 from tests.spark.ways import queries
 from tests.spark.ways.calls import Calls
 from tests.spark.ways.streams import run, stream_of
@@ -31,11 +34,12 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 class Client:
-    def __init__(self, spark: SparkSession, folder: Path, scratch: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, segments: str, scratch: Path) -> None:
         self.spark = spark
         self.calls = Calls(spark.client)
         self.raw = {topic: spark.read.parquet(str(folder / topic)) for topic in TOPICS}
         self.folder = folder
+        self.segments = segments
         self.scratch = scratch
 
     def everything(self) -> dict[str, Any]:
@@ -49,6 +53,7 @@ class Client:
             "saved": self.saved(),
             "streamed": self.streamed(),
             "failures": self.failures(),
+            "over files": self.over_files(),
         }
 
     def frames(self) -> dict[str, DataFrame]:
@@ -59,8 +64,36 @@ class Client:
             frames[f"there and back {topic}"] = queries.there_and_back(raw, topic)
         for name in queries.TABLES:
             frames[f"table {name}"] = queries.table(name, self.raw[OFFSETS])
-        frames["undecodable"] = TABLES["current_offsets"].undecodable(self.raw[OFFSETS])
+        frames["findings"] = tables.findings(self.raw[OFFSETS], "current_offsets")
         return frames
+
+    def over_files(self) -> dict[str, Any]:
+        """A table over segment files: in one run, as a frame, and by its name in SQL."""
+        names = tables.register(self.spark)
+        found = read_table("groups", self.segments, spark=self.spark)
+        self.calls.so_far()
+        frames = {
+            "frame": tables.read_table(self.spark, "groups", self.segments),
+            "source": self.spark.read.format("kafka-records").option("table", "groups").load(self.segments),
+        }
+        try:
+            tables.groups(stream_of(self.spark, self.folder / OFFSETS))
+        except StreamGiven as error:
+            refused = str(error)
+        called = self.calls.so_far()
+        self.spark.read.parquet(str(self.folder / SHARE)).createOrReplaceTempView("share")
+        query = (
+            "SELECT partition, offset, from_share_snapshot_value(value).snapshot_epoch AS epoch FROM share"
+            f" WHERE control IS NULL AND record_type(key) = 0 AND partition < {BROKEN_PARTITION}"
+        )
+        return {
+            "functions": len(names),
+            "run": found.table.to_pylist(),
+            **{name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()},
+            "calls": called,
+            "refused": refused,
+            "sql": _rows(self.spark.sql(query)),
+        }
 
     def counted(self, topic: str) -> dict[str, int]:
         observation = Observation()
@@ -115,9 +148,9 @@ def _failure(frame: DataFrame) -> str:
     return ""
 
 
-def main(remote: str, folder: str, scratch: str) -> None:
+def main(remote: str, folder: str, segments: str, scratch: str) -> None:
     spark = SparkSession.builder.remote(remote).getOrCreate()
-    outcome = Client(spark, Path(folder), Path(scratch)).everything()
+    outcome = Client(spark, Path(folder), segments, Path(scratch)).everything()
     (Path(scratch) / "outcome").write_bytes(pickle.dumps(outcome))
     spark.stop()
 

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.current_offsets import current_offsets
-from kafka_records_tables.groups import groups
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records.spark import consumer_protocol, control
 from kafka_records_spark.functions import record_type, value_version
 from kafka_records_spark.types import column_name
+from kafka_records_tables import spark as tables
 from tests.spark.ways.truth import BROKEN_PARTITION, OFFSETS, schemas_of
 
 if TYPE_CHECKING:
@@ -114,5 +113,5 @@ def members(raw: DataFrame) -> DataFrame:
 
 def table(name: str, raw: DataFrame) -> DataFrame:
     """What the broker was asked for, out of one of the tables."""
-    build = {"current_offsets": current_offsets, "groups": groups}[name]
-    return build(raw.where(F.col("partition") < BROKEN_PARTITION)).select(*TABLES[name])
+    sound = raw.where(F.col("partition") < BROKEN_PARTITION)
+    return tables.table(sound, name, columns=TABLES[name])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafka_records_spark.decode import COUNTS as COUNTED
+from kafka_records_tables import read_table
 from tests.spark.ways import queries
 from tests.spark.ways.truth import (
     BROKEN_PARTITION,
@@ -32,11 +34,16 @@ Outcome = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def outcome(server: Server, inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def segments(topics_dir: Path) -> str:
+    return str(topics_dir / "kafka-4.3" / "segments")
+
+
+@pytest.fixture(scope="module")
+def outcome(server: Server, inputs: Inputs, segments: str, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """What `connect_client` says."""
     scratch = tmp_path_factory.mktemp("client")
     module = "tests.spark.ways.connect_client"
-    server.client([sys.executable, "-m", module, server.remote, str(inputs.folder), str(scratch)])
+    server.client([sys.executable, "-m", module, server.remote, str(inputs.folder), segments, str(scratch)])
     found: Outcome = pickle.loads((scratch / "outcome").read_bytes())
     return found
 
@@ -74,10 +81,33 @@ def test_tables(outcome: Outcome, inputs: Inputs, name: str) -> None:
 
 def test_records_that_a_table_could_not_use(outcome: Outcome) -> None:
     """Of those whose keys could be of any type; the broken ones with a type are no commits."""
-    found = {
-        (row["log_partition"], row["log_offset"]): row["error"]["reason"] for row in outcome["rows"]["undecodable"]
-    }
+    found = {(row["partition"], row["offset"]): row["reason"] for row in outcome["rows"]["findings"]}
     assert found == {(BROKEN_PARTITION, 0): "NullKey", (BROKEN_PARTITION, 1): "MissingRecordType"}
+
+
+def test_tables_over_files(outcome: Outcome, inputs: Inputs, segments: str) -> None:
+    found = outcome["over files"]
+    expected = read_table("groups", segments).table.to_pylist()
+    assert found["run"] == expected
+    for way in ("frame", "source"):
+        assert sorted(found[way], key=lambda row: row["group_id"]) == expected
+    snapshots = [
+        (
+            row["partition"],
+            row["offset"],
+            row["share_snapshot"]["value"] and row["share_snapshot"]["value"]["snapshot_epoch"],
+        )
+        for row in in_order(inputs.topics[SHARE].decoded)
+        if row["record_type"] == 0 and row["partition"] < BROKEN_PARTITION
+    ]
+    assert [tuple(row.values()) for row in in_order(found["sql"])] == snapshots
+    assert found["functions"] == 248
+
+
+def test_a_stream_is_refused_without_asking_the_server(outcome: Outcome) -> None:
+    found = outcome["over files"]
+    assert found["calls"] == []
+    assert found["refused"].startswith("groups needs a log from its start, and a streaming DataFrame has one piece ")
 
 
 def test_defining_queries_asks_the_server_nothing_about_them(outcome: Outcome) -> None:

@@ -1,0 +1,75 @@
+"""Every table over segment files and over a DataFrame: what processes on this machine say."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_records_spark.segments import read_segments
+from kafka_records_tables import TABLES, read_table
+from kafka_records_tables import spark as tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def segments(topics_dir: Path) -> str:
+    return str(topics_dir / "kafka-4.3" / "segments")
+
+
+def _plain(name: str) -> list[str]:
+    """The columns without instants, which `collect` gives in the time zone of the machine."""
+    return [column.name for column in TABLES[name].columns if column.type != "timestamp"]
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["log_partition"], row["log_offset"]))
+
+
+def _collected(frame: DataFrame) -> list[dict[str, Any]]:
+    return _in_order([row.asDict(recursive=True) for row in frame.collect()])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables(spark: SparkSession, segments: str, name: str) -> None:
+    expected = read_table(name, segments)
+    rows = _in_order(expected.table.select(_plain(name)).to_pylist())
+
+    found = read_table(name, segments, spark=spark)
+    assert (found.table, found.findings) == (expected.table, expected.findings)
+    assert _collected(tables.read_table(spark, name, segments, columns=_plain(name))) == rows
+    raw = read_segments(spark, segments)
+    assert _collected(tables.table(raw.unionByName(raw), name, columns=_plain(name))) == rows
+
+
+def test_instants(spark: SparkSession, segments: str) -> None:
+    frame = tables.read_table(spark, "current_offsets", segments)
+    times = frame.selectExpr("unix_millis(commit_timestamp) = commit_timestamp_ms AS is_same").collect()
+    assert len(times) == 78
+    assert all(row["is_same"] for row in times)
+
+
+def test_sql(spark: SparkSession, segments: str) -> None:
+    """As far as a release has it: Python Data Sources came with 4.0, the functions behind columns with 4.1."""
+    if find_spec("pyspark.sql.datasource") is None:
+        from kafka_records_spark.errors import UnsupportedSpark
+
+        with pytest.raises(UnsupportedSpark) as caught:
+            tables.register(spark)
+        text = str(caught.value)
+        assert text.startswith("register needs PySpark 4.0 or later, this is 3.5")
+        assert text.endswith(": kafka_records_tables.spark.read_table gives the same rows")
+        return
+    names = tables.register(spark)
+    assert {"record_type", "value_version"} <= set(names)
+    expected = _in_order(read_table("groups", segments).table.to_pylist())
+    spark.sql(
+        f"CREATE OR REPLACE TEMP VIEW every_group USING `kafka-records` OPTIONS (table 'groups', path '{segments}')"
+    )
+    assert _collected(spark.sql("SELECT * FROM every_group")) == expected
