@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_cli.closest import did_you_mean
 from kafka_records_cli.failures import UsageError
+from kafka_records_tables.names import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa

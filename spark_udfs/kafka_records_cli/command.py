@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from kafka_records_cli import counts, dump, explain, table
-from kafka_records_cli.closest import did_you_mean
 from kafka_records_cli.failures import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
 from kafka_records_cli.parsing import Parser
 from kafka_records_cli.reporting import complain, discard
 from kafka_records_cli.sources import place
+from kafka_records_tables.names import did_you_mean
 
 _DESCRIPTION = """\
 Read what Kafka's coordinators keep in __consumer_offsets, __share_group_state and __transaction_state.

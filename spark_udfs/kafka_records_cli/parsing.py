@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from kafka_records_cli.closest import did_you_mean
 from kafka_records_cli.failures import FAILED
 from kafka_records_cli.reporting import say
+from kafka_records_tables.names import did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

@@ -9,8 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
 
-from kafka_records_cli.closest import did_you_mean
 from kafka_records_cli.failures import CommandError, UsageError
+from kafka_records_tables.names import did_you_mean
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema, RecordSchema

@@ -15,8 +15,14 @@ class UnknownColumn(ValueError):
 
 def near(name: str, names: Iterable[str]) -> str:
     """What to say about a name that is none of `names`: the one that was meant, or all there are."""
+    known = list(names)
+    return did_you_mean(name, known, 1).removeprefix("; ") or f"there are {', '.join(known)}"
+
+
+def did_you_mean(name: str, names: Iterable[str], most: int = 3) -> str:
+    """`; did you mean a or b?` with `most` of the `names` that are close to `name`, the closest first; "" for none."""
     from difflib import get_close_matches
 
-    known = list(names)
-    close = get_close_matches(name.lower(), known, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    by_folded = {each.lower(): each for each in names}
+    close = [by_folded[each] for each in get_close_matches(name.lower(), by_folded, n=most)]
+    return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -168,7 +168,7 @@ def test_the_columns_that_were_asked_for_with_their_meaning(spark: SparkSession)
     frame = current_offsets(frame_of(spark, topic), columns=["offset", "group_id"])
     assert [tuple(row) for row in frame.collect()] == [(5, "billing")]
     assert [(field.name, field.dataType.simpleString(), field.metadata) for field in frame.schema] == [
-        ("offset", "bigint", {"comment": "offset of the next record to consume; null for a tombstone"}),
+        ("offset", "bigint", {"comment": "offset of the next record to consume"}),
         ("group_id", "string", {"comment": "the group that committed"}),
     ]
 

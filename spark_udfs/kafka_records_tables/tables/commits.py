@@ -19,21 +19,24 @@ _NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 _NO_LEADER_EPOCH: Final = -1
 
-COMMITTED: Final = (
-    Column("group_id", "string", "the group that committed"),
-    Column("topic", "string", "topic whose records it consumes"),
-    Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
-    Column("partition", "int32", "partition of that topic"),
-    Column("offset", "int64", "offset of the next record to consume; null for a tombstone"),
-    Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
-    Column("metadata", "string", "what the client stored beside the offset; null for a tombstone"),
-    *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
-)
-"""What a commit says. PLACE follows it in every table."""
+
+def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
+    """What a commit says, as columns; PLACE follows them in every table. `of_a_tombstone` is what stands behind the
+    meaning of those that a tombstone lacks."""
+    return (
+        Column("group_id", "string", "the group that committed"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("offset", "int64", f"offset of the next record to consume{of_a_tombstone}"),
+        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
+        Column("metadata", "string", f"what the client stored beside the offset{of_a_tombstone}"),
+        *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
+    )
 
 
 def commit_columns(found: Decoded, types: tuple[int, ...], context: Context) -> dict[str, Any]:
-    """The columns of COMMITTED and PLACE. `types` are those of COMMITS: only the later one has an epoch and an id."""
+    """The columns of `committed` and PLACE. `types` are those of COMMITS: only the later one has an epoch and an id."""
     from kafka_records_tables.tables.decoding import nulled
     from kafka_records_tables.tables.types import instants
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS, COMMITTED, commit_columns
+from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed
 from kafka_records_tables.tables.declaration import PLACE, Table
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ TABLE: Final = Table(
     helper="latest",
     records=COMMITS,
     reads=("offset", "key", "value", "producer_id", "transaction", "control"),
-    columns=(*COMMITTED, *PLACE),
+    columns=(*committed(), *PLACE),
     sort=("group_id", "topic", "partition"),
     needs_transactions=True,
     group="group_id",

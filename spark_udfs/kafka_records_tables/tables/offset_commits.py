@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS, COMMITTED, commit_columns
+from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed
 from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ TABLE: Final = Table(
     records=COMMITS,
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
-        *COMMITTED,
+        *committed("; null for a tombstone"),
         *timestamps("expire", "when it expires, where a client before Kafka 2.1 said so (value version 1); else null"),
         Column("is_tombstone", "bool", "whether the record deletes the offset"),
         Column("transaction", "string", "none, committed, aborted, open (the log ends before its marker) or unknown"),
