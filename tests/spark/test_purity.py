@@ -21,11 +21,12 @@ ALLOWED = {("raw.py", "columns")}
 """The edge, where rows of other shapes come in; `columns=` avoids it there."""
 
 
+_TABLES = Path(kafka_records_tables.__path__[0])
+
 SOURCES = [
-    path
-    for package in (kafka_records_spark, kafka_records_tables)
-    for folder in package.__path__
-    for path in sorted(Path(folder).glob("*.py"))
+    *sorted(Path(kafka_records_spark.__path__[0]).glob("*.py")),
+    _TABLES / "spark.py",
+    *(_TABLES / "engines" / f"spark_{name}.py" for name in ("rows", "schema", "source")),
 ]
 
 
