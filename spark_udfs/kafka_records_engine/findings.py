@@ -16,6 +16,9 @@ Severity = Literal["damage", "note"]
 UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
 """The `reason` of a record that can be read, but nobody can tell whether its transaction was committed."""
 
+UNKNOWN_STATE: Final = "UnknownState"
+"""The `reason` of a record that can be read, but is in a state that Kafka does not know."""
+
 DAMAGED_LOG: Final = "DamagedLog"
 """The `reason` of damage to the bytes of a log, which a source met before there was a record."""
 
@@ -110,6 +113,14 @@ def found_in_file(problem: SegmentProblem, topic: str, partition: int) -> Findin
 def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
     """By their place in the logs; those of one place keep their order."""
     return sorted(findings, key=lambda finding: finding.order)
+
+
+def said_of(error: KafkaRecordsError) -> str:
+    """What an error about the bytes of a key or value says, where the line has a byte of the file too: from where it
+    counts."""
+    place = f" at byte {getattr(error, 'offset', None)}:"
+    behind = "type" if getattr(error, "message_name", "").endswith("Key") else "version"
+    return str(error).replace(place, f"{place[:-1]} behind its {behind}:", 1)
 
 
 def reason_of(error: KafkaRecordsError) -> str:

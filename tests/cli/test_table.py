@@ -107,7 +107,7 @@ def test_damage_is_told_and_the_rest_is_delivered(tmp_path: Path) -> None:
     last = len(first) + len(spoiled) + len(batch(3, [commit("a", 5)]))
     assert lines[0] == (
         f"{path}: byte 0, batch at offset 0: record at offset 1: "
-        "OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, 2 left "
+        "OffsetCommitValue v3 at byte 8 behind its version: leader_epoch needs 4 bytes, 2 left "
         "(its row is left out: an older offset would be wrong)"
     )
     assert re.fullmatch(

@@ -255,7 +255,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
         (
             1,
             "BufferUnderflow",
-            "OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 7 left",
+            "OffsetCommitValue v3 at byte 0 behind its version: offset needs 8 bytes, 7 left",
             left_out,
         ),
         (
@@ -267,7 +267,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
         (
             1,
             "BufferUnderflow",
-            "OffsetCommitKey v0 at byte 2: group needs 16 bytes, 3 left",
+            "OffsetCommitKey v0 at byte 2 behind its type: group needs 16 bytes, 3 left",
             not_used,
         ),
         (None, "NullKey", "the record has no key", not_used),

@@ -10,8 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kafka_records.consumer_offsets import encode_record
+from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.transaction_state.transaction_log import TransactionLogKey, TransactionLogValue
 from kafka_records_engine.findings import Finding
+from kafka_records_engine.sources.protocol import MOST_OF_A_KIND
 from kafka_records_tables import read_table
+from kafka_records_tables.tables.transactions_settled import UnknownOutcome
+from tests.arrow.logs import batch, marker, record, write_log
 from tests.tables.cleaner import CleanedLog
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 
@@ -190,3 +196,109 @@ def test_transactions_cost_seconds_however_many_and_however_they_overlap() -> No
     assert commits.num_rows == 2 * count
     # In batches of fifty rows. It was a minute when every marker was held against all that waits.
     assert time.process_time() - began < 20
+
+
+def _logs(folder: Path, *files: tuple[int, bytes]) -> Path:
+    return Path(write_log(folder, dict(files)).folder)
+
+
+def _commit(offset: int, group: str, value: int | None, producer: int = -1) -> bytes:
+    key = OffsetCommitKey(group, "orders", 0)
+    stored = None if value is None else OffsetCommitValue(offset=value, commit_timestamp=1)
+    key_bytes, value_bytes = encode_record(key, stored, None if stored is None else 4)
+    return batch(
+        record(0, key_bytes, value_bytes),
+        1,
+        offset=offset,
+        attributes=0 if producer < 0 else 0x10,
+        producer_id=producer,
+    )
+
+
+def test_a_file_that_is_gone_between_others_is_in_doubt_of(tmp_path: Path) -> None:
+    """A cleaner goes no further than the first record of an open transaction: what is missing behind one is a file."""
+    first = _commit(0, "a", 1) + _commit(1, "a", 2, producer=7) + _commit(2, "b", 9, producer=7)
+    gone = _commit(3, "a", None) + marker(4, 7, 1)
+    last = _commit(5, "c", 5)
+    whole = _logs(tmp_path / "whole", (0, first), (3, gone), (5, last))
+    torn = _logs(tmp_path / "torn", (0, first), (5, last))
+
+    rows = read_table("current_offsets", whole).table.select(["group_id", "offset"]).to_pylist()
+    assert rows == [{"group_id": "b", "offset": 9}, {"group_id": "c", "offset": 5}]
+
+    result = read_table("current_offsets", torn)
+    assert result.table["group_id"].to_pylist() == ["c"]
+    assert [finding.offset for finding in _undecided(result.findings)] == [1, 2]
+    assert not result.is_complete
+    outcomes = read_table("offset_commits", torn).table.select(["log_offset", "transaction"]).to_pylist()
+    assert [(row["log_offset"], row["transaction"]) for row in sorted(outcomes, key=lambda row: row["log_offset"])] == [
+        (0, "none"),
+        (1, "unknown"),
+        (2, "unknown"),
+        (5, "none"),
+    ]
+
+
+def test_what_a_cleaner_took_away_before_an_open_transaction_is_in_no_doubt_of(tmp_path: Path) -> None:
+    log = _logs(
+        tmp_path, (0, _commit(0, "a", 1) + _commit(5, "a", 2) + _commit(6, "b", 3, producer=7)), (7, _commit(7, "c", 1))
+    )
+    result = read_table("current_offsets", log)
+    assert result.table["group_id"].to_pylist() == ["a", "c"]
+    assert _undecided(result.findings) == []
+
+
+def test_records_without_keys_are_summed_up(tmp_path: Path) -> None:
+    count = 40_000
+    body = b"".join(record(number % 50, None, b"") for number in range(count))
+    log = _logs(tmp_path, (0, batch(body, count, offset=0) + _commit(10**6, "a", 1)))
+
+    result = read_table("current_offsets", log)
+
+    assert result.table["group_id"].to_pylist() == ["a"]
+    found = [finding for finding in result.findings if finding.reason == "NullKey"]
+    assert len(found) == MOST_OF_A_KIND + 1
+    (summary,) = [finding for finding in found if finding.offset is None]
+    assert str(summary) == (
+        f"__consumer_offsets-0: {count - MOST_OF_A_KIND} more of the kind NullKey (counted and not listed one by one)"
+    )
+
+
+def test_a_word_that_says_nothing_of_a_transaction_is_refused() -> None:
+    topic = Topic()
+    topic.commit("a", 1)
+    topic.commit("b", 1, transaction="weird")
+    with pytest.raises(UnknownOutcome) as failure:
+        read_table("current_offsets", topic.table())
+    assert str(failure.value) == (
+        "__consumer_offsets-0: the transaction of the record at offset 1 is 'weird': raw rows say none, pending, "
+        "committed, aborted, open or unknown"
+    )
+
+
+def test_without_control_rows_nobody_can_tell_how_a_pending_record_ended() -> None:
+    topic = Topic()
+    topic.commit("a", 1)
+    topic.commit("b", 1, transaction="pending", producer=4)
+    result = read_table("current_offsets", topic.table().drop_columns(["control"]))
+    assert result.table["group_id"].to_pylist() == ["a"]
+    assert [finding.offset for finding in _undecided(result.findings)] == [1]
+
+
+def test_a_transactional_id_in_a_state_that_kafka_does_not_know() -> None:
+    key, value = TransactionLogKey("t").encode(0), TransactionLogValue(producer_id=1, transaction_status=9).encode(1)
+    rows = pa.table(
+        {
+            "topic": ["__transaction_state"],
+            "partition": [0],
+            "offset": [3],
+            "key": [b"\0\0" + key],
+            "value": [b"\0\1" + value],
+        }
+    )
+    result = read_table("transactions", rows)
+    assert len(result) == 0
+    assert [str(finding) for finding in result.findings] == [
+        "__transaction_state-0: record at offset 3: the transactional id t is in state 9, which Kafka does not know "
+        "(its row is left out: a coordinator stops loading here)"
+    ]

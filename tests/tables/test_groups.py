@@ -349,3 +349,26 @@ def test_an_empty_topic_has_no_groups() -> None:
 def _places(topic: Topic) -> dict[str, tuple[int, int]]:
     rows = read_table("groups", topic.table()).table.to_pylist()
     return {row["group_id"]: (row["log_partition"], row["log_offset"]) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("record", "kind"),
+    [
+        ("ConsumerGroupTargetAssignmentMember", "consumer"),
+        ("ConsumerGroupRegularExpression", "consumer"),
+        ("ShareGroupTargetAssignmentMember", "share"),
+        ("ShareGroupCurrentMemberAssignment", "share"),
+        ("StreamsGroupTargetAssignmentMember", "streams"),
+    ],
+)
+def test_any_record_of_a_kind_makes_a_group(record: str, kind: str) -> None:
+    """As `GroupMetadataManager.replay` does; a log may begin with one, and a tombstone of it ends nothing."""
+    topic = _Groups()
+    key = {"group_id": "g", "regular_expression" if "Regular" in record else "member_id": "x"}
+    topic.add(record, key, {})
+    rows = read_table("groups", topic.table()).table.to_pylist()
+    assert [(row["group_id"], row["group_kind"]) for row in rows] == [("g", kind)]
+
+    topic.add(record, key, None)
+    rows = read_table("groups", topic.table()).table.to_pylist()
+    assert [(row["group_id"], row["group_kind"]) for row in rows] == [("g", kind)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,38 @@ def test_what_a_column_may_be_is_told() -> None:
     with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
         read_table("groups", pa.table({"partition": [0], "offset": [1], "key": [b""]}))
     assert str(failure.value).startswith("the rows have no column value: raw rows have topic, partition, offset, ")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"as_of": "2026-01-01"}, "as_of is a datetime with a time zone or milliseconds since 1970, not '2026-01-01'"),
+        ({"group": b"g"}, "group is a text or several, not b'g'"),
+        (
+            {"package": "nope"},
+            "there is no package 'nope': package is one that kafka-records-codegen has made, and its directory belongs "
+            "into PYTHONPATH",
+        ),
+        ({"untold": "aborted"}, "untold is \"committed\" or None, not 'aborted'"),
+        ({"columns": ["state", "state"]}, "the column state is asked for twice"),
+        ({"processes": 0}, "0 processes: at least one has to read"),
+    ],
+)
+def test_arguments_that_do_not_fit(segments: Path, options: dict[str, Any], text: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as failure:
+        read_table("groups", segments, **options)
+    assert str(failure.value) == text
+
+
+def test_a_group_that_no_key_holds(segments: Path) -> None:
+    assert len(read_table("groups", segments, group="g" * 70_000)) == 0
+
+
+def test_a_table_that_other_processes_would_not_find(segments: Path) -> None:
+    copied = replace(TABLES["groups"], name="mine")
+    with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
+        read_table(copied, segments)
+    assert str(failure.value) == (
+        "the table mine is not TABLE of the module kafka_records_tables.tables.groups: a table of your own is a module "
+        "that can be imported, with its declaration in TABLE and its function in rows"
+    )

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
-if TYPE_CHECKING:
-    from kafka_records_engine.findings import Finding
+from kafka_records_engine.findings import Finding, Severity
 
 
 class Source(Protocol):
@@ -87,6 +86,19 @@ class Counts:
         self.leniencies.update(other.leniencies)
 
 
+MOST_OF_A_KIND: Final = 1000
+"""Findings of one severity and reason that are kept for one log partition."""
+
+
+@dataclass(slots=True)
+class Crowd:
+    """How many findings there are of one kind, and what was not read because of those that are not kept."""
+
+    count: int = 0
+    records: int = 0
+    bytes: int = 0
+
+
 def _no_progress(done: int) -> None:
     """For readers that nobody watches."""
 
@@ -111,17 +123,43 @@ class Context:
     progress: Callable[[int], None] = _no_progress
     """Called with the bytes of the partition that were read so far."""
     findings: list[Finding] = field(default_factory=list)
+    crowds: dict[tuple[Severity, str], Crowd] = field(default_factory=dict)
+    """How many findings there are of each kind: what is one too many (MOST_OF_A_KIND) is counted only."""
     counts: Counts = field(default_factory=Counts)
     holes: list[int] = field(default_factory=list)
     """Offsets behind which something could not be read, ascending: a marker may have stood there."""
     log_start: int | None = None
     """The offset at which the log starts; None when the source does not know."""
+    whole_from: int | None = None
+    """The offset behind the last gap in the offsets that were read so far; None where there is none."""
     cleaned_up_to: int | None = None
     """The offset below which a cleaner may have removed records; None when the source does not know."""
 
     def find(self, finding: Finding) -> None:
         """Tell what was found."""
-        self.findings.append(finding)
+        if self.has_room(finding.severity, finding.reason, finding.records, finding.bytes):
+            self.findings.append(finding)
+
+    def has_room(self, severity: Severity, reason: str, records: int = 0, size: int = 0) -> bool:
+        """Whether one more of a kind is wanted. Otherwise it is counted, with the `records` and bytes that are not read
+        because of it, and need not be made: hostile bytes hold millions."""
+        crowd = self.crowds.setdefault((severity, reason), Crowd())
+        crowd.count += 1
+        if crowd.count <= MOST_OF_A_KIND:
+            return True
+        crowd.records += records
+        crowd.bytes += size
+        return False
+
+    def sum_up(self) -> None:
+        """Tell how many more there were of each kind, once there are no more rows."""
+        for (severity, reason), crowd in self.crowds.items():
+            more = crowd.count - MOST_OF_A_KIND
+            if more > 0:
+                what = f"{more} more of the kind {reason}"
+                consequence = "counted and not listed one by one"
+                summary = Finding(severity, reason, what, consequence, self.topic, self.partition)
+                self.findings.append(replace(summary, records=crowd.records, bytes=crowd.bytes))
 
     def hole(self, after: int) -> None:
         """Tell that something unreadable lies behind the record at offset `after`. Comes before the rows behind it."""

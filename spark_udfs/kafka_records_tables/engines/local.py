@@ -79,7 +79,8 @@ class Told:
         enough."""
         known = {(found.file, found.what) for found in self.findings if found.is_about_file}
         new = [found for found in findings if not found.is_about_file or (found.file, found.what) not in known]
-        self.findings = sorted_findings([*self.findings, *new])
+        if new:
+            self.findings = sorted_findings([*self.findings, *new])
         self.counts.add(counts)
 
 

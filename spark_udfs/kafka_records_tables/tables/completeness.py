@@ -76,6 +76,7 @@ class Completeness:
         elif first > self._next:
             self._whole_from = first
         self._next = last + 1
+        self._context.whole_from = self._whole_from
 
     def _note_times(self, batch: pa.RecordBatch, offsets: INT64, times: INT64) -> None:
         limit, count = self._context.cleaned_up_to, len(offsets)

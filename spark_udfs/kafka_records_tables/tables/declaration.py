@@ -78,7 +78,8 @@ class Table:
         from kafka_records_tables.tables.reading import in_order
 
         function = cast(Rows, import_module(self.module).rows)
-        return function(in_order(batches, context, self), context)
+        yield from function(in_order(batches, context, self), context)
+        context.sum_up()
 
     @property
     def folder(self) -> str:
@@ -100,9 +101,10 @@ class Table:
 
 def timestamps(name: str, about: str) -> tuple[Column, Column]:
     """An instant as people and as programs want it: `<name>_timestamp` and `<name>_timestamp_ms`."""
+    when, _, null = about.partition("; ")
     return (
         Column(f"{name}_timestamp", "timestamp", f"{about}; null outside the years 1 to 9999"),
-        Column(f"{name}_timestamp_ms", "int64", f"{about}, in milliseconds since 1970"),
+        Column(f"{name}_timestamp_ms", "int64", f"{when}, in milliseconds since 1970{null and f'; {null}'}"),
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from kafka_records_arrow.records import RecordColumns, decode_record_columns
 from kafka_records_arrow.types import record_arrow_type
 from kafka_records_arrow.varints import FLAGS, INT64
-from kafka_records_engine.findings import UNDECIDED_TRANSACTION, Finding, reason_of
+from kafka_records_engine.findings import UNDECIDED_TRANSACTION, Finding, reason_of, said_of
 from kafka_records_runtime.errors import DecodeError, FramingError, MissingRecordType, NullKey
 from kafka_records_tables.tables.latest import LAST_VALUE
 from kafka_records_tables.tables.reading import record_types
@@ -58,27 +58,31 @@ def of_types(
             yield batch
             continue
         nameless = ~has_type if is_record is None else ~has_type & is_record
-        for row in np.flatnonzero(nameless).tolist():
-            context.find(_without_type(batch, row, context, without_type))
+        _tell_without_type(batch, nameless, context, without_type)
         if kept.any():
             yield batch.filter(pa.array(kept))
 
 
-def _without_type(batch: pa.RecordBatch, row: int, context: Context, consequence: str) -> Finding:
-    key = batch.column("key")[row].as_py()
-    error = NullKey() if key is None else MissingRecordType(len(key))
-    return undecodable(batch, row, error, context, None, consequence)
+def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, consequence: str) -> None:
+    keys = batch.column("key")
+    for row in np.flatnonzero(which).tolist():
+        error = MissingRecordType(len(keys[row].as_buffer() or b"")) if keys[row].is_valid else NullKey()
+        if context.has_room("damage", reason_of(error)):
+            context.findings.append(undecodable(batch, row, error, context, None, consequence))
 
 
 class Decoded:
-    """Some raw rows of one log partition, decoded; masks and arrays have an element per row."""
+    """Some raw rows of one log partition, decoded; masks and arrays have an element per row.
+
+    Rows without the column `value` are decoded by their keys alone, and each has none.
+    """
 
     def __init__(self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
+        if "value" not in rows.schema.names:
+            rows = rows.append_column("value", pa.nulls(rows.num_rows, pa.binary()))
         self.rows = rows
         self._schemas = schemas
-        keys = rows.column("key")
-        values = rows.column("value") if "value" in rows.schema.names else pa.nulls(rows.num_rows, pa.binary())
-        self.columns: RecordColumns = decode_record_columns(schemas, keys, values)
+        self.columns: RecordColumns = decode_record_columns(schemas, rows.column("key"), rows.column("value"))
 
     def record_name(self, number: int) -> str:
         """The name of the records of a type."""
@@ -89,10 +93,10 @@ class Decoded:
         return [field.name for field in self._schemas[number].key.root.fields]
 
     @cached_property
-    def last_value(self) -> INT64 | None:
-        """The offset of the last value of each key (`latest.LAST_VALUE`), where rows have it."""
+    def last_value(self) -> INT64:
+        """The offset of the last value of each key (`latest.LAST_VALUE`), -1 where rows do not have it."""
         if LAST_VALUE not in self.rows.schema.names:
-            return None
+            return np.full(self.rows.num_rows, -1, np.int64)
         offsets: INT64 = self.rows.column(LAST_VALUE).to_numpy()
         return offsets
 
@@ -139,9 +143,9 @@ class Decoded:
         """Find the records that could not be decoded, and count what was let pass in the others."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
-            if which is None or which[row]:
+            if (which is None or which[row]) and context.has_room("damage", reason_of(error)):
                 number = int(columns.record_type[row]) if columns.has_type[row] else None
-                context.find(undecodable(self.rows, row, error, context, number, consequence(row)))
+                context.findings.append(undecodable(self.rows, row, error, context, number, consequence(row)))
         left = columns.key_left + columns.value_left
         if which is not None:
             left = np.where(which, left, 0)
@@ -170,14 +174,14 @@ def undecodable(
     return Finding(
         severity="damage",
         reason=reason_of(error),
-        what=str(error),
+        what=said_of(error),
         consequence=consequence,
         record_type=record_type,
         version=None if where is None else where.version,
         path=None if where is None else where.path,
         byte_offset=None if where is None else where.offset,
         raw_key=rows.column("key")[row].as_py(),
-        raw_value=rows.column("value")[row].as_py() if "value" in rows.schema.names else None,
+        raw_value=rows.column("value")[row].as_py(),
         **place_of(rows, row, context),
     )
 

@@ -34,7 +34,7 @@ class Event(NamedTuple):
 
 
 def events(found: Decoded, picked: Picked) -> Iterator[Event]:
-    """The records whose keys can be read, by their offsets.
+    """The records whose keys can be read, of those that `picked` names, by their offsets.
 
     Where the rows come from `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, as far as
     one was seen.
@@ -42,6 +42,8 @@ def events(found: Decoded, picked: Picked) -> Iterator[Event]:
     ordered: list[Event] = []
     for number, column in found.columns.records.items():
         record = found.record_name(number)
+        if record not in picked:
+            continue
         rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
         chosen = column.take(pa.array(rows))
         parts = (_member(chosen, "key", name).to_pylist() for name in found.key_names(number))
@@ -51,7 +53,7 @@ def events(found: Decoded, picked: Picked) -> Iterator[Event]:
         for row, key, value in zip(rows.tolist(), keys, values, strict=True):
             offset, is_broken = int(found.offsets[row]), bool(found.has_error[row])
             is_tombstone = bool(found.is_tombstone[row])
-            if is_tombstone and found.last_value is not None and found.last_value[row] >= 0:
+            if is_tombstone and found.last_value[row] >= 0:
                 ordered.append(Event(int(found.last_value[row]), record, key, None, False, True))
             told = None if is_tombstone or is_broken else value
             ordered.append(Event(offset, record, key, told, is_broken, False))

@@ -27,6 +27,8 @@ _MEMBER: Final = "member"
 _CURRENT: Final = "current"
 """The epoch and state that a member has reached."""
 _TOPOLOGY: Final = "topology"
+_PART: Final = "part"
+"""Something else of a group: with the first of it a coordinator makes the group."""
 _SHARE_STATE: Final = "share_state"
 """Share offsets that an administrator set for a group that may never have had a member: no group record then."""
 
@@ -45,12 +47,19 @@ _ROLES: Final = {
     "ConsumerGroupCurrentMemberAssignment": _Role(CONSUMER, _CURRENT, ("member_epoch", "state")),
     "ShareGroupMetadata": _Role(SHARE, _GROUP, ("epoch",)),
     "ShareGroupMemberMetadata": _Role(SHARE, _MEMBER),
+    "ShareGroupCurrentMemberAssignment": _Role(SHARE, _CURRENT, ("member_epoch", "state")),
     "ShareGroupStatePartitionMetadata": _Role(SHARE, _SHARE_STATE),
     "StreamsGroupMetadata": _Role(STREAMS, _GROUP, ("epoch", "validated_topology_epoch")),
     "StreamsGroupMemberMetadata": _Role(STREAMS, _MEMBER),
     "StreamsGroupTargetAssignmentMetadata": _Role(STREAMS, _TARGET, ("assignment_epoch",)),
     "StreamsGroupCurrentMemberAssignment": _Role(STREAMS, _CURRENT, ("member_epoch", "state")),
     "StreamsGroupTopology": _Role(STREAMS, _TOPOLOGY, ("epoch",)),
+    "ConsumerGroupPartitionMetadata": _Role(CONSUMER, _PART),
+    "ConsumerGroupTargetAssignmentMember": _Role(CONSUMER, _PART),
+    "ConsumerGroupRegularExpression": _Role(CONSUMER, _PART),
+    "ShareGroupTargetAssignmentMetadata": _Role(SHARE, _PART),
+    "ShareGroupTargetAssignmentMember": _Role(SHARE, _PART),
+    "StreamsGroupTargetAssignmentMember": _Role(STREAMS, _PART),
 }
 
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
@@ -109,7 +118,7 @@ class Replay:
                 self._classic(group_id, event)
             return
         group = self._made(role.kind, group_id, event.offset)
-        if group is None or event.is_past:
+        if event.is_past:
             return
         if event.is_broken:
             group.broken.add((role.role, event.key[-1]))
@@ -157,15 +166,11 @@ class Replay:
         group.epoch, protocol_type, group.protocol, group.classic_members = event.value
         group.protocol_type = protocol_type or ""
 
-    def _made(self, kind: str, group_id: str, offset: int) -> _Group | None:
-        """The group, made if there is none or a simple one; None where a group of another kind stands in the way, at
-        which a coordinator stops loading."""
+    def _made(self, kind: str, group_id: str, offset: int) -> _Group:
+        """The group, made if there is none, or one of another kind: a simple group gives way, and before any other a
+        tombstone stood that a cleaner has taken away (or a coordinator could not load this log)."""
         group = self._groups.get(group_id)
-        if group is None or group.is_simple:
-            group = self._groups[group_id] = _Group(kind, offset, protocol_type=kind)
-        elif group.kind != kind:
-            if group.made_at > offset:
-                return None
+        if group is None or group.kind != kind:
             group = self._groups[group_id] = _Group(kind, offset, protocol_type=kind)
         return group
 

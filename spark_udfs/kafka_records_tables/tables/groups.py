@@ -19,6 +19,7 @@ GROUP_RECORDS: Final = (
     "ConsumerGroupCurrentMemberAssignment",
     "ShareGroupMetadata",
     "ShareGroupMemberMetadata",
+    "ShareGroupCurrentMemberAssignment",
     "ShareGroupStatePartitionMetadata",
     "StreamsGroupMetadata",
     "StreamsGroupMemberMetadata",
@@ -27,12 +28,22 @@ GROUP_RECORDS: Final = (
     "StreamsGroupTopology",
 )
 
+PARTS: Final = (
+    "ConsumerGroupPartitionMetadata",
+    "ConsumerGroupTargetAssignmentMember",
+    "ConsumerGroupRegularExpression",
+    "ShareGroupTargetAssignmentMetadata",
+    "ShareGroupTargetAssignmentMember",
+    "StreamsGroupTargetAssignmentMember",
+)
+"""Records of which nothing matters but that there was one: a coordinator makes the group with the first of any."""
+
 TABLE: Final = Table(
     name="groups",
     topic="__consumer_offsets",
     about="every group with its kind, its state as far as the log tells, and its epoch",
     helper="fold",
-    records=(*COMMITS, *GROUP_RECORDS),
+    records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
@@ -76,6 +87,9 @@ _OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partitio
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.notes` has the rules."""
+    from heapq import merge
+    from operator import attrgetter
+
     import numpy as np
     import pyarrow as pa
 
@@ -86,45 +100,42 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     from kafka_records_tables.tables.reading import record_types
 
     records = schemas(context, "consumer_offsets")
-    commit_types = np.array(numbers_of(records, COMMITS), np.int16)
-    place = ("file", "position", "base_offset")
-    commits, others = Latest(("offset", "key", LAST_VALUE, *place)), Latest(
-        ("offset", "key", "value", LAST_VALUE, *place)
-    )
+    commit_types = numbers_of(records, COMMITS)
+    by_key_alone = np.array((*commit_types, *numbers_of(records, PARTS)), np.int16)
+    kept = ("offset", "key", LAST_VALUE, "file", "position", "base_offset")
+    alone, whole = Latest(kept), Latest((*kept, "value"))
     not_used = "not used: nobody can tell which group it is about"
     for batch in of_types(batches, numbers_of(records, TABLE.records), context, not_used):
         types, _ = record_types(batch.column("key"))
-        is_commit = np.isin(types, commit_types)
+        is_alone = np.isin(types, by_key_alone)
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        if is_commit.all() and is_record.all():
-            commits.add(batch)
+        if is_alone.all() and is_record.all():
+            alone.add(batch)
             continue
-        commits.add(batch.filter(pa.array(is_commit & is_record)))
-        others.add(batch.filter(pa.array(~is_commit & is_record)))
+        alone.add(batch.filter(pa.array(is_alone & is_record)))
+        whole.add(batch.filter(pa.array(~is_alone & is_record)))
 
+    nothing = pa.RecordBatch.from_pylist(
+        [], pa.schema([("offset", pa.int64()), ("key", pa.binary()), (LAST_VALUE, pa.int64())])
+    )
+    told = Decoded(nothing if (found := whole.rows()) is None else found, records)
+    seen = Decoded(nothing if (found := alone.rows()) is None else found, records)
+
+    def consequence(row: int) -> str:
+        return "its group keeps a row, with null for what this record would tell" if told.has_key[row] else not_used
+
+    told.tell(context, consequence)
+    seen.tell(context, lambda row: not_used)
     replay = Replay()
-    kept = others.rows()
-    if kept is not None:
-        found = Decoded(kept, records)
-
-        def consequence(row: int) -> str:
-            if not found.has_key[row]:
-                return not_used
-            return "its group keeps a row, with null for what this record would tell"
-
-        found.tell(context, consequence)
-        for event in events(found, PICKED):
-            replay.take(event)
-    kept = commits.rows()
-    if kept is not None:
-        found = Decoded(kept, records)
-        found.tell(context, lambda row: not_used)
-        group = found.member(commit_types.tolist(), "key", "group").dictionary_encode()
-        last = np.full(len(group.dictionary) + 1, -1, np.int64)
-        np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), kept.column(LAST_VALUE).to_numpy())
-        for name, offset in zip(group.dictionary.to_pylist(), last.tolist(), strict=False):
-            if offset >= 0:
-                replay.commit(name, offset)
+    parts = events(seen, dict.fromkeys(PARTS, ()))
+    for event in merge(events(told, PICKED), parts, key=attrgetter("offset")):
+        replay.take(event)
+    group = seen.member(commit_types, "key", "group").dictionary_encode()
+    last = np.full(len(group.dictionary) + 1, -1, np.int64)
+    np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), seen.last_value)
+    for name, offset in zip(group.dictionary.to_pylist(), last.tolist(), strict=False):
+        if offset >= 0:
+            replay.commit(name, offset)
     listed = replay.rows()
     if listed:
         columns = dict(zip(_OF_A_GROUP, map(list, zip(*listed, strict=True)), strict=True))

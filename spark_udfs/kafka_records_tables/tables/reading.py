@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,10 @@ from kafka_records_tables.tables.completeness import Completeness
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.declaration import Table
+
+
+_LONGEST_TEXT: Final = (1 << 15) - 1
+"""Bytes of a text whose length is an int16."""
 
 
 def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) -> Iterator[pa.RecordBatch]:
@@ -81,6 +85,8 @@ def _of_groups(batch: pa.RecordBatch, context: Context) -> pa.RecordBatch:
     kept = pc.is_valid(batch.column("control"))
     for group in context.groups:
         encoded = group.encode("utf-8", "surrogatepass")
+        if len(encoded) > _LONGEST_TEXT:
+            continue  # no key holds it
         start = len(encoded).to_bytes(2, "big") + encoded
         kept = pc.or_(kept, pc.fill_null(pc.equal(pc.binary_slice(keys, 2, 2 + len(start)), pa.scalar(start)), False))
     return batch.filter(kept)

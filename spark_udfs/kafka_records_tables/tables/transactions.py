@@ -57,8 +57,9 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from kafka_records_engine.findings import UNKNOWN_STATE, Finding
     from kafka_records_runtime.states import TransactionState
-    from kafka_records_tables.tables.decoding import Decoded, nulled, numbers_of, of_types, schemas
+    from kafka_records_tables.tables.decoding import Decoded, nulled, numbers_of, of_types, place_of, schemas
     from kafka_records_tables.tables.latest import Latest, last_of_same
     from kafka_records_tables.tables.types import instants, record_batch
 
@@ -80,9 +81,16 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
     found.tell(context, consequence, decides)
     usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone
+    states = found.member(types, "value", "transaction_status").to_pylist()
+    for row in np.flatnonzero(usable).tolist():
+        if not TransactionState(states[row]).is_known:
+            what = f"the transactional id {name[row]} is in state {states[row]}, which Kafka does not know"
+            left_out = "its row is left out: a coordinator stops loading here"
+            place = place_of(found.rows, row, context)
+            context.find(Finding("damage", UNKNOWN_STATE, what, left_out, record_type=types[0], **place))
+            usable[row] = False
     if not usable.any():
         return
-    states = found.member(types, "value", "transaction_status").to_pylist()
     partitions = found.member(types, "value", "transaction_partitions")
     started = nulled(found.member(types, "value", "transaction_start_timestamp_ms"), _NO_TIMESTAMP)
     updated = found.member(types, "value", "transaction_last_update_timestamp_ms")

@@ -27,10 +27,13 @@ COLUMNS: Final = ("offset", "key", "value", "producer_id", "transaction", "contr
 NONE: Final = "none"
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
+PENDING: Final = "pending"
 OPEN: Final = "open"
 """The log ends before a marker."""
 UNKNOWN: Final = "unknown"
 """Damage, or a file that was not given, may hide the marker."""
+
+_WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 
 _NOWHERE: Final = np.iinfo(np.int64).max
 
@@ -53,6 +56,23 @@ class UntoldTransactions(KafkaRecordsError, ValueError):
             "a transaction, and whether that was committed: the source tells neither transaction nor producer. Read a "
             'source that does (log segments, or rows saved from them with all columns), or say untold="committed" to '
             "count such records as committed, although some may be of aborted or open transactions"
+        )
+
+
+class UnknownOutcome(KafkaRecordsError, ValueError):
+    """A raw row whose `transaction` is a `word` that none has."""
+
+    def __init__(self, topic: str, partition: int, offset: int, word: str) -> None:
+        super().__init__(topic, partition, offset, word)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.word = word
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: the transaction of the record at offset {self.offset} is {self.word!r}: "
+            f"raw rows say {', '.join(_WORDS[:-1])} or {_WORDS[-1]}"
         )
 
 
@@ -102,6 +122,10 @@ def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_
     """
     is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
     words, producers = batch.column("transaction"), batch.column("producer_id")
+    for word in pc.unique(words).to_pylist():
+        if word is not None and word not in _WORDS:
+            offset = batch.column("offset")[pc.index(words, word).as_py()].as_py()
+            raise UnknownOutcome(context.topic, context.partition, offset, word)
     plain = pc.fill_null(pc.equal(words, NONE), False).to_numpy(zero_copy_only=False)
     silent = pc.fill_null(pc.equal(words, UNKNOWN), True).to_numpy(zero_copy_only=False)
     if silent.any():
@@ -190,6 +214,19 @@ class _Settling:
         behind: INT64 = np.append(holes, _NOWHERE)[at]
         return behind
 
+    def _is_before_gap(self, rows: pa.RecordBatch) -> FLAGS:
+        """Rows behind which offsets are missing, in a source that has all of a log.
+
+        A cleaner goes no further than the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by
+        the last stable offset). So what is missing behind a record that still waits is a file, or bytes of one, and
+        may have held its marker. Of an earlier moment nobody can tell: the transaction may have ended since.
+        """
+        context = self._context
+        if context.as_of_ms is not None or context.cleaned_up_to is None or context.whole_from is None:
+            return np.zeros(rows.num_rows, np.bool_)
+        before: FLAGS = rows.column("offset").to_numpy() < context.whole_from
+        return before
+
     def rest(self) -> Iterator[Settled]:
         """What no marker decided: the log ends before it, or it is hidden."""
         if not self._pending:
@@ -205,7 +242,7 @@ class _Settling:
                 left &= ~told
                 if told.any():
                     yield Settled(outcome, rows.filter(pa.array(told)))
-        hidden = left & (self._hole_behind(rows) < _NOWHERE)
+        hidden = left & ((self._hole_behind(rows) < _NOWHERE) | self._is_before_gap(rows))
         for outcome, chosen in ((UNKNOWN, hidden), (OPEN, left & ~hidden)):
             if chosen.any():
                 yield Settled(outcome, rows.filter(pa.array(chosen)))
