@@ -86,14 +86,21 @@ _NO_LENIENCIES: Final = Constant(pa.list_(pa.string()), [])
 _NO_ERROR: Final = Constant(_ERROR, None)
 
 
+Abouts = Mapping[str, Mapping[str, str]]
+"""What the specs say about the fields of messages, by message and path."""
+
+
 def decoded_schema(
-    records: Iterable[RecordSchema], unknown_tags: bool = False, coordinates: Collection[str] = COORDINATES
+    records: Iterable[RecordSchema],
+    unknown_tags: bool = False,
+    coordinates: Collection[str] = COORDINATES,
+    abouts: Abouts | None = None,
 ) -> StructType:
     """The schema of `decode_records` over `records`. Raises ColumnClash when two columns would share a name."""
     left_out = set(COORDINATES).difference(coordinates)
     fields = [each for each in DECODED_SCHEMA.fields if each.name not in left_out]
     for record in records:
-        fields.append(StructField(column_name(record.name), record_spark_type(record, unknown_tags)))
+        fields.append(StructField(column_name(record.name), record_spark_type(record, unknown_tags, abouts)))
     names: set[str] = set()
     for item in fields:
         if item.name in names:
@@ -141,6 +148,7 @@ def decode_records(
     observation: Observation | str | None = None,
     unknown_tags: bool = False,
     coordinates: Iterable[str] | None = None,
+    abouts: Abouts | None = None,
 ) -> DataFrame:
     """Decode the records of one topic.
 
@@ -169,6 +177,9 @@ def decode_records(
     coordinates
         Names of the raw columns to keep (COORDINATES), all by default. Every one of them crosses from the JVM to Python
         and back, which costs more than decoding does: name those you need.
+    abouts
+        Comments for the fields of the columns, by message and path; generated functions give what the specs say. (What
+        `from_message` and its like return has none: Spark takes a struct with comments for another type there.)
 
     Returns
     -------
@@ -204,7 +215,7 @@ def decode_records(
     known = checked_mode(mode)
     chosen = chosen_records(schemas, records)
     kept = chosen_coordinates(coordinates)
-    schema = decoded_schema(chosen.values(), unknown_tags, kept)
+    schema = decoded_schema(chosen.values(), unknown_tags, kept, abouts)
     if known == DROPMALFORMED and observation is None:
         raise ValueError("DROPMALFORMED leaves rows out: pass an observation that counts them")
     check_workers(df.sparkSession)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final, cast
 
 import pyarrow as pa
@@ -80,11 +81,29 @@ def spark_type(message: MessageSchema, unknown_tags: bool = False) -> spark.Stru
     return cast(spark.StructType, build(message, _WITH_TAGS if unknown_tags else _PLAIN))
 
 
-def record_spark_type(record: RecordSchema, unknown_tags: bool = False) -> spark.StructType:
-    """The column of a record: `struct<key: …, value: …>`."""
-    return spark.StructType(
-        [
-            spark.StructField("key", spark_type(record.key, unknown_tags)),
-            spark.StructField("value", spark_type(record.value, unknown_tags)),
-        ]
-    )
+def commented(kind: spark.StructType, abouts: Mapping[str, str], path: str = "") -> spark.StructType:
+    """The same struct, its fields with a `comment` each that `abouts` has for its path (`members.member_id`)."""
+    return spark.StructType([_commented(field, abouts, f"{path}{field.name}") for field in kind.fields])
+
+
+def _commented(field: spark.StructField, abouts: Mapping[str, str], path: str) -> spark.StructField:
+    kind = field.dataType
+    if isinstance(kind, spark.StructType):
+        kind = commented(kind, abouts, f"{path}.")
+    elif isinstance(kind, spark.ArrayType) and isinstance(kind.elementType, spark.StructType):
+        kind = spark.ArrayType(commented(kind.elementType, abouts, f"{path}."), kind.containsNull)
+    metadata = {"comment": abouts[path]} if path in abouts else None
+    return spark.StructField(field.name, kind, field.nullable, metadata)
+
+
+def record_spark_type(
+    record: RecordSchema, unknown_tags: bool = False, abouts: Mapping[str, Mapping[str, str]] | None = None
+) -> spark.StructType:
+    """The column of a record: `struct<key: …, value: …>`. `abouts` has the comments of fields, by message and path."""
+    fields = []
+    for name, message in (("key", record.key), ("value", record.value)):
+        kind = spark_type(message, unknown_tags)
+        if abouts is not None:
+            kind = commented(kind, abouts.get(message.name, {}))
+        fields.append(spark.StructField(name, kind))
+    return spark.StructType(fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from kafka_records_codegen.naming import snake_case
 from kafka_records_runtime.schema import PRIMITIVES
 from kafka_records_runtime.spark_names import SPARK_TYPES
 from kafka_records_spark.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FOLDERS = sorted({module.split(".")[1] for module, _ in registry.MESSAGES.values()})
 
@@ -48,3 +52,26 @@ def test_topics_have_decode_records_and_other_folders_do_not() -> None:
         f for f in FOLDERS if hasattr(importlib.import_module(f"kafka_records.spark.{f}"), "decode_records")
     ]
     assert with_records == ["consumer_offsets", "share_group_state", "transaction_state"]
+
+
+@pytest.mark.spark
+def test_columns_say_what_the_specs_say(spark: SparkSession) -> None:
+    from kafka_records.spark.consumer_offsets import decode_records
+    from kafka_records_spark.raw import RAW_SCHEMA
+
+    row = ("__consumer_offsets", 0, 7, 0, "create", bytes.fromhex("000100016700017400000003"), None)
+    raw = spark.createDataFrame([(*row, *[None] * (len(RAW_SCHEMA) - len(row)))], RAW_SCHEMA)
+    frame = decode_records(raw, records=["OffsetCommit", "GroupMetadata"])
+    assert [tuple(row) for row in frame.select("offset", "offset_commit.key.group").collect()] == [(7, "g")]
+    record: Any = frame.schema["offset_commit"].dataType
+    comments = {
+        f"{part}.{field.name}": field.metadata.get("comment")
+        for part in ("key", "value")
+        for field in record[part].dataType
+    }
+    assert comments["key.group"] == "Group that committed the offset."
+    assert all(comments.values())
+    members: Any = frame.schema["group_metadata"].dataType
+    assert members["value"].dataType["members"].dataType.elementType["client_id"].metadata == {
+        "comment": "client.id of the member."
+    }

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 from kafka_records.schemas import consumer_offsets as _schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, Observation
 
@@ -861,6 +861,307 @@ STREAMS_GROUP_TOPOLOGY_VALUE: Final = StructType(
     ]
 )
 """The columns of StreamsGroupTopologyValue."""
+
+_ABOUTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "ConsumerGroupCurrentMemberAssignmentKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "ConsumerGroupCurrentMemberAssignmentValue": {
+        "member_epoch": "Epoch the member has been told; negative for a static member that is away.",
+        "previous_member_epoch": "Epoch before that; accepted if the last answer got lost.",
+        "state": "0 stable, 1 partitions to revoke, 2 waiting for partitions of others, 127 unknown.",
+        "assigned_partitions": "Partitions the member may read.",
+        "assigned_partitions.topic_id": "Topic, by its id.",
+        "assigned_partitions.partitions": "Partitions of it, counted from 0.",
+        "assigned_partitions.assignment_epochs": "Member epoch at which each partition was assigned, in the order of Partitions.",
+        "partitions_pending_revocation": "Partitions the member still holds and has to give up.",
+        "partitions_pending_revocation.topic_id": "Topic, by its id.",
+        "partitions_pending_revocation.partitions": "Partitions of it, counted from 0.",
+        "partitions_pending_revocation.assignment_epochs": "Member epoch at which each partition was assigned, in the order of Partitions.",
+    },
+    "ConsumerGroupMemberMetadataKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "ConsumerGroupMemberMetadataValue": {
+        "instance_id": "The client's own group.instance.id; null for a dynamic member.",
+        "rack_id": "Rack of the client; null if it named none.",
+        "client_id": "client.id of the member.",
+        "client_host": "Address the member connects from, usually with a leading slash.",
+        "subscribed_topic_names": "Topics subscribed to by name.",
+        "subscribed_topic_regex": "RE2J pattern subscribed to; null or empty for none.",
+        "rebalance_timeout_ms": "Milliseconds the member gets to give up revoked partitions; -1 if unknown.",
+        "server_assignor": "Assignor of the broker that the member asks for; null to leave the choice open.",
+        "classic_member_metadata": "Only for a member on the classic protocol; an absent tag is an empty struct.",
+        "classic_member_metadata.session_timeout_ms": "Milliseconds without heartbeat after which the member is dropped.",
+        "classic_member_metadata.supported_protocols": "Protocols the member offered on joining, best first.",
+        "classic_member_metadata.supported_protocols.name": "Name of the protocol (assignor).",
+        "classic_member_metadata.supported_protocols.metadata": "The subscription sent with it, in the consumer protocol's encoding.",
+    },
+    "ConsumerGroupMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "ConsumerGroupMetadataValue": {
+        "epoch": "Epoch of the group, counting up.",
+        "metadata_hash": "Hash over the metadata of all subscribed topics; 0 if there are none.",
+    },
+    "ConsumerGroupPartitionMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "ConsumerGroupPartitionMetadataValue": {
+        "topics": "Every topic the group subscribes to.",
+        "topics.topic_id": "Topic, by its id.",
+        "topics.topic_name": "Its name.",
+        "topics.num_partitions": "How many partitions it had.",
+        "topics.partition_metadata": "Racks per partition; empty if no broker names its rack.",
+        "topics.partition_metadata.partition": "Partition, counted from 0.",
+        "topics.partition_metadata.racks": "Racks with a replica of it.",
+    },
+    "ConsumerGroupRegularExpressionKey": {
+        "group_id": "Group the record belongs to.",
+        "regular_expression": "RE2J pattern, character for character as subscribed.",
+    },
+    "ConsumerGroupRegularExpressionValue": {
+        "topics": "Names of the topics that match and that the members may see.",
+        "version": "Version of the cluster metadata that the pattern was resolved against.",
+        "timestamp": "When it was resolved, in milliseconds since 1970 (UTC).",
+    },
+    "ConsumerGroupTargetAssignmentMemberKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "ConsumerGroupTargetAssignmentMemberValue": {
+        "topic_partitions": "Partitions meant for the member, by topic.",
+        "topic_partitions.topic_id": "Topic, by its id.",
+        "topic_partitions.partitions": "Partitions of it, counted from 0.",
+    },
+    "ConsumerGroupTargetAssignmentMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "ConsumerGroupTargetAssignmentMetadataValue": {
+        "assignment_epoch": "Group epoch the assignment belongs to.",
+        "assignment_timestamp": "When it was computed, in milliseconds since 1970 (UTC); 0 if unknown.",
+    },
+    "GroupMetadataKey": {
+        "group": "Group the state belongs to.",
+    },
+    "GroupMetadataValue": {
+        "protocol_type": 'Kind of protocol: "consumer", "connect", ...; empty if the group never had members.',
+        "generation": "Counts the rebalances of the group.",
+        "protocol": "Protocol (assignor) the members settled on; null while there is none.",
+        "leader": "Member id of the leader; null while there is none.",
+        "current_state_timestamp": "When the group entered its state, in milliseconds since 1970 (UTC); -1 if unknown.",
+        "members": "Everyone in the group; empty for an empty group.",
+        "members.member_id": "Id the coordinator gave the member.",
+        "members.group_instance_id": "The client's own group.instance.id; null for a dynamic member.",
+        "members.client_id": "client.id of the member.",
+        "members.client_host": "Address the member connects from, usually with a leading slash.",
+        "members.rebalance_timeout": "Milliseconds the member gets to rejoin in a rebalance; -1 if unknown.",
+        "members.session_timeout": "Milliseconds without heartbeat after which the member is dropped.",
+        "members.subscription": "What the member sent on joining; for protocol type consumer a subscription.",
+        "members.assignment": "What the leader assigned; for protocol type consumer an assignment; may be empty.",
+    },
+    "LegacyOffsetCommitKey": {
+        "group": "Group that committed the offset.",
+        "topic": "Topic the offset lies in.",
+        "partition": "Partition of that topic, counted from 0.",
+    },
+    "LegacyOffsetCommitValue": {
+        "offset": "Next offset to read, as committed.",
+        "metadata": "Free text of the client; often empty.",
+        "commit_timestamp": "When the offset was committed, in milliseconds since 1970 (UTC).",
+    },
+    "OffsetCommitKey": {
+        "group": "Group that committed the offset.",
+        "topic": "Topic the offset lies in.",
+        "partition": "Partition of that topic, counted from 0.",
+    },
+    "OffsetCommitValue": {
+        "offset": "Next offset to read, as committed.",
+        "leader_epoch": "Leader epoch of the last record consumed, -1 if the client sent none.",
+        "metadata": "Free text of the client; often empty.",
+        "commit_timestamp": "When the offset was committed, in milliseconds since 1970 (UTC).",
+        "expire_timestamp": "When the offset expires, in milliseconds since 1970 (UTC); -1 leaves it to the broker.",
+        "topic_id": "Id of the topic; all zeros if the coordinator did not know it.",
+    },
+    "ShareGroupCurrentMemberAssignmentKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "ShareGroupCurrentMemberAssignmentValue": {
+        "member_epoch": "Epoch the member has been told.",
+        "previous_member_epoch": "Epoch before that; accepted if the last answer got lost.",
+        "state": "Same codes as in consumer groups; 0 stable.",
+        "assigned_partitions": "Partitions the member may read.",
+        "assigned_partitions.topic_id": "Topic, by its id.",
+        "assigned_partitions.partitions": "Partitions of it, counted from 0.",
+    },
+    "ShareGroupMemberMetadataKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "ShareGroupMemberMetadataValue": {
+        "rack_id": "Rack of the client; null if it named none.",
+        "client_id": "client.id of the member.",
+        "client_host": "Address the member connects from, usually with a leading slash.",
+        "subscribed_topic_names": "Topics subscribed to by name.",
+    },
+    "ShareGroupMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "ShareGroupMetadataValue": {
+        "epoch": "Epoch of the group, counting up.",
+        "metadata_hash": "Hash over the metadata of all subscribed topics; 0 if there are none.",
+    },
+    "ShareGroupStatePartitionMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "ShareGroupStatePartitionMetadataValue": {
+        "initializing_topics": "Partitions whose state has been asked for but not confirmed.",
+        "initializing_topics.topic_id": "Topic, by its id.",
+        "initializing_topics.topic_name": "Its name.",
+        "initializing_topics.partitions": "Partitions of it, counted from 0.",
+        "initialized_topics": "Partitions that have a state.",
+        "initialized_topics.topic_id": "Topic, by its id.",
+        "initialized_topics.topic_name": "Its name.",
+        "initialized_topics.partitions": "Partitions of it, counted from 0.",
+        "deleting_topics": "Topics whose states are being removed.",
+        "deleting_topics.topic_id": "Topic, by its id.",
+        "deleting_topics.topic_name": "Its name.",
+    },
+    "ShareGroupTargetAssignmentMemberKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "ShareGroupTargetAssignmentMemberValue": {
+        "topic_partitions": "Partitions meant for the member, by topic.",
+        "topic_partitions.topic_id": "Topic, by its id.",
+        "topic_partitions.partitions": "Partitions of it, counted from 0.",
+    },
+    "ShareGroupTargetAssignmentMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "ShareGroupTargetAssignmentMetadataValue": {
+        "assignment_epoch": "Group epoch the assignment belongs to.",
+        "assignment_timestamp": "When it was computed, in milliseconds since 1970 (UTC); 0 if unknown.",
+    },
+    "StreamsGroupCurrentMemberAssignmentKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "StreamsGroupCurrentMemberAssignmentValue": {
+        "member_epoch": "Epoch the member has been told.",
+        "previous_member_epoch": "Epoch before that; accepted if the last answer got lost.",
+        "state": "1 stable, 2 tasks to revoke, 3 waiting for tasks of others, 127 unknown.",
+        "active_tasks": "Tasks that process records.",
+        "active_tasks.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "active_tasks.partitions": "One task per input partition listed here, counted from 0.",
+        "active_tasks.assignment_epochs": "Member epoch at which each active task was assigned, in the order of Partitions.",
+        "standby_tasks": "Tasks that keep a copy of state stores for failover.",
+        "standby_tasks.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "standby_tasks.partitions": "One task per input partition listed here, counted from 0.",
+        "standby_tasks.assignment_epochs": "Member epoch at which each active task was assigned, in the order of Partitions.",
+        "warmup_tasks": "Tasks that catch up on state before becoming active here.",
+        "warmup_tasks.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "warmup_tasks.partitions": "One task per input partition listed here, counted from 0.",
+        "warmup_tasks.assignment_epochs": "Member epoch at which each active task was assigned, in the order of Partitions.",
+        "active_tasks_pending_revocation": "Active tasks the member still runs and has to give up.",
+        "active_tasks_pending_revocation.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "active_tasks_pending_revocation.partitions": "One task per input partition listed here, counted from 0.",
+        "active_tasks_pending_revocation.assignment_epochs": "Member epoch at which each active task was assigned, in the order of Partitions.",
+        "standby_tasks_pending_revocation": "Standby tasks the member still runs and has to give up.",
+        "standby_tasks_pending_revocation.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "standby_tasks_pending_revocation.partitions": "One task per input partition listed here, counted from 0.",
+        "standby_tasks_pending_revocation.assignment_epochs": "Member epoch at which each active task was assigned, in the order of Partitions.",
+        "warmup_tasks_pending_revocation": "Warm-up tasks the member still runs and has to give up.",
+        "warmup_tasks_pending_revocation.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "warmup_tasks_pending_revocation.partitions": "One task per input partition listed here, counted from 0.",
+        "warmup_tasks_pending_revocation.assignment_epochs": "Member epoch at which each active task was assigned, in the order of Partitions.",
+    },
+    "StreamsGroupMemberMetadataKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "StreamsGroupMemberMetadataValue": {
+        "instance_id": "The client's own group.instance.id; null for a dynamic member.",
+        "rack_id": "Rack of the client; null if it named none.",
+        "client_id": "client.id of the member.",
+        "client_host": "Address the member connects from, usually with a leading slash.",
+        "rebalance_timeout_ms": "Milliseconds the member gets to give up revoked tasks; -1 if unknown.",
+        "topology_epoch": "Epoch of the topology the member runs.",
+        "process_id": "Id of the Streams process; its threads are members that share it.",
+        "user_endpoint": "Where to reach the instance for interactive queries; null if not configured.",
+        "user_endpoint.host": "Host name or address.",
+        "user_endpoint.port": "Port, 0 to 65535.",
+        "client_tags": "Tags of the client, used to spread standby tasks.",
+        "client_tags.key": "Name of the tag.",
+        "client_tags.value": "Content of the tag.",
+    },
+    "StreamsGroupMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "StreamsGroupMetadataValue": {
+        "epoch": "Epoch of the group, counting up.",
+        "metadata_hash": "Hash over the metadata of the topics of the topology; 0 if there are none.",
+        "validated_topology_epoch": "Epoch of the topology last found consistent with its topics; -1 for none.",
+        "last_assignment_configs": "Group settings that the last assignment was computed with.",
+        "last_assignment_configs.key": "Name of the setting.",
+        "last_assignment_configs.value": "What it was set to, as text.",
+    },
+    "StreamsGroupTargetAssignmentMemberKey": {
+        "group_id": "Group the record belongs to.",
+        "member_id": "Member the record is about.",
+    },
+    "StreamsGroupTargetAssignmentMemberValue": {
+        "active_tasks": "Tasks that process records.",
+        "active_tasks.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "active_tasks.partitions": "One task per input partition listed here, counted from 0.",
+        "standby_tasks": "Tasks that keep a copy of state stores for failover.",
+        "standby_tasks.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "standby_tasks.partitions": "One task per input partition listed here, counted from 0.",
+        "warmup_tasks": "Tasks that catch up on state before becoming active here.",
+        "warmup_tasks.subtopology_id": "Part of the topology the tasks run, as named in record type 23.",
+        "warmup_tasks.partitions": "One task per input partition listed here, counted from 0.",
+    },
+    "StreamsGroupTargetAssignmentMetadataKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "StreamsGroupTargetAssignmentMetadataValue": {
+        "assignment_epoch": "Group epoch the assignment belongs to.",
+        "assignment_timestamp": "When it was computed, in milliseconds since 1970 (UTC); 0 if unknown.",
+    },
+    "StreamsGroupTopologyKey": {
+        "group_id": "Group the record belongs to.",
+    },
+    "StreamsGroupTopologyValue": {
+        "epoch": "Epoch of the topology, chosen by the application.",
+        "subtopologies": "Its independent parts.",
+        "subtopologies.subtopology_id": "Name of the part, unique in the topology.",
+        "subtopologies.source_topics": "Topics it reads.",
+        "subtopologies.source_topic_regex": "Patterns of further topics it reads.",
+        "subtopologies.state_changelog_topics": "Changelog topics of its state stores, created by the broker.",
+        "subtopologies.state_changelog_topics.name": "Topic, by its name.",
+        "subtopologies.state_changelog_topics.partitions": "How many partitions it needs; 0 where that follows from the inputs, as for changelogs.",
+        "subtopologies.state_changelog_topics.replication_factor": "How many replicas it shall get; 0 for the broker's default.",
+        "subtopologies.state_changelog_topics.topic_configs": "Settings to create it with.",
+        "subtopologies.state_changelog_topics.topic_configs.key": "Name of the topic setting.",
+        "subtopologies.state_changelog_topics.topic_configs.value": "What it shall be set to, as text.",
+        "subtopologies.repartition_sink_topics": "Repartition topics it writes.",
+        "subtopologies.repartition_source_topics": "Repartition topics it reads, created by the broker.",
+        "subtopologies.repartition_source_topics.name": "Topic, by its name.",
+        "subtopologies.repartition_source_topics.partitions": "How many partitions it needs; 0 where that follows from the inputs, as for changelogs.",
+        "subtopologies.repartition_source_topics.replication_factor": "How many replicas it shall get; 0 for the broker's default.",
+        "subtopologies.repartition_source_topics.topic_configs": "Settings to create it with.",
+        "subtopologies.repartition_source_topics.topic_configs.key": "Name of the topic setting.",
+        "subtopologies.repartition_source_topics.topic_configs.value": "What it shall be set to, as text.",
+        "subtopologies.copartition_groups": "Input topics that must have equally many partitions.",
+        "subtopologies.copartition_groups.source_topics": "Positions in the list SourceTopics of this part.",
+        "subtopologies.copartition_groups.source_topic_regex": "Positions in its list SourceTopicRegex.",
+        "subtopologies.copartition_groups.repartition_source_topics": "Positions in its list RepartitionSourceTopics.",
+    },
+}
+"""What the specs say about the fields of each message, by path: the comments of the columns."""
 
 
 def from_consumer_group_current_member_assignment_key(
@@ -4137,4 +4438,6 @@ def decode_records(
     StreamsGroupMetadata, StreamsGroupMemberMetadata, StreamsGroupTargetAssignmentMetadata,
     StreamsGroupTargetAssignmentMember, StreamsGroupCurrentMemberAssignment, StreamsGroupTopology.
     """
-    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates)
+    return _decode.decode_records(
+        df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates, _ABOUTS
+    )

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from kafka_records.schemas import share_group_state as _schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, Observation
 
@@ -113,6 +113,45 @@ SHARE_UPDATE_VALUE: Final = StructType(
     ]
 )
 """The columns of ShareUpdateValue."""
+
+_ABOUTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "ShareSnapshotKey": {
+        "group_id": "Share group the state belongs to.",
+        "topic_id": "Id of the topic that is read.",
+        "partition": "Partition of that topic, counted from 0.",
+    },
+    "ShareSnapshotValue": {
+        "snapshot_epoch": "Counts the snapshots; updates name the one they build on.",
+        "state_epoch": "Epoch of the state, raised when it is initialised anew; fences older writers.",
+        "leader_epoch": "Leader epoch of the share partition at the time of writing.",
+        "start_offset": "First offset not yet done with; -1 if not decided.",
+        "delivery_complete_count": "Records at or past the start offset that are done with; -1 if unknown.",
+        "create_timestamp": "Creation time of the state, in milliseconds since 1970 (UTC).",
+        "write_timestamp": "When this snapshot was written, or copied forward, in milliseconds since 1970 (UTC).",
+        "state_batches": "Ranges of offsets with their state, from the start offset on.",
+        "state_batches.first_offset": "First offset of the range.",
+        "state_batches.last_offset": "Last offset of the range, included.",
+        "state_batches.delivery_state": "0 available, 2 acknowledged, 4 archived; 1 (acquired) is not meant to be stored.",
+        "state_batches.delivery_count": "How often the records of the range have been delivered.",
+    },
+    "ShareUpdateKey": {
+        "group_id": "Share group the state belongs to.",
+        "topic_id": "Id of the topic that is read.",
+        "partition": "Partition of that topic, counted from 0.",
+    },
+    "ShareUpdateValue": {
+        "snapshot_epoch": "Epoch of the snapshot it builds on.",
+        "leader_epoch": "Leader epoch of the share partition at the time of writing; -1 for no change.",
+        "start_offset": "First offset not yet done with; -1 for no change.",
+        "delivery_complete_count": "Records at or past the start offset that are done with; -1 if unknown.",
+        "state_batches": "Ranges of offsets whose state changed.",
+        "state_batches.first_offset": "First offset of the range.",
+        "state_batches.last_offset": "Last offset of the range, included.",
+        "state_batches.delivery_state": "0 available, 2 acknowledged, 4 archived; 1 (acquired) is not meant to be stored.",
+        "state_batches.delivery_count": "How often the records of the range have been delivered.",
+    },
+}
+"""What the specs say about the fields of each message, by path: the comments of the columns."""
 
 
 def from_share_snapshot_key(
@@ -416,4 +455,6 @@ def decode_records(
 
     Types: ShareSnapshot, ShareUpdate.
     """
-    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates)
+    return _decode.decode_records(
+        df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates, _ABOUTS
+    )

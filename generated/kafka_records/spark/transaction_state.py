@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from kafka_records.schemas import transaction_state as _schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, Observation
 
@@ -68,6 +68,28 @@ TRANSACTION_LOG_VALUE: Final = StructType(
     ]
 )
 """The columns of TransactionLogValue."""
+
+_ABOUTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "TransactionLogKey": {
+        "transactional_id": "transactional.id of the producer.",
+    },
+    "TransactionLogValue": {
+        "producer_id": "Producer id the transactional id maps to.",
+        "previous_producer_id": "Producer id of the transaction before; -1 for none.",
+        "next_producer_id": "Producer id handed out for what comes after this transaction; -1 for none.",
+        "producer_epoch": "Epoch that goes with the producer id; a higher one fences lower ones.",
+        "next_producer_epoch": "Epoch that goes with the next producer id; -1 for none.",
+        "transaction_timeout_ms": "Milliseconds after which the coordinator aborts an open transaction.",
+        "transaction_status": "0 Empty, 1 Ongoing, 2, 3 preparing and 4, 5 complete (commit, abort), 6 Dead, 7 fencing.",
+        "transaction_partitions": "Partitions written to in the transaction; null in state Empty.",
+        "transaction_partitions.topic": "Topic written to.",
+        "transaction_partitions.partition_ids": "Partitions of it, counted from 0.",
+        "transaction_last_update_timestamp_ms": "When this state was recorded, in milliseconds since 1970 (UTC).",
+        "transaction_start_timestamp_ms": "When the transaction began, in milliseconds since 1970 (UTC); -1 for none.",
+        "client_transaction_version": "transaction.version the client worked with.",
+    },
+}
+"""What the specs say about the fields of each message, by path: the comments of the columns."""
 
 
 def from_transaction_log_key(
@@ -228,4 +250,6 @@ def decode_records(
 
     Types: TransactionLog.
     """
-    return _decode.decode_records(df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates)
+    return _decode.decode_records(
+        df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates, _ABOUTS
+    )

@@ -62,6 +62,7 @@ def _module(folder: Folder, package: Package) -> str:
         header=header(package, sources(folder)),
         docstring=docstring(f"Spark types and functions of {folder.path or 'the messages at the top of the specs'}."),
         types=types,
+        abouts=[(message.name, list(_abouts(message, message.root))) for message in folder.messages],
         imports=sorted(each for each in names if f"{each}(" in text),
         schema_parent=parent,
         schema_name=name,
@@ -103,6 +104,15 @@ def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str
         yield f"{indent}{field.python_name} {f'array<{element}>' if field.is_array else element}"
         if field.is_struct:
             yield from _columns(message, message.struct(field.base), f"{indent}    ")
+
+
+def _abouts(message: Message, struct: Struct, path: str = "") -> Iterator[tuple[str, str]]:
+    """What the spec says about each field that it says something about: its path and one line, as Python text."""
+    for field in struct.fields:
+        if field.about.strip():
+            yield repr(f"{path}{field.python_name}"), repr(" ".join(field.about.split()))
+        if field.is_struct:
+            yield from _abouts(message, message.struct(field.base), f"{path}{field.python_name}.")
 
 
 def _function(folder: Folder, message: Message) -> dict[str, Any]:
