@@ -138,7 +138,11 @@ class Context:
     def find(self, finding: Finding) -> None:
         """Tell what was found."""
         if self.has_room(finding.severity, finding.reason, finding.records, finding.bytes):
-            self.findings.append(finding)
+            self.keep(finding)
+
+    def keep(self, finding: Finding) -> None:
+        """Tell what was found, where `has_room` has said that it is wanted."""
+        self.findings.append(finding)
 
     def has_room(self, severity: Severity, reason: str, records: int = 0, size: int = 0) -> bool:
         """Whether one more of a kind is wanted. Otherwise it is counted, with the `records` and bytes that are not read

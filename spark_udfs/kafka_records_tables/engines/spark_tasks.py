@@ -80,11 +80,11 @@ class FailFast(Context):
 
     __slots__ = ()
 
-    def find(self, finding: Finding) -> None:
+    def keep(self, finding: Finding) -> None:
         """Tell what was found. Raises DamageFound."""
         if finding.severity == "damage":
             raise DamageFound(str(finding))
-        Context.find(self, finding)
+        Context.keep(self, finding)
 
 
 # -- over logs --------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, co
     for row in np.flatnonzero(which).tolist():
         error = MissingRecordType(len(keys[row].as_buffer() or b"")) if keys[row].is_valid else NullKey()
         if context.has_room("damage", reason_of(error)):
-            context.findings.append(undecodable(batch, row, error, context, None, consequence))
+            context.keep(undecodable(batch, row, error, context, None, consequence))
 
 
 class Decoded:
@@ -145,7 +145,7 @@ class Decoded:
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.has_room("damage", reason_of(error)):
                 number = int(columns.record_type[row]) if columns.has_type[row] else None
-                context.findings.append(undecodable(self.rows, row, error, context, number, consequence(row)))
+                context.keep(undecodable(self.rows, row, error, context, number, consequence(row)))
         left = columns.key_left + columns.value_left
         if which is not None:
             left = np.where(which, left, 0)
