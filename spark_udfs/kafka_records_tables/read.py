@@ -73,7 +73,8 @@ def read_table(
     -------
     Result
         `.table`, a `pyarrow.Table` sorted by the columns that name its rows; `.findings`; `.counts`. It hands out an
-        Arrow stream (`__arrow_c_stream__`), so that DuckDB, Polars and pandas take it as it is.
+        Arrow stream (`__arrow_c_stream__`), so that DuckDB and Polars take it as it is; `.table.to_pandas()` is for
+        pandas 2.
 
     Raises
     ------

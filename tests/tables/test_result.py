@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_arrow.problems import LogSourceError
+from kafka_records_arrow.segments import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.names import UnknownColumn, UnknownTable
 
@@ -187,3 +189,24 @@ def test_a_table_that_other_processes_would_not_find(segments: Path) -> None:
         "the table mine is not TABLE of the module kafka_records_tables.tables.groups: a table of your own is a module "
         "that can be imported, with its declaration in TABLE and its function in rows"
     )
+
+
+def test_rows_of_a_polars_frame(result: Result, segments: Path) -> None:
+    """It hands out views of texts and bytes."""
+    batches = [rows for log in find_logs([segments], "__consumer_offsets") for rows in read_partition(log)]
+    frame: Any = polars.DataFrame(pa.Table.from_batches(batches))
+    found = read_table("current_offsets", frame)
+    assert found.table.equals(result.table)
+
+
+def test_a_first_file_that_is_missing_is_noted(segments: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-1"
+    copytree(segments / folder.name, folder)
+    first, second = sorted(folder.glob("*.log"))[:2]
+    first.unlink()
+    result = read_table("current_offsets", tmp_path)
+    assert str(result.findings[0]) == (
+        f"{second}: offsets 0 to {int(second.stem) - 1} are in no file, and the log starts before (a file is missing, "
+        "or the log-start-offset-checkpoint beside the folder is)"
+    )
+    assert result.is_complete

@@ -37,7 +37,7 @@ class ArrowRows:
     """
 
     def __init__(self, data: Any, topic: str | None = None) -> None:
-        table = _table(data)
+        table = _plain(_table(data))
         for name in _NEEDED:
             if name not in table.column_names:
                 raise ValueError(f"the rows have no column {name}: raw rows have {', '.join(RAW_SCHEMA.names)}")
@@ -126,6 +126,23 @@ def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:
         return rows[name].combine_chunks()
     kind = RAW_SCHEMA.field(name).type
     return rows[name].cast(kind).combine_chunks() if name in there else pa.nulls(rows.num_rows, kind)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The columns of raw rows in the types they have there: Polars hands out views, which Arrow cannot take from."""
+    for name in RAW_SCHEMA.names:
+        if name in table.column_names and table.schema.field(name).type != RAW_SCHEMA.field(name).type:
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, _cast(table[name], RAW_SCHEMA.field(name).type))
+    return table
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    elif pa.types.is_binary_view(column.type):
+        column = column.cast(pa.large_binary())
+    return column.cast(kind)
 
 
 def _table(data: Any) -> pa.Table:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_records_arrow import segments as reader
-from kafka_records_engine.findings import found_in_file
+from kafka_records_engine.findings import UNREAD_LOG, Finding, found_in_file
 from kafka_records_engine.sources.protocol import Context
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -94,6 +94,19 @@ def _tell_about(opened: reader.OpenLog, context: Context) -> None:
     else:
         # A cleaner leaves the newest file alone, which is the one that is written to.
         context.cleaned_up_to = opened.segments[-1].base_offset
+        _tell_of_start(opened, context)
+
+
+def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
+    """A cleaner merges files into the first of them, so the first one bears the offset that the log starts with."""
+    first = opened.segments[0]
+    if first.base_offset is None or first.base_offset <= opened.log_start:
+        return
+    last = first.base_offset - 1
+    which = f"offset {last} is" if last == opened.log_start else f"offsets {opened.log_start} to {last} are"
+    what = f"{which} in no file, and the log starts before"
+    consequence = "a file is missing, or the log-start-offset-checkpoint beside the folder is"
+    context.find(Finding("note", UNREAD_LOG, what, consequence, context.topic, context.partition, file=first.path))
 
 
 def _from_log_start(batch: Any, log_start: int, context: Context) -> Any:

@@ -19,7 +19,7 @@ class Result:
     """All rows of a table, and what was found on the way to them.
 
     It hands out an Arrow stream, so that whatever takes one takes it as it is: `duckdb.sql("FROM result")`,
-    `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3).
+    `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3; `table.to_pandas()` before).
     """
 
     def __init__(self, declaration: Table, table: pa.Table, findings: tuple[Finding, ...], counts: Counts) -> None:
