@@ -8,17 +8,25 @@ from __future__ import annotations
 
 _TWO_UNITS = 0x10000
 
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and a symbol that show nothing: fillers of Hangul, and the Braille pattern without dots."""
+
 
 def printable(text: str) -> str:
     r"""`text` with everything that is no printable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
 
     What `str.isprintable` calls so: letters, digits, marks, symbols of every script and the blank stay as they are.
+    Letters and symbols that show nothing are escaped too: a name of these would look empty.
     """
-    return text if text.isprintable() else "".join(map(_escaped, text))
+    return text if _is_printable(text) else "".join(map(_escaped, text))
+
+
+def _is_printable(text: str) -> bool:
+    return text.isprintable() and (text.isascii() or _BLANKS.isdisjoint(text))
 
 
 def _escaped(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    return character if _is_printable(character) else character.encode("unicode_escape").decode("ascii")
 
 
 def json_printable(text: str) -> str:
@@ -26,11 +34,11 @@ def json_printable(text: str) -> str:
 
     They can stand only inside of texts there, where that means the same.
     """
-    return text if text.isprintable() else "".join(map(_json_escaped, text))
+    return text if _is_printable(text) else "".join(map(_json_escaped, text))
 
 
 def _json_escaped(character: str) -> str:
-    if character.isprintable():
+    if _is_printable(character):
         return character
     number = ord(character)
     if number < _TWO_UNITS:

@@ -19,9 +19,13 @@ from kafka_records_arrow.opened import FrozenFile, OpenLog, SegmentFile
 from kafka_records_arrow.segments import LogPartition, SegmentProblem, open_log, read_partition
 from kafka_records_cli.failures import CommandError
 from kafka_records_cli.recordlines import COLUMNS
+from kafka_records_cli.reporting import say
 
 INTERVAL: Final = 0.5
 """Seconds between two looks at the logs: two system calls for each partition that has not changed."""
+
+_START: Final = 21
+"""Bytes of a batch up to its checksum, in every message format."""
 
 Report = Callable[[SegmentProblem], None]
 
@@ -88,6 +92,9 @@ class _Tail:
         """Which file was the last one, whatever its name is by now."""
         self._position = 0
         """Where its last batch starts: reading goes on there, because something is behind it for sure if it grew."""
+        self._last_base = 0
+        self._last_start = b""
+        """The first bytes of that batch, its checksum among them."""
 
     def new_rows(self, report: Report) -> Iterator[Any]:
         """The raw rows behind those that were given before."""
@@ -96,12 +103,35 @@ class _Tail:
             return
         with open_log(self.log) as opened:
             self.files.update(segment.path for segment in opened.segments)
+            self._go_back(opened)
             rest, start = self._rest(opened)
             try:
                 yield from self._rows(rest, start, report)
             finally:
                 rest.close()
         self._seen = seen
+
+    def _go_back(self, opened: OpenLog) -> None:
+        """Start again where a log was made anew or cut back, so that its offsets are used a second time.
+
+        The newest file only ever grows, and only a newer one takes its place: a cleaner leaves it alone, and so does
+        retention. A file that starts earlier, or the same without the batch that was its last, holds another log.
+        """
+        last = opened.segments[-1] if opened.segments else None
+        if last is None or last.file is None or (last.base_offset or 0) > self._last_base:
+            return
+        base = last.base_offset or 0
+        start = os.pread(last.file.fileno(), len(self._last_start), self._position)
+        if base == self._last_base and start == self._last_start:
+            return
+        before, self._next_offset = self._next_offset, base if base == self._last_base else 0
+        self._last, self._last_start, self._position, self._last_base = None, b"", 0, base
+        if before > self._next_offset:
+            say(
+                f"note: {opened.topic}-{opened.partition}: this log was made anew or cut back, and offsets that were "
+                f"read already, up to {before - 1}, are used again: what is there from offset {self._next_offset} on "
+                "is shown"
+            )
 
     def _rest(self, opened: OpenLog) -> tuple[OpenLog, int]:
         """The files from the one on that holds the next offset, and how many bytes of the first are left out."""
@@ -137,7 +167,11 @@ class _Tail:
 
         if last is not None and last.file is not None:
             identity = _identity(last.file)
-            self._position = start if identity == self._last else 0
+            if identity != self._last:
+                self._last_start, self._last_base = b"", last.base_offset or 0
+                self._position = 0
+            else:
+                self._position = start
             self._last = identity
         for rows in read_partition(
             rest,
@@ -152,6 +186,8 @@ class _Tail:
                 rows = _moved(rows, first, start)
             if last is not None and rows.column("file")[-1].as_py() == last.path:
                 self._position = rows.column("position")[-1].as_py()
+                if last.file is not None:
+                    self._last_start = os.pread(last.file.fileno(), _START, self._position)
             new = rows.filter(pc.greater_equal(rows.column("offset"), self._next_offset))
             if new.num_rows:
                 yield new
@@ -187,10 +223,13 @@ def _identity(file: FrozenFile) -> tuple[int, int]:
 
 
 def _state(folder: str) -> object:
-    """What changes when a log does: the names of its files, and the size of the last one."""
+    """What changes when a log does: the names of its files, and which file of which size the last one is."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIXES))
-        return names, os.stat(os.path.join(folder, names[-1])).st_size if names else 0
+        if not names:
+            return names
+        last = os.stat(os.path.join(folder, names[-1]))
+        return names, last.st_ino, last.st_size, last.st_mtime_ns
     except OSError as error:
         return error.errno
 

@@ -1,7 +1,6 @@
 """Where the program starts. What takes time to load is loaded where Ctrl-C is expected already."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: that is a module more to load before Ctrl-C is caught.
 import sys
 
 TYPE_CHECKING = False
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run the command; returns the exit status (see `failures.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
     is_program = arguments is None
     try:

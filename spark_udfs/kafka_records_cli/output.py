@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -43,12 +43,24 @@ def add_output(parser: argparse.ArgumentParser, default: str = "table") -> None:
     shown = f"how to print the result (default: {default})"
     parser.add_argument("--format", choices=FORMATS, default="table", help=shown)
     parser.add_argument("--wide", action="store_true", help="with --format table: everything, however wide that is")
-    parser.add_argument("--output", type=_path, metavar="PATH", help="write to this file instead of standard output")
+    parser.add_argument(
+        "--output",
+        type=file_path("the result goes to standard output"),
+        metavar="PATH",
+        help="write to this file instead of standard output",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
 
 
-def _path(text: str) -> Path:
-    return Path(place(text))
+def file_path(instead: str) -> Callable[[str], Path]:
+    """The type of an argument that names a file to write; `instead` says where that goes without the argument."""
+
+    def path(text: str) -> Path:
+        if text == "-":
+            raise argparse.ArgumentTypeError(f"names a file, and - is none; {instead} without it")
+        return Path(place(text))
+
+    return path
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -68,6 +80,29 @@ def check_output(options: argparse.Namespace) -> None:
         raise CommandError(f"{path}: there is a file already; --overwrite replaces it")
     if not path.parent.is_dir():
         raise CommandError(f"{path}: there is no directory {path.parent}")
+    refuse_source(path, options.sources)
+
+
+def refuse_source(path: Path, sources: Iterable[str]) -> None:
+    """Raise a CommandError when `path` is one of the files that are read, by whatever name."""
+    if path.exists() and any(is_same_file(path, file) for source in sources for file in _log_files(Path(source))):
+        raise CommandError(f"{path}: is one of the files that are read: write the result to another")
+
+
+def is_same_file(path: Path, other: Path) -> bool:
+    """Whether both are one file, or would be one once it is written."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them is not there
+        return path.absolute().parent.resolve() / path.name == other.absolute().parent.resolve() / other.name
+
+
+def _log_files(source: Path) -> Iterator[Path]:
+    """The source itself or the segment files in it and in its folders, which is as deep as partitions lie."""
+    yield source
+    for pattern in ("*.log", "*/*.log"):
+        with suppress(OSError):
+            yield from source.glob(pattern)
 
 
 def write_batches(
@@ -75,25 +110,27 @@ def write_batches(
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
     details: Collection[str] = (),
+    essential: Collection[str] = (),
 ) -> None:
     """Write the rows to where the options say, as they come in but for `table`.
 
-    There the columns of `details` are left out before others where a terminal is too narrow.
+    There the columns of `details` are left out before others where a terminal is too narrow, and those of `essential`
+    never.
 
     A file is left alone when that fails.
     """
     if options.output is None:
-        _write(options, schema, batches, sys.stdout, details)
+        _write(options, schema, batches, sys.stdout, details, essential)
         sys.stdout.flush()
         return
-    with _replacing(options.output) as part:
+    with replacing(options.output) as part:
         if options.format == "parquet":
             from kafka_records_tables.report.parquet import write_parquet
 
             write_parquet(batches, schema, part)
             return
         with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
-            _write(options, schema, batches, out, details)
+            _write(options, schema, batches, out, details, essential)
 
 
 def write_result(options: argparse.Namespace, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -112,6 +149,7 @@ def _write(
     batches: Iterable[pa.RecordBatch],
     out: TextIO,
     details: Collection[str],
+    essential: Collection[str],
 ) -> None:
     if options.format == "json":
         from kafka_records_tables.report.jsonlines import write_json
@@ -127,8 +165,15 @@ def _write(
         from kafka_records_tables.report.text import write_text
 
         table = pa.Table.from_batches(batches, schema)
-        is_terminal = out.isatty()
-        write_text(table, out, width=_width(out), wide=options.wide, is_terminal=is_terminal, details=details)
+        write_text(
+            table,
+            out,
+            width=_width(out),
+            wide=options.wide,
+            is_terminal=out.isatty(),
+            details=details,
+            essential=essential,
+        )
 
 
 def _width(out: TextIO) -> int | None:
@@ -143,7 +188,7 @@ def _width(out: TextIO) -> int | None:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """An empty file beside `path` that takes its place at the end, with the permissions a new file would get."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records_cli.embedded import opened
-from kafka_records_cli.reporting import RecordReport, say
+from kafka_records_cli.reporting import RecordReport
 from kafka_records_runtime.errors import DecodeError, FramingError
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.records import (
@@ -104,7 +104,6 @@ class RecordPrinter:
         return {"version": record.value_version, "data": data}
 
     def _undecodable(self, found: FoundRecord, error: DecodeError | FramingError) -> dict[str, Any]:
-        self._report.undecodable += 1
         key, value = found.key, found.value
         shown_key, record_type, part, record = _raw_key(key), None, "key", None
         if key is not None and len(key) >= _PREFIX:
@@ -114,9 +113,10 @@ class RecordPrinter:
                 shown_key, part = self._shown_key(record), "value"
             except DecodeError:
                 pass
-        say(
-            f"{found.file}: byte {found.position}, batch at offset {found.base_offset}: "
-            f"record at offset {found.offset}: {error} (shown with its bytes)"
+        self._report.undecodable_record(
+            type(error).__name__,
+            lambda: f"{found.file}: byte {found.position}, batch at offset {found.base_offset}: "
+            f"record at offset {found.offset}: {error} (shown with its bytes)",
         )
         shown_value = None if value is None else _raw_value(value)
         described = _described(error, part)

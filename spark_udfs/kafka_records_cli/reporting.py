@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_cli.failures import DAMAGE, OK
 from kafka_records_runtime.errors import plural
@@ -17,6 +17,9 @@ from kafka_records_runtime.printable import printable
 if TYPE_CHECKING:
     from kafka_records_arrow.problems import SegmentProblem
 
+
+MOST: Final = 1000
+"""Records that cannot be decoded for reasons of one kind that are lines of their own."""
 
 _is_bar_drawn: Callable[[], bool] | None = None
 
@@ -124,6 +127,14 @@ class RecordReport:
     with_bytes_left: int = 0
     bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
+    _told: Counter[str] = field(default_factory=Counter)
+
+    def undecodable_record(self, kind: str, describe: Callable[[], str]) -> None:
+        """Count a record, and say what `describe` gives for the first of each kind; `findings` counts the others."""
+        self.undecodable += 1
+        self._told[kind] += 1
+        if self._told[kind] <= MOST:
+            say(describe())
 
     def summary(self, partitions: int, files: int) -> None:
         """Say the counts; lines about what did not occur are left out."""
@@ -146,6 +157,9 @@ class RecordReport:
 
     def findings(self) -> None:
         """Say what was not decoded, or only because Kafka reads it so."""
+        for kind, count in self._told.items():
+            if count > MOST:
+                say(f"{plural(count - MOST, 'more record')} with an error of the kind {kind}: their lines have it")
         if self.below_log_start:
             say(f"{plural(self.below_log_start, 'record')} below the raised log start left out")
         if self.undecided:

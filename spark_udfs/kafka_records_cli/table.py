@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_cli.failures import EXIT_STATUS_HELP, CommandError, UsageError, require
-from kafka_records_cli.output import OUTPUT_HELP, add_output, check_output
+from kafka_records_cli.output import OUTPUT_HELP, add_output, check_output, file_path, is_same_file, refuse_source
 from kafka_records_cli.sources import add_sources, add_topic, place
 from kafka_records_cli.topics import KAFKA, Catalog, catalog_of
 from kafka_records_engine.lean import let_pandas_in
@@ -85,7 +85,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(format=None)
     parser.add_argument(
         "--findings",
-        type=lambda text: Path(place(text)),
+        type=file_path("findings go to standard error"),
         metavar="FILE",
         help="write everything that was found to this file too, as JSON lines",
     )
@@ -114,9 +114,11 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topic-filter",
         action="append",
+        type=_pattern,
         default=[],
         metavar="GLOB",
-        help="only rows about topics whose name matches, with *, ? and [...]; may be repeated",
+        help="only rows about topics whose name matches, with *, ? and [...] (a [ without its ] is a bracket, which no "
+        "topic has); may be repeated",
     )
     parser.add_argument("--columns", type=_names, metavar="A,B", help="these columns, in this order")
     parser.add_argument(
@@ -224,6 +226,12 @@ def _table(text: str) -> Table:
     return TABLES[text]
 
 
+def _pattern(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty, and matches no topic; '*' matches all")
+    return text
+
+
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(name.removeprefix("-") for name in names):
@@ -266,7 +274,9 @@ def run(options: argparse.Namespace) -> int:
     table: Table = options.name
     query = _query(table, options)
     if options.topic not in (None, table.topic):
-        raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}")
+        others = [each.name for each in TABLES.values() if each.topic == options.topic]
+        hint = f"; tables about that: {', '.join(others)}" if others else ""
+        raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
     _check_engine(options)
     _set_format(options)
     check_output(options)
@@ -331,6 +341,9 @@ def _check_findings(options: argparse.Namespace) -> None:
         raise CommandError(f"{path}: there is no directory {path.parent}")
     if path.exists() and not options.overwrite:
         raise CommandError(f"{path}: there is a file already; --overwrite replaces it")
+    if options.output is not None and is_same_file(path, options.output):
+        raise CommandError(f"{path}: is the file of --output as well: --findings needs one of its own")
+    refuse_source(path, options.sources)
 
 
 def _check_package(table: Table, package: str) -> None:

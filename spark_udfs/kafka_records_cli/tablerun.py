@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kafka_records_arrow.problems import LogSourceError
 from kafka_records_cli.failures import DAMAGE, OK, CommandError
-from kafka_records_cli.output import write_batches
+from kafka_records_cli.output import replacing, write_batches
 from kafka_records_cli.progress import ByteProgress
 from kafka_records_cli.reporting import FileReport, RecordReport, say
 from kafka_records_engine.findings import DAMAGED_LOG, UNDECIDED_TRANSACTION, UNREAD_LOG
@@ -61,7 +61,9 @@ class TableRun:
                 "committed, although some may be of aborted or open transactions"
             ) from None
         except WorkerEnded as error:
-            raise CommandError(f"{error} (--processes 1, --group NAME)") from None
+            raise CommandError(
+                f"{error.what_happened}: --processes 1 reads with one process, --group NAME reads less"
+            ) from None
         except (KafkaRecordsError, QueryError) as error:
             raise CommandError(str(error)) from error
         if not selection.is_sorted:
@@ -105,8 +107,9 @@ class TableRun:
         return None if self._options.sort or self._options.format == "table" else HELD
 
     def _write(self, selection: Selection, progress: ByteProgress) -> None:
-        details = () if self._options.columns else self._table.details
-        write_batches(self._options, selection.schema, self._counted(selection, progress), details)
+        table = self._table
+        details = () if self._options.columns else table.details
+        write_batches(self._options, selection.schema, self._counted(selection, progress), details, table.essential)
 
     def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -134,11 +137,8 @@ class TableRun:
         for line in finding_lines(findings, way):
             say(line)
         if path is not None:
-            try:
-                with open(path, "w", encoding="utf-8") as out:
-                    out.writelines(map(finding_json, findings))
-            except OSError as error:
-                raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+            with replacing(path) as part, open(part, "w", encoding="utf-8") as out:
+                out.writelines(map(finding_json, findings))
 
     def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
         files, records = FileReport(), RecordReport()
@@ -160,6 +160,9 @@ class TableRun:
                 records.undecided += 1
             elif finding.severity == "damage":
                 records.undecodable += 1
+        if self._options.topic_filter and not matching:
+            patterns = ", ".join(map(repr, self._options.topic_filter))
+            say(f"note: there is no such row about a topic that matches {patterns}")
         rows = plural(matching, "row")
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"

@@ -28,7 +28,7 @@ _ORDERED: Final = ("string", "int8", "int16", "int32", "int64", "timestamp")
 _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 _SHORTEST_MS: Final = 12
-_AGO: Final = re.compile(r"(\d{1,9})\s*(s|m|min|h|d|w)(?:\s+ago)?")
+_AGO: Final = re.compile(r"([0-9]{1,9})\s*(s|m|min|h|d|w)(?:\s+ago)?")
 _SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LAST_MS: Final = 253_402_300_799_999
 

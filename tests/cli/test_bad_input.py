@@ -164,6 +164,23 @@ def test_an_unknown_codec(tmp_path: Path) -> None:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
+def test_many_records_without_a_key_are_summed_up(tmp_path: Path) -> None:
+    key, value = commit("c", 3)
+    assert value is not None
+    path = write_segment(tmp_path, batch(0, [(None, b"x")] * 1003), batch(1003, [(key, value[:12])]))
+    ran = run("dump", str(path))
+    assert (ran.status, offsets(ran)) == (1, [*range(1004)])
+    lines = ran.err.splitlines()
+    assert lines[999:] == [
+        f"{path}: byte 0, batch at offset 0: record at offset 999: the record has no key (shown with its bytes)",
+        f"{path}: byte {len(batch(0, [(None, b'x')] * 1003))}, batch at offset 1003: record at offset 1003: "
+        "OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, 2 left (shown with its bytes)",
+        "1004 records and 0 transaction markers in 1 file of 1 partition",
+        "3 more records with an error of the kind NullKey: their lines have it",
+        "1004 records could not be decoded",
+    ]
+
+
 def test_a_record_that_does_not_parse(tmp_path: Path) -> None:
     key, value = commit("c", 3)
     assert value is not None

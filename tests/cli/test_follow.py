@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import sys
 import time
@@ -106,6 +107,48 @@ def test_a_cleaner_that_replaces_what_was_read(tmp_path: Path) -> None:
         seen = running.finish()
     assert offsets(seen.out) == [0, 1, 2, 3, 4, 5]
     assert seen.status == 0
+
+
+def again(read: int, start: int, folder: str = FOLDER) -> str:
+    return (
+        f"note: {folder}: this log was made anew or cut back, and offsets that were read already, up to {read}, are "
+        f"used again: what is there from offset {start} on is shown"
+    )
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_partition_that_is_deleted_and_made_anew(tmp_path: Path, first: int) -> None:
+    segment(tmp_path, first, one(first), one(first + 1))
+    with following(tmp_path) as running:
+        wait_for(running, first + 1)
+        shutil.rmtree(tmp_path / FOLDER)
+        path = segment(tmp_path, 0, batch(0, [commit("anew", 1)]))
+        running.wait_for("stdout", '"group":"anew"')
+        append(path, batch(1, [commit("later", 1)]))
+        running.wait_for("stdout", '"group":"later"')
+        running.interrupt()
+        seen = running.finish()
+    assert offsets(seen.out) == [first, first + 1, 0, 1]
+    assert seen.status == 0
+    assert again(first + 1, 0) in seen.err.splitlines()
+
+
+def test_a_log_that_is_cut_back_and_written_on(tmp_path: Path) -> None:
+    segment(tmp_path, 0, one(0))
+    path = segment(tmp_path, 1, one(1), one(2), one(3))
+    with following(tmp_path) as running:
+        wait_for(running, 3)
+        os.truncate(path, len(one(1)))
+        running.wait_for("stderr", "is shown")
+        append(path, batch(2, [commit("other", 1)]))
+        running.wait_for("stdout", '"group":"other"')
+        running.interrupt()
+        seen = running.finish()
+    assert offsets(seen.out) == [0, 1, 2, 3, 1, 2]
+    assert (seen.status, seen.err.splitlines()) == (
+        0,
+        [again(3, 1), "6 records and 0 transaction markers in 2 files of 1 partition"],
+    )
 
 
 def test_damage_is_told_once_and_where_it_is(tmp_path: Path) -> None:

@@ -181,7 +181,11 @@ def test_another_topic_than_that_of_the_table(tmp_path: Path) -> None:
     assert (ran.status, ran.err.splitlines()[-1]) == (
         2,
         "kafka-records table: error: --topic: the table groups is about __consumer_offsets, not about "
-        "__transaction_state",
+        "__transaction_state; tables about that: transactions",
+    )
+    ran = run("table", "groups", str(tmp_path), "--topic", "orders")
+    assert ran.err.splitlines()[-1] == (
+        "kafka-records table: error: --topic: the table groups is about __consumer_offsets, not about orders"
     )
 
 

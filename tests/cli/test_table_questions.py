@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ArrowMemoryError
 
+from kafka_records_cli import tablerun
 from kafka_records_cli.command import NO_MEMORY
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
@@ -222,6 +225,21 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
             "--package kafka_records.consumer_offsets: current_offsets is made of the records of a folder "
             "consumer_offsets: write --package kafka_records, without a folder",
         ),
+        (("--topic-filter", ""), "argument --topic-filter: is empty, and matches no topic; '*' matches all"),
+        (
+            ("--as-of", "\u0662h"),
+            "argument --as-of: '\u0662h' is no moment: write 2026-01-31, 2026-01-31T12:00 (UTC), "
+            "2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or 90s, 30m, 2h, 7d or 1w for a time "
+            "before now",
+        ),
+        (
+            ("--output", "-"),
+            "argument --output: names a file, and - is none; the result goes to standard output without it",
+        ),
+        (
+            ("--findings", "-"),
+            "argument --findings: names a file, and - is none; findings go to standard error without it",
+        ),
         (("--findings", "gone/x.jsonl"), "gone/x.jsonl: there is no directory gone"),
         (("--findings", "."), ".: is a directory, --findings names a file"),
     ],
@@ -231,6 +249,53 @@ def test_mistakes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert complaint(run("table", "current_offsets", segments, *arguments)) == message
+
+
+def test_findings_have_a_file_of_their_own(tmp_path: Path) -> None:
+    segment = write_segment(tmp_path / "data", batch(0, [commit("a", 1)]))
+    before = segment.read_bytes()
+    result = tmp_path / "result.csv"
+    link = tmp_path / "link.csv"
+    link.symlink_to(result)
+    arguments = ("table", "groups", str(tmp_path / "data"), "--output", str(result), "--findings")
+    for path in (result, tmp_path / "data" / ".." / "result.csv"):
+        message = f"{path}: is the file of --output as well: --findings needs one of its own"
+        assert complaint(run(*arguments, str(path))) == message
+        assert not result.exists()
+    result.write_text("kept")
+    message = f"{link}: is the file of --output as well: --findings needs one of its own"
+    assert complaint(run(*arguments, str(link), "--overwrite")) == message
+    assert result.read_text() == "kept"
+    message = f"{segment}: is one of the files that are read: write the result to another"
+    assert complaint(run(*arguments, str(segment), "--overwrite")) == message
+    assert complaint(run("table", "groups", str(segment.parent), "--output", str(segment), "--overwrite")) == message
+    alone = ("counts", str(segment), "--topic", "__consumer_offsets", "--output", str(segment), "--overwrite")
+    assert run(*alone) == (2, "", f"kafka-records: {message}\n")
+    assert segment.read_bytes() == before
+
+
+def test_findings_that_cannot_be_written_leave_the_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_segment(tmp_path / "data", batch(0, [(None, None)]))
+    path = tmp_path / "findings.jsonl"
+    path.write_text("before")
+
+    def fail(_: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tablerun, "finding_json", fail)
+    seen = run("table", "groups", str(tmp_path / "data"), "--findings", str(path), "--overwrite")
+    assert seen.err.splitlines()[-1] == f"kafka-records: {path}: cannot be written: No space left on device"
+    assert {each.name: each.read_text() for each in tmp_path.iterdir() if each.is_file()} == {path.name: "before"}
+
+
+def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
+    seen = run(
+        "table", "current_offsets", segments, "--topic-filter", "[", "--topic-filter", "gone*", "--format", "csv"
+    )
+    assert seen.status == 0
+    note, summary = seen.err.splitlines()[-2:]
+    assert note == "note: there is no such row about a topic that matches '[', 'gone*'"
+    assert summary.startswith("0 rows from ")
 
 
 @pytest.mark.parametrize(
@@ -245,8 +310,7 @@ def test_mistakes(
         (
             WorkerEnded("__consumer_offsets-3", -9),
             "the process that was reading __consumer_offsets-3 was ended by signal 9. Signal 9 mostly means that the "
-            "machine ran out of memory: read with fewer processes at a time, or fewer groups (--processes 1, --group "
-            "NAME)",
+            "machine ran out of memory: --processes 1 reads with one process, --group NAME reads less",
         ),
         (ArrowMemoryError("malloc of size 8 failed"), NO_MEMORY),
     ],

@@ -210,6 +210,36 @@ def test_an_interruption_during_the_start_prints_nothing(source: str, module: st
     assert (seen.status, seen.out, seen.err) == (130, "", "")
 
 
+_SCRIPT = """\
+#!{python}
+# -*- coding: utf-8 -*-
+import re
+import sys
+{before}
+from kafka_records_cli.main import main
+if __name__ == '__main__':
+    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
+    sys.exit(main())
+"""
+"""As pip writes it."""
+
+
+def test_the_installed_script_loads_two_small_modules_before_it_expects_ctrl_c(tmp_path: Path, source: str) -> None:
+    script = tmp_path / "kafka-records"
+    watching = (
+        "import os, signal\n"
+        "class Watching:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name not in ('kafka_records_cli', 'kafka_records_cli.main'):\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Watching())"
+    )
+    script.write_text(_SCRIPT.format(python=sys.executable, before=watching))
+    seen = run_on("dump", source, program=(str(script),), stdout="pipe", stderr="pipe")
+    assert (seen.status, seen.out, seen.err) == (130, "", "")
+
+
 def test_an_interruption_of_a_run_prints_nothing(tmp_path: Path) -> None:
     source = str(write_segment(tmp_path, *(batch(at, [commit("a", at)]) for at in range(50_000))))
     with running_on("dump", source, stdout="file", stderr="pipe") as running:

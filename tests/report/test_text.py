@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Collection
 
 import pyarrow as pa
 import pytest
@@ -12,10 +13,19 @@ from kafka_records_tables.report.cells import width_of
 from kafka_records_tables.report.text import write_text
 
 
-def shown(table: pa.Table, width: int | None = None, *, wide: bool = False, styles: bool = False) -> list[str]:
+def shown(
+    table: pa.Table,
+    width: int | None = None,
+    *,
+    wide: bool = False,
+    styles: bool = False,
+    details: Collection[str] = (),
+    essential: Collection[str] = (),
+) -> list[str]:
     """The lines on a terminal of that width, or elsewhere without one."""
     out = io.StringIO()
-    write_text(table, out, width=width, wide=wide, is_terminal=width is not None)
+    is_terminal = width is not None
+    write_text(table, out, width=width, wide=wide, is_terminal=is_terminal, details=details, essential=essential)
     text = out.getvalue()
     if width is None or not styles:
         text = re.sub(r"\x1b\[[0-9;]*m", "", text)
@@ -87,30 +97,78 @@ def test_then_columns_are_left_out_from_the_right() -> None:
         "─" * 62,
         "billing           orders             0           42",
         "payments-settl…   invoices          11   1234567890   null",
-        "long texts cut in group_id; 1 column left out: commit_timestamp; --wide shows all",
+        "long texts cut in group_id; 1 column left out:",
+        "commit_timestamp; --wide shows all",
     ]
-    assert shown(OFFSETS, 45)[-1] == (
-        "long texts cut in group_id; 3 columns left out: offset, metadata, commit_timestamp; --wide shows all"
-    )
-    assert (
-        shown(OFFSETS.select(["partition", "offset", "topic"]), 25)[-1] == "1 column left out: topic; --wide shows all"
-    )
+    assert shown(OFFSETS, 45)[4:] == [
+        "long texts cut in group_id; 3 columns left",
+        "out: offset, metadata, commit_timestamp;",
+        "--wide shows all",
+    ]
+    few = OFFSETS.select(["partition", "offset", "topic", "commit_timestamp_ms"])
+    assert shown(few, 25)[4:] == [
+        "2 columns left out:",
+        "topic,",
+        "commit_timestamp_ms;",
+        "--wide shows all",
+    ]
+
+
+ESSENTIAL = ("group_id", "topic", "partition", "offset")
+
+
+def test_essential_columns_stay_and_details_go_first() -> None:
+    table = OFFSETS.select(["group_id", "metadata", "topic", "commit_timestamp", "partition", "offset"])
+    lines = shown(table, 60, essential=ESSENTIAL, details=("metadata",))
+    assert lines == [
+        "group_id                   topic      partition       offset",
+        "─" * 60,
+        "billing                    orders             0           42",
+        "payments-settlement-ser…   invoices          11   1234567890",
+        "long texts cut in group_id; 2 columns left out: metadata,",
+        "commit_timestamp; --wide shows all",
+    ]
+
+
+def test_rows_are_blocks_before_an_essential_column_goes() -> None:
+    assert shown(OFFSETS.slice(0, 1), 34, essential=ESSENTIAL) == [
+        "1 of 1 ───────────────────────────",
+        "group_id             billing",
+        "topic                orders",
+        "partition            0",
+        "offset               42",
+        "metadata",
+        "commit_timestamp     2023-11-",
+        "                     14T22:13:20.",
+        "                     123Z",
+        "commit_timestamp_ms  1700000000123",
+    ]
+    assert shown(OFFSETS.slice(0, 1), 24, essential=ESSENTIAL) == [
+        "1 of 1 ─────────────────",
+        "group_id: billing",
+        "topic: orders",
+        "partition: 0",
+        "offset: 42",
+        "metadata:",
+        "commit_timestamp: 2023-",
+        "11-14T22:13:20.123Z",
+        "commit_timestamp_ms:",
+        "1700000000123",
+    ]
 
 
 def test_where_not_even_two_columns_fit_rows_are_blocks() -> None:
     table = pa.table({"name": ["a long name, longer than twenty"], "number": [1234567], "extra": ["another long text"]})
     assert shown(table, 18) == [
         "1 of 1 ───────────",
-        "name    a long",
-        "        name,",
-        "        longer",
-        "        than",
-        "        twenty",
-        "number  1234567",
-        "extra   another",
-        "        long text",
+        "name: a long name,",
+        "longer than twenty",
+        "number: 1234567",
+        "extra: another",
+        "long text",
     ]
-    assert shown(table, 1)[:3] == ["1 of 1", "name    a", "        l"]
+    assert shown(table, 20)[1:4] == ["name    a long name,", "        longer than", "        twenty"]
+    assert shown(table, 1)[:3] == ["1 of 1", "name: a long", "name, longer"]
 
 
 def test_names_of_columns_are_folded_at_their_underscores() -> None:

@@ -20,6 +20,7 @@ from kafka_records_runtime.printable import json_printable, printable
         ("\u2028\u2029", r"\u2028\u2029"),
         ("\udcff", r"\udcff"),
         ("\U000e0001", r"\U000e0001"),
+        ("\u3164\u115f\u1160\uffa0\u2800 \u1100", "\\u3164\\u115f\\u1160\\uffa0\\u2800 \u1100"),
         ("", ""),
     ],
 )
@@ -34,4 +35,5 @@ def test_every_character_of_json_that_is_escaped_stays_the_same_character() -> N
     shown = json_printable(text)
     assert shown.isprintable()
     assert json.loads(shown) == characters
+    assert json_printable('"\u3164\u2800"') == r'"\u3164\u2800"'
     assert json_printable('{"a":"größe"}') == '{"a":"größe"}'

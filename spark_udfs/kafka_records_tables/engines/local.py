@@ -60,10 +60,14 @@ class WorkerEnded(KafkaRecordsError, RuntimeError):
         self.status = status
 
     def __str__(self) -> str:
+        return f"{self.what_happened}: processes=1 reads with one process, group=… reads less"
+
+    @property
+    def what_happened(self) -> str:
+        """Without what can be done about it, which a command says in its own words."""
         how = f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
         return (
-            f"the process that was reading {self.log} {how}. Signal 9 mostly means that the machine ran out of memory: "
-            "read with fewer processes at a time, or fewer groups"
+            f"the process that was reading {self.log} {how}. Signal 9 mostly means that the machine ran out of memory"
         )
 
 

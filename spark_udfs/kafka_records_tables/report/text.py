@@ -44,14 +44,15 @@ def write_text(
     wide: bool,
     is_terminal: bool,
     details: Collection[str] = (),
+    essential: Collection[str] = (),
 ) -> None:
     """Print the rows under the names of their columns.
 
     On a terminal of `width` cells (None: it has no width) the table fits it: milliseconds of a time that stands there
     as text are dropped, long texts are cut (…), columns are left out from the right, those of `details` before all
-    others, and a line below says what is missing. Where not even two columns fit, every row becomes a block of
-    `column  value` lines. With `wide`, and elsewhere, nothing is left out and every row is one line. What is not
-    printable is escaped.
+    others, and a line below says what is missing. Where not even two columns or those of `essential` fit, every row
+    becomes a block of `column  value` lines, or `column: value` on the narrowest. With `wide`, and elsewhere, nothing
+    is left out and every row is one line. What is not printable is escaped.
 
     The texts are made twice, for their widths and to be written, and only for some thousand rows at a time.
     """
@@ -62,14 +63,15 @@ def write_text(
         return
     columns = [_column(table, at, is_folded=True) for at in _shown(table)]
     unfolded = [_unfolded(column) for column in columns]
-    fitting = _fitting(unfolded, width, is_whole=True) or _fitting(columns, width, details)
+    fitting = _fitting(unfolded, width, is_whole=True) or _fitting(columns, width, details, essential)
     if fitting is None:
         _write_blocks(table, width, out, is_styled)
         return
     _write_rows(table, fitting, out, is_styled)
     missing = _missing(columns, fitting)
     if missing:
-        out.write(f"\x1b[{_DIM}m{missing}\x1b[0m\n" if is_styled else f"{missing}\n")
+        for line in _in_words(missing, max(width, _NARROWEST)):
+            out.write(f"\x1b[{_DIM}m{line}\x1b[0m\n" if is_styled else f"{line}\n")
 
 
 @dataclass(frozen=True)
@@ -124,14 +126,22 @@ def _shown(table: pa.Table) -> Iterator[int]:
 
 
 def _fitting(
-    columns: Sequence[_Column], room: int, details: Collection[str] = (), is_whole: bool = False
+    columns: Sequence[_Column],
+    room: int,
+    details: Collection[str] = (),
+    essential: Collection[str] = (),
+    is_whole: bool = False,
 ) -> list[_Column] | None:
-    """The columns that fit into `room`, with their widths; None when two of them do not, or with `is_whole` not all."""
+    """The columns that fit into `room`, with their widths; None when two of them do not, or not those of `essential`,
+    or with `is_whole` not all."""
     kept = list(columns)
     while sum(column.least for column in kept) + len(_GAP) * (len(kept) - 1) > room:
         if is_whole or len(kept) <= min(2, len(columns)):
             return None
-        kept.remove(next((column for column in reversed(kept) if column.name in details), kept[-1]))
+        able = [column for column in reversed(kept) if column.name not in essential]
+        if not able:
+            return None
+        kept.remove(next((column for column in able if column.name in details), able[0]))
     room -= len(_GAP) * (len(kept) - 1)
     lowest, highest = 0, max((column.natural for column in kept), default=0)
     while lowest < highest:  # the widest columns are cut to the same width
@@ -164,6 +174,15 @@ def _missing(columns: Sequence[_Column], fitting: Sequence[_Column]) -> str | No
     if left_out:
         parts.append(f"{plural(len(left_out), 'column')} left out: {', '.join(left_out)}")
     return f"{'; '.join(parts)}; --wide shows all" if parts else None
+
+
+def _in_words(text: str, width: int) -> list[str]:
+    """The text on lines of `width` cells, broken between words, and inside of those alone that are wider."""
+    return in_lines((part for word in re.findall(r"\S+\s*", text) for part in _word_parts(word, width)), width)
+
+
+def _word_parts(word: str, width: int) -> list[str]:
+    return [word] if width_of(word.rstrip()) <= width else [*folded(word.rstrip(), width), " "]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -202,7 +221,7 @@ def _write_blocks(table: pa.Table, width: int, out: TextIO, is_styled: bool) -> 
     """A block of lines per row, with everything that is in it."""
     names = [printable(name) for name in table.schema.names]
     indent = max(map(width_of, names))
-    room = max(width - indent - len(_BLOCK_GAP), 1)
+    room = width - indent - len(_BLOCK_GAP)
     number = 0
     for batch in _slices(table):
         columns = [cell_texts(column).to_pylist() for column in batch.columns]
@@ -211,6 +230,12 @@ def _write_blocks(table: pa.Table, width: int, out: TextIO, is_styled: bool) -> 
             out.write(f"{f'{number} of {table.num_rows} ':─<{width}}\n")
             for name, text in zip(names, row, strict=True):
                 shown = f"\x1b[{_BOLD}m{name}\x1b[0m" if is_styled else name
+                if room < _NARROWEST:
+                    # Beside the names there is no room to read in; below them there is what the terminal has.
+                    first, *more = folded(f"{name}: {text}", max(width, _NARROWEST))
+                    first = first.replace(name, shown, 1) if first.startswith(name) else first
+                    out.writelines(f"{line}\n" for line in (first, *more))
+                    continue
                 start = shown + " " * (indent - width_of(name))
                 for line in folded(text, room):
                     out.write(f"{start}{_BLOCK_GAP}{line}".rstrip() + "\n")

@@ -23,6 +23,7 @@ TABLE: Final = Table(
     needs_transactions=True,
     group="group_id",
     module=__name__,
+    essential=("group_id", "topic", "partition", "offset"),
     details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
     last_of_key=True,
     notes="""\

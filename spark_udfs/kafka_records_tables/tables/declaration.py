@@ -64,6 +64,8 @@ class Table:
     """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
     details: tuple[str, ...] = ("log_partition", "log_offset")
     """The columns that a terminal too narrow for all does without first."""
+    essential: tuple[str, ...] = ()
+    """The columns without which a row is no answer: a terminal too narrow for these gets a line for each value."""
     last_of_key: bool = False
     """Whether only the last record and the last value of each key, compared as bytes, decide about rows and findings:
     of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once then), and

@@ -66,6 +66,7 @@ TABLE: Final = Table(
     needs_transactions=False,
     group="group_id",
     module=__name__,
+    essential=("group_id", "group_kind", "state"),
     details=("epoch", "protocol_type", "protocol", "log_partition", "log_offset"),
     last_of_key=True,
     notes="""\

@@ -34,6 +34,7 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     is_history=True,
+    essential=("group_id", "topic", "partition", "offset", "is_tombstone"),
     details=(
         "topic_id",
         "leader_epoch",

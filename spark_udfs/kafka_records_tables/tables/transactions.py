@@ -41,6 +41,7 @@ TABLE: Final = Table(
     needs_transactions=False,
     group="transactional_id",
     module=__name__,
+    essential=("transactional_id", "state", "last_update_timestamp"),
     details=("producer_epoch", "timeout_ms", "start_timestamp", "log_partition", "log_offset"),
     last_of_key=True,
     notes="""\
