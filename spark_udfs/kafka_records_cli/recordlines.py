@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records_cli.embedded import opened
 from kafka_records_cli.reporting import RecordReport
+from kafka_records_engine.findings import said_of
 from kafka_records_runtime.errors import DecodeError, FramingError
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.records import (
@@ -116,7 +117,7 @@ class RecordPrinter:
         self._report.undecodable_record(
             type(error).__name__,
             lambda: f"{found.file}: byte {found.position}, batch at offset {found.base_offset}: "
-            f"record at offset {found.offset}: {error} (shown with its bytes)",
+            f"record at offset {found.offset}: {said_of(error)} (shown with its bytes)",
         )
         shown_value = None if value is None else _raw_value(value)
         described = _described(error, part)
