@@ -58,10 +58,11 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     for outcome, batch in settled(chosen, context, tombstones_at_once=True, last_of_key=True):
         if outcome not in (ABORTED, OPEN):
             (unknown if outcome == UNKNOWN else decided).add(batch)
-    parts = [part for part in (decided.rows(), unknown.rows()) if part is not None]
+    last_decided, last_unknown = decided.rows(), unknown.rows()
+    parts = [part for part in (last_decided, last_unknown) if part is not None]
     if not parts:
         return
-    is_unknown = np.repeat([False, True], [_count(decided.rows()), _count(unknown.rows())])
+    is_unknown = np.repeat([False, True], [_count(last_decided), _count(last_unknown)])
     names = [name for name in kept if name in parts[0].schema.names]
     found = Decoded(joined([part.select(names) for part in parts]), records)
     group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
@@ -78,7 +79,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
         left_out = "its row is left out: this offset or an older one may be the committed one"
         number = int(found.columns.record_type[row])
-        context.find(undecided(unknown.rows(), row - first_unknown, context, number, what, left_out))
+        context.find(undecided(last_unknown, row - first_unknown, context, number, what, left_out))
 
     usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone & ~is_unknown
     if not usable.any():

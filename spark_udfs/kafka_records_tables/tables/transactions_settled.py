@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kafka_records_arrow.varints import FLAGS, INT64
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.tables.latest import joined
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -204,7 +205,7 @@ class _Settling:
         lots = self._pending
         while lots and lots[-1].rows.num_rows <= 2 * waiting.rows.num_rows:
             before = lots.pop()
-            waiting = _Waiting(_joined([before.rows, waiting.rows]), before.producers | waiting.producers)
+            waiting = _Waiting(joined([before.rows, waiting.rows]), before.producers | waiting.producers)
         lots.append(waiting)
 
     def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
@@ -231,7 +232,7 @@ class _Settling:
         """What no marker decided: the log ends before it, or it is hidden."""
         if not self._pending:
             return
-        rows = _joined([waiting.rows for waiting in self._pending])
+        rows = joined([waiting.rows for waiting in self._pending])
         words = rows.column("transaction")
         left = np.ones(rows.num_rows, np.bool_)
         # A source without control rows may know how it ended; one that has them says so too early, if asked about an
@@ -248,7 +249,7 @@ class _Settling:
                 yield Settled(outcome, rows.filter(pa.array(chosen)))
 
     def _squeeze(self) -> None:
-        rows = _joined([waiting.rows for waiting in self._pending])
+        rows = joined([waiting.rows for waiting in self._pending])
         keys = rows.column("key").dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
         _, producers = np.unique(rows.column("producer_id").fill_null(-1).to_numpy(), return_inverse=True)
         _, at = np.unique((producers * (rows.num_rows + 1) + keys)[::-1], return_index=True)
@@ -302,10 +303,3 @@ def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArra
     ended[found] = np.where(commits[at], _COMMITTED, _ABORTED)[found]
     ended[found & (holes < ends_at[at])] = _HIDDEN
     return ended
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
