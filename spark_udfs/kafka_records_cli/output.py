@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_cli.failures import NO_ROOM, CommandError, UsageError
 from kafka_records_cli.sources import place
@@ -131,16 +131,6 @@ def write_batches(
             return
         with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
             _write(options, schema, batches, out, details, essential)
-
-
-def write_result(options: argparse.Namespace, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """The same for rows of Python values; they are held in memory."""
-    import pyarrow as pa
-
-    held = [*rows]
-    arrays = [pa.array([row[at] for row in held]) for at in range(len(columns))]
-    table = pa.Table.from_arrays(arrays, [*columns])
-    write_batches(options, table.schema, table.to_batches())
 
 
 def _write(

@@ -72,8 +72,3 @@ def known_logs(
             f"read are {read}"
         )
     return chosen
-
-
-def coordinator_logs(sources: Sequence[str], topic: str | None) -> list[LogPartition]:
-    """The same for the coordinators' topics."""
-    return known_logs(sources, topic, Catalog())

@@ -121,8 +121,9 @@ def test_dump_escapes_on_a_terminal_only(source: str) -> None:
 def test_results_escape_on_a_terminal(name: str) -> None:
     """A hostile topic cannot stand in a folder's name, so the rows are made here."""
     program = (
-        "import sys; from types import SimpleNamespace; from kafka_records_cli.output import write_result\n"
-        f"write_result(SimpleNamespace(output=None, format={name!r}, wide=False), ['text'], [({HOSTILE!r},)])"
+        "from types import SimpleNamespace; import pyarrow as pa; from kafka_records_cli.output import write_batches\n"
+        f"rows = pa.record_batch({{'text': [{HOSTILE!r}]}})\n"
+        f"write_batches(SimpleNamespace(output=None, format={name!r}, wide=False), rows.schema, [rows])"
     )
     seen = run_on(stderr="pipe", program=("-c", program))
     assert (seen.status, seen.err) == (0, "")
