@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.model import Field, Message, Struct
-from kafka_records_codegen.spec import read_message
-from kafka_records_codegen.violations import Source, SpecErrors
+from kafka_records_codegen.model.messages import Field, Message, Struct
+from kafka_records_codegen.spec.attributes import read_message
+from kafka_records_codegen.spec.violations import Source, SpecErrors
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kafka_records_cli.main import main as kafka_records
+from kafka_records_tables.cli.main import main as kafka_records
 
 SEGMENTS = Path(__file__).resolve().parents[1] / "tests" / "data" / "topics" / "kafka-4.3" / "segments"
 

@@ -22,8 +22,8 @@ import fastavro
 
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
+from kafka_records_codegen.spec.violations import SpecErrors
 from kafka_records_codegen.tree import UntrackedFiles, write
-from kafka_records_codegen.violations import SpecErrors
 from kafka_records_runtime import walker
 from kafka_records_runtime.avro import from_avro, read_schema, to_avro
 

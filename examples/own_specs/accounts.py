@@ -22,8 +22,8 @@ from acme_messages.spark.accounts import decode_records
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
+from kafka_records_engine.spark.raw import as_raw_records
 from kafka_records_runtime.uuids import Uuid
-from kafka_records_spark.raw import as_raw_records
 
 ANN, BOB = Uuid(b"account of Ann.."), Uuid(b"account of Bob..")
 

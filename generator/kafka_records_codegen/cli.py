@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kafka_records_codegen.model import Model
+    from kafka_records_codegen.model.messages import Model
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -38,8 +38,7 @@ _UNUSABLE: Final = 2
 
 _TAKEN: Final = frozenset(
     {
-        *("kafka_records_arrow", "kafka_records_cli", "kafka_records_codegen", "kafka_records_engine"),
-        *("kafka_records_runtime", "kafka_records_spark", "kafka_records_tables"),
+        *("kafka_records_codegen", "kafka_records_engine", "kafka_records_runtime", "kafka_records_tables"),
         *("msgspec", "numpy", "pandas", "pyarrow", "pyspark"),
     }
 )
@@ -81,8 +80,8 @@ def _run(options: argparse.Namespace) -> int:
     if os.path.lexists(options.out) and not options.out.is_dir():
         return _unusable(f"{options.out}: is no folder; --out names the folder of the {options.product}")
     from kafka_records_codegen.loader import load, unread
+    from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_codegen.tree import UntrackedFiles, write
-    from kafka_records_codegen.violations import SpecErrors
     from kafka_records_runtime.errors import plural
 
     ignored = unread(options.specs)
@@ -120,7 +119,7 @@ def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
 
 def _own_pages(package: str) -> Path | None:
     """docs/reference, when reference pages of this very package stand there: then plain `generate` names them too."""
-    from kafka_records_codegen.backends.page import MARK
+    from kafka_records_codegen.text.page import MARK
 
     index = _PAGES / "README.md"
     if not index.is_file():
@@ -130,8 +129,8 @@ def _own_pages(package: str) -> Path | None:
 
 
 def _docs(model: Model, options: argparse.Namespace) -> dict[str, str]:
-    from kafka_records_codegen.backends.reference import Links
     from kafka_records_codegen.generate import generate_docs
+    from kafka_records_codegen.products.reference import Links
 
     specs = _relative(options.specs, options.out)
     code = None if options.code is None else _relative(options.code, options.out)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_records_codegen.backends import avro, codecs, reference, registry, schemas, spark
-from kafka_records_codegen.backends.page import Package
-from kafka_records_codegen.backends.reference import Links
-from kafka_records_codegen.model import Model
+from kafka_records_codegen.model.messages import Model
+from kafka_records_codegen.products import avro, reference, registry, schemas, spark
+from kafka_records_codegen.products.reference import Links
+from kafka_records_codegen.python import codecs
+from kafka_records_codegen.text.page import Package
 
 _BACK_ENDS = (codecs, schemas, registry, spark, avro)
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kafka_records_codegen.checks import check_message
-from kafka_records_codegen.model import Folder, Message, Model, Record
-from kafka_records_codegen.naming import (
+from kafka_records_codegen.model.checks import check_message
+from kafka_records_codegen.model.messages import Folder, Message, Model, Record
+from kafka_records_codegen.model.naming import (
     RESERVED_CONSTANTS,
     RESERVED_MODULES,
     RESERVED_TOP_FOLDERS,
@@ -19,9 +19,9 @@ from kafka_records_codegen.naming import (
     snake_case,
     upper_snake_case,
 )
-from kafka_records_codegen.resolve import SpecFile, resolve_module
-from kafka_records_codegen.spec import read_message
-from kafka_records_codegen.violations import Position, Source, SpecErrors, Violation
+from kafka_records_codegen.model.resolve import SpecFile, resolve_module
+from kafka_records_codegen.spec.attributes import read_message
+from kafka_records_codegen.spec.violations import Position, Source, SpecErrors, Violation
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")

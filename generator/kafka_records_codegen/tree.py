@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_records_codegen.backends.page import MARK
+from kafka_records_codegen.text.page import MARK
 from kafka_records_runtime.errors import KafkaRecordsError
 
 _MARK_WITHIN = 500

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from kafka_records_runtime.buffers import as_bytes as as_bytes
 from kafka_records_runtime.uuids import Uuid
 
 if TYPE_CHECKING:
@@ -466,13 +467,3 @@ class Codec(Generic[M]):
         from kafka_records_runtime import jsonform
 
         return jsonform.from_json(self.schema, data, version, classes=self.classes)  # type: ignore[no-any-return]
-
-
-def as_bytes(data: object) -> bytes:
-    """`data` itself when it is `bytes`, a copy of a `bytearray` or `memoryview`, a TypeError otherwise.
-
-    Other buffers would change the types of decoded values, and `bytes(3)` would invent three zero bytes.
-    """
-    if isinstance(data, bytes | bytearray | memoryview):
-        return bytes(data)
-    raise TypeError(f"decode takes bytes, bytearray or memoryview, not {type(data).__name__}")

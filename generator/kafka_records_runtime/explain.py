@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import DecodeError, MissingRecordType, MissingValueVersion, plural
 from kafka_records_runtime.errors import number as number_text
+from kafka_records_runtime.framing import KEY_VERSION, record_type_of, value_version_of
 from kafka_records_runtime.layout import versions_of
-from kafka_records_runtime.records import KEY_VERSION, record_type_of, value_version_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, covers
 from kafka_records_runtime.walker import Step, walk
 from kafka_records_runtime.wire import signed32

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafka_records_runtime.codec import as_bytes
+from kafka_records_runtime.buffers import as_bytes
 from kafka_records_runtime.errors import TrailingBytes
 from kafka_records_runtime.failure import ReadFailure, WriteFailure
 from kafka_records_runtime.layout import check_version, default_struct

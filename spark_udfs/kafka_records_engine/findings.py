@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafka_records_arrow.problems import SegmentProblem
+    from kafka_records_engine.log.problems import SegmentProblem
     from kafka_records_runtime.errors import KafkaRecordsError
 
 Severity = Literal["damage", "note"]

@@ -6,15 +6,14 @@ result = read_table("current_offsets", "/var/lib/kafka/data")
 result.table, result.findings
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from kafka_records_tables.tables import TABLES, Column, Table
-
+# No `from __future__ import annotations`, no `typing`: the command's program loads this before Ctrl-C is caught.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_records_tables.read import read_table, stream_table
     from kafka_records_tables.report.result import Result, Stream
+    from kafka_records_tables.tables import TABLES, Column, Table
 
 __all__ = ["TABLES", "Column", "Result", "Stream", "Table", "read_table", "stream_table"]
 
@@ -23,11 +22,14 @@ _LATER = {
     "stream_table": "kafka_records_tables.read",
     "Result": "kafka_records_tables.report.result",
     "Stream": "kafka_records_tables.report.result",
+    "TABLES": "kafka_records_tables.tables",
+    "Column": "kafka_records_tables.tables",
+    "Table": "kafka_records_tables.tables",
 }
 
 
-def __getattr__(name: str) -> Any:
-    """What needs pyarrow is imported when it is asked for: a list of tables does without."""
+def __getattr__(name: str) -> "Any":
+    """Each is imported when it is asked for: a list of tables needs no pyarrow, and Ctrl-C waits for nothing."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
-from kafka_records_tables.names import UnknownColumn, near
+from kafka_records_tables.near_names import UnknownColumn, near
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Column, Table

@@ -14,14 +14,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_engine.sources.given import source_of
-from kafka_records_spark.mapping import map_batches
-from kafka_records_spark.modes import FAILFAST, PERMISSIVE, checked_mode
-from kafka_records_spark.types import spark_schema
+from kafka_records_engine.spark.mapping import map_batches
+from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
+from kafka_records_engine.spark.spark_types import spark_schema
+from kafka_records_tables.engines.asking import chosen_columns, question_of
 from kafka_records_tables.engines.spark import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
-from kafka_records_tables.read import chosen_columns, question_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,9 +66,9 @@ def table(
     Parameters
     ----------
     raw
-        Rows of `kafka_records_spark.raw.RAW_SCHEMA`, in any order and each as often as it likes; rows of other topics
-        are ignored. Control rows decide about transactions: what is saved keeps them. Rows below a raised log start
-        must have been left out, as `read_segments` does.
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, in any order and each as often as it likes; rows of other
+        topics are ignored. Control rows decide about transactions: what is saved keeps them. Rows below a raised log
+        start must have been left out, as `read_segments` does.
     name
         The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
     group
@@ -130,7 +130,7 @@ def current_offsets(raw: DataFrame, **options: Any) -> DataFrame:
 
     Examples
     --------
-    >>> from kafka_records_spark.segments import read_segments
+    >>> from kafka_records_engine.spark.segments import read_segments
     >>> raw = read_segments(spark, "/var/lib/kafka/data", topic="__consumer_offsets")
     >>> current_offsets(raw, group="payments-settlement").select("topic", "partition", "offset").show()
     """

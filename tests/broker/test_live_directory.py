@@ -29,9 +29,9 @@ from kafka_records.rpc.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
-from kafka_records_arrow.problems import SegmentProblem
-from kafka_records_arrow.segments import find_logs, read_partition
 from kafka_records_engine.findings import Finding
+from kafka_records_engine.log.problems import SegmentProblem
+from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import read_table
 from tests.broker.clients import annotated, commit, create_topics, wait_for_coordinators
 from tools.broker import HOST, Broker, MissingPrerequisite

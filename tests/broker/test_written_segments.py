@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from kafka_records_arrow.compression import CODECS
+from kafka_records_engine.log.compression import CODECS
 from tests.broker.clients import wait_for_coordinators
 from tools.broker import Broker, MissingPrerequisite, broker_jars, java
 from tools.kafka_releases import FetchError

@@ -7,7 +7,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
 from unittest.mock import patch
 
-from kafka_records_cli.main import main
+from kafka_records_tables.cli.main import main
 
 
 class Ran(NamedTuple):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_records_cli import failures
+from kafka_records_tables.cli import failures
 from kafka_records_tables.engines.java import JavaMissing, check_java
 from tests.cli.running import run
 
@@ -101,7 +101,7 @@ def test_the_help_lists_the_tables() -> None:
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "kafka_records_cli", *arguments]
+    command = [sys.executable, "-m", "kafka_records_tables.cli", *arguments]
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
         command,
@@ -124,9 +124,8 @@ def test_a_reader_that_leaves_early_is_no_error(topics_dir: Path) -> None:
 
 @pytest.mark.parametrize("redirect", [">&-", ">/dev/full"])
 def test_an_output_that_takes_nothing(topics_dir: Path, redirect: str) -> None:
-    command = (
-        f"{shlex.quote(sys.executable)} -m kafka_records_cli dump {shlex.quote(str(topics_dir))}/kafka-4.3/segments"
-    )
+    source = shlex.quote(f"{topics_dir}/kafka-4.3/segments")
+    command = f"{shlex.quote(sys.executable)} -m kafka_records_tables.cli dump {source}"
     done = subprocess.run(
         ["/bin/sh", "-c", f"{command} {redirect}"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -143,7 +142,7 @@ def test_an_output_that_takes_nothing(topics_dir: Path, redirect: str) -> None:
 
 def test_a_file_is_written_without_a_standard_output(topics_dir: Path, tmp_path: Path) -> None:
     source, path = topics_dir / "kafka-4.3" / "segments", tmp_path / "counts.csv"
-    command = [sys.executable, "-m", "kafka_records_cli", "counts", str(source), "--output", str(path)]
+    command = [sys.executable, "-m", "kafka_records_tables.cli", "counts", str(source), "--output", str(path)]
     done = subprocess.run(
         ["/bin/sh", "-c", f"{shlex.join(command)} >&- 2>&- <&-"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -206,7 +205,7 @@ def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
 def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, ...], unwanted: set[str]) -> None:
     source = str(topics_dir / "kafka-4.3-expiry" / "segments")
     program = (
-        "import sys; from kafka_records_cli.main import main\n"
+        "import sys; from kafka_records_tables.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print(*{name.partition('.')[0] for name, module in sys.modules.items() if module}, file=sys.stderr)"
@@ -226,7 +225,7 @@ def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, .
 
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
-    [("dump", "pyarrow", "cli"), ("counts", "google_crc32c", "cli"), ("table", "pyarrow", "cli")],
+    [("dump", "pyarrow", "tables"), ("counts", "google_crc32c", "tables"), ("table", "pyarrow", "tables")],
 )
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str) -> None:
     monkeypatch.setattr(failures, "find_spec", lambda name: None if name == package else object())

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_cli.failures import CommandError
-from kafka_records_cli.output import FORMATS, write_batches
+from kafka_records_tables.cli.failures import CommandError
+from kafka_records_tables.cli.output import FORMATS, write_batches
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ArrowMemoryError
 
-from kafka_records_cli import tablerun
-from kafka_records_cli.command import NO_MEMORY
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.cli import tablerun
+from kafka_records_tables.cli.command import NO_MEMORY
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 from tests.cli.running import Ran, run
@@ -134,7 +134,7 @@ def test_the_end_of_a_file_says_its_format(segments: str, offsets: list[dict[str
 def test_more_rows_than_are_held_are_not_sorted(
     segments: str, offsets: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_records_cli.tablerun.HELD", 1)
+    monkeypatch.setattr("kafka_records_tables.cli.tablerun.HELD", 1)
     ran = run("table", "current_offsets", segments, "--format", "json")
     rows = [json.loads(line) for line in ran.lines]
     key = ("group_id", "topic", "partition")

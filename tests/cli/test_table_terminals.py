@@ -21,7 +21,7 @@ STREAMS: tuple[Stream, ...] = ("pipe", "file", "terminal")
 
 AT_ONCE = (
     "-c",
-    "import sys; from kafka_records_cli import progress; from kafka_records_cli.main import main\n"
+    "import sys; from kafka_records_tables.cli import progress; from kafka_records_tables.cli.main import main\n"
     "progress._AFTER = 0\n"
     "sys.exit(main())",
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_cli import command
+from kafka_records_tables.cli import command
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import Stream, run_on, running_on
@@ -121,7 +121,8 @@ def test_dump_escapes_on_a_terminal_only(source: str) -> None:
 def test_results_escape_on_a_terminal(name: str) -> None:
     """A hostile topic cannot stand in a folder's name, so the rows are made here."""
     program = (
-        "from types import SimpleNamespace; import pyarrow as pa; from kafka_records_cli.output import write_batches\n"
+        "from types import SimpleNamespace; import pyarrow as pa\n"
+        "from kafka_records_tables.cli.output import write_batches\n"
         f"rows = pa.record_batch({{'text': [{HOSTILE!r}]}})\n"
         f"write_batches(SimpleNamespace(output=None, format={name!r}, wide=False), rows.schema, [rows])"
     )
@@ -197,13 +198,14 @@ class Interrupting:
         if name == module:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
-from kafka_records_cli.main import main
+from kafka_records_tables.cli.main import main
 sys.exit(main())
 """
 
 
 @pytest.mark.parametrize(
-    "module", ["kafka_records_cli.command", "argparse", "kafka_records_arrow.segments", "numpy", "pyarrow", "_json"]
+    "module",
+    ["kafka_records_tables.cli.command", "argparse", "kafka_records_engine.log.reading", "numpy", "pyarrow", "_json"],
 )
 def test_an_interruption_during_the_start_prints_nothing(source: str, module: str) -> None:
     """Before the first line of the command there is only Python's own start."""
@@ -217,7 +219,7 @@ _SCRIPT = """\
 import re
 import sys
 {before}
-from kafka_records_cli.main import main
+from kafka_records_tables.cli.main import main
 if __name__ == '__main__':
     sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
     sys.exit(main())
@@ -225,13 +227,14 @@ if __name__ == '__main__':
 """As pip writes it."""
 
 
-def test_the_installed_script_loads_two_small_modules_before_it_expects_ctrl_c(tmp_path: Path, source: str) -> None:
+def test_the_installed_script_loads_three_small_modules_before_it_expects_ctrl_c(tmp_path: Path, source: str) -> None:
     script = tmp_path / "kafka-records"
     watching = (
         "import os, signal\n"
         "class Watching:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name not in ('kafka_records_cli', 'kafka_records_cli.main'):\n"
+        "        names = ['kafka_records_tables', 'kafka_records_tables.cli', 'kafka_records_tables.cli.main']\n"
+        "        if name not in names:\n"
         "            sys.meta_path.remove(self)\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Watching())"
@@ -264,13 +267,14 @@ def test_what_nobody_catches_is_a_sentence(
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("kafka_records_cli.dumprun.read_partition", fail)
+    monkeypatch.setattr("kafka_records_tables.cli.dumprun.read_partition", fail)
     assert run("dump", source) == (2, "", f"kafka-records: {message}\n")
 
 
 def test_memory_that_runs_out(tmp_path: Path) -> None:
     path = write_segment(tmp_path, batch(0, [commit("a", 1), (b"\0\x63", bytes(200_000_000))]))
-    line = f"ulimit -v 700000; exec {shlex.quote(sys.executable)} -m kafka_records_cli dump {shlex.quote(str(path))}"
+    program = f"{shlex.quote(sys.executable)} -m kafka_records_tables.cli"
+    line = f"ulimit -v 700000; exec {program} dump {shlex.quote(str(path))}"
     done = subprocess.run(
         ["/bin/sh", "-c", line],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},

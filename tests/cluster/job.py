@@ -43,7 +43,7 @@ def send(spark: SparkSession, kind: str, path: str) -> None:
 def decoded(spark: SparkSession, segments: str) -> DataFrame:
     # The driver of a job has the package, from the wheel or installed; not before --py-files are on its path.
     from kafka_records.spark.consumer_offsets import decode_records
-    from kafka_records_spark.segments import read_segments
+    from kafka_records_engine.spark.segments import read_segments
 
     return decode_records(read_segments(spark, segments, topic="__consumer_offsets"))
 
@@ -87,7 +87,7 @@ def worker(spark: SparkSession) -> dict[str, Any]:
                 importlib.import_module(name)
             except ImportError as error:
                 failures[name] = str(error)
-        package = importlib.import_module("kafka_records_spark")
+        package = importlib.import_module("kafka_records_engine")
         facts = {
             "python": sys.executable,
             "prefix": sys.prefix,

@@ -14,7 +14,7 @@ from tests.cluster.submitting import Cluster
 
 pytestmark = pytest.mark.spark
 
-NO_PACKAGE = "ModuleNotFoundError: No module named 'kafka_records_spark'"
+NO_PACKAGE = "ModuleNotFoundError: No module named 'kafka_records_engine'"
 NO_PYARROW = "ModuleNotFoundError: No module named 'pyarrow'"
 NO_PYTHON = 'java.io.IOException: Cannot run program "environment/bin/python"'
 NO_WHEEL = "kafka_records-0.1.0-py3-none-any.whl file format is not supported."
@@ -35,7 +35,7 @@ def assert_runs_bare(worker: dict[str, Any], bare_python: Path) -> None:
     """It is the interpreter with numpy and pyarrow only, and the package is in a zip that was sent to it."""
     assert worker["python"] == str(bare_python)
     assert worker["failures"] == {name: f"No module named '{name}'" for name in ("google_crc32c", "msgspec", "pandas")}
-    assert worker["package"].endswith("/kafka_records.zip/kafka_records_spark/__init__.py")
+    assert worker["package"].endswith("/kafka_records.zip/kafka_records_engine/__init__.py")
     assert_in_its_folder(worker, worker["package"])
     assert "pyspark.sql.connect" not in worker["loaded"]
 

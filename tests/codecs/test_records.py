@@ -24,8 +24,8 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
     WrongType,
 )
+from kafka_records_runtime.framing import Record, read_record, schema_record_types
 from kafka_records_runtime.leniency import Leniency
-from kafka_records_runtime.records import Record, read_record, schema_record_types
 from tests.conftest import VectorLoader
 
 KEY = OffsetCommitKey(group="group-id", topic="foo", partition=1)

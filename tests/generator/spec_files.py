@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.violations import SpecErrors
+from kafka_records_codegen.spec.violations import SpecErrors
 
 
 def write(**texts: str) -> Path:

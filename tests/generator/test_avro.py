@@ -13,14 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafka_records_codegen.backends import avro
-from kafka_records_codegen.backends.page import Package
-from kafka_records_codegen.backends.units import units
 from kafka_records_codegen.cli import main
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.model import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.versions import Versions
+from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
+from kafka_records_codegen.model.units import units
+from kafka_records_codegen.products import avro
+from kafka_records_codegen.spec.versions import Versions
+from kafka_records_codegen.text.page import Package
 from kafka_records_runtime.schema import PRIMITIVES
 from tests.generator.spec_files import field, message, spec, write
 

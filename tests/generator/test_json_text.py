@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_codegen.json_text import Node, leading_comment, parse
-from kafka_records_codegen.violations import Source
+from kafka_records_codegen.spec.json_text import Node, leading_comment, parse
+from kafka_records_codegen.spec.violations import Source
 
 
 def read(text: str) -> tuple[Node | None, list[str]]:

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_records_codegen.cli import main
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.violations import SpecErrors
+from kafka_records_codegen.spec.violations import SpecErrors
 
 PLAIN: dict[str, Any] = {
     "apiKey": 7,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kafka_records_codegen.backends import spark
-from kafka_records_codegen.backends.page import Package
 from kafka_records_codegen.loader import load
+from kafka_records_codegen.products import spark
+from kafka_records_codegen.text.page import Package
 from kafka_records_runtime import walker
 from kafka_records_runtime.schema import MessageSchema
 from tests.generator.spec_files import field, spec, write

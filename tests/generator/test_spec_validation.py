@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.model import Model
-from kafka_records_codegen.violations import SpecErrors
+from kafka_records_codegen.model.messages import Model
+from kafka_records_codegen.spec.violations import SpecErrors
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[1] / "data" / "kafka" / "spec-validation.json").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kafka_records_codegen.backends import page as pages
-from kafka_records_codegen.backends.styling import in_style, with_long_lines_in_style
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
+from kafka_records_codegen.text import page as pages
+from kafka_records_codegen.text.styling import in_style, with_long_lines_in_style
 from tests.generator.language_specs import write_language_specs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafka_records_codegen.backends import codecs
-from kafka_records_codegen.backends.page import Package, docstring
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.model import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.naming import upper_snake_case
+from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
+from kafka_records_codegen.model.naming import upper_snake_case
+from kafka_records_codegen.python import codecs
+from kafka_records_codegen.spec.versions import Versions
+from kafka_records_codegen.text.page import Package, docstring
 from kafka_records_codegen.tree import write
-from kafka_records_codegen.versions import Versions
 
 HOSTILE = st.lists(
     st.sampled_from(['"', "'", "\\", "\n", "\r", " ", "\x00", "\x0c", "\x85", "\u2028", "\ufeff", "N{x}"])

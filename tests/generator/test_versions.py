@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_codegen.versions import MAX_VERSION, Versions
+from kafka_records_codegen.spec.versions import MAX_VERSION, Versions
 
 small_ranges = st.builds(Versions, st.integers(0, 12), st.integers(0, 12))
 

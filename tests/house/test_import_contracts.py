@@ -1,11 +1,11 @@
-"""The import-linter contract of tools/import_contracts.py on small graphs."""
+"""The import-linter contracts of tools/import_contracts.py on small graphs."""
 
 from __future__ import annotations
 
 import grimp
 from importlinter import ContractCheck
 
-from tools.import_contracts import OnlyContract
+from tools.import_contracts import OnlyContract, PrivateContract
 
 
 def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
@@ -50,3 +50,23 @@ def test_a_package_that_is_not_there_breaks_the_contract() -> None:
     found = check(graph(), ["app", "gone"], [])
     assert not found.kept
     assert found.metadata["problems"] == ["gone: no such module"]
+
+
+def check_private(*imports: tuple[str, str]) -> list[str]:
+    found = PrivateContract("the contract", {}, {"packages": ["app"]}).check(graph(*imports), verbose=False)
+    assert found.kept == (not found.metadata["problems"])
+    return list(found.metadata["problems"])
+
+
+def test_a_private_module_is_for_its_package_and_what_lies_below_it() -> None:
+    assert check_private(("app.core", "app._words"), ("app.spark", "app.spark._rows"), ("app", "app.__main__")) == []
+
+
+def test_others_may_not_import_a_private_module() -> None:
+    assert check_private(("app.core", "app.spark._rows"), ("app.spark", "app._words")) == [
+        "app.core:1: app.spark._rows is private to app.spark"
+    ]
+
+
+def test_private_modules_of_others_are_their_business() -> None:
+    assert check_private(("app.core", "numpy._core")) == []

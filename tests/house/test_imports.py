@@ -68,9 +68,9 @@ def test_the_runtime_and_the_schemas_need_the_standard_library_only(module: str)
 @pytest.mark.parametrize(
     "code",
     [
-        "import pkgutil, importlib, kafka_records_arrow as package",
-        "import pkgutil, importlib, kafka_records_spark as package",
-        "import pkgutil, importlib, kafka_records_tables as package",
+        "import pkgutil, importlib, kafka_records_engine as package",
+        "import pkgutil, importlib, kafka_records_tables.tables as package",
+        "import pkgutil, importlib, kafka_records_tables.engines as package",
         "import pkgutil, importlib, kafka_records.spark as package",
         "import pkgutil, importlib, kafka_records.schemas as package",
     ],
@@ -89,10 +89,10 @@ def test_what_runs_in_spark_workers_needs_no_msgspec(code: str) -> None:
 )
 def test_help_of_the_command_loads_little(arguments: str) -> None:
     code = (
-        "import contextlib; from kafka_records_cli.main import main\n"
+        "import contextlib; from kafka_records_tables.cli.main import main\n"
         f"with contextlib.suppress(SystemExit): main([{arguments}])"
     )
-    ours = {"kafka_records_cli", "kafka_records_engine", "kafka_records_runtime", "kafka_records_tables"}
+    ours = {"kafka_records_engine", "kafka_records_runtime", "kafka_records_tables"}
     assert third_party(code) <= ours
 
 
@@ -102,7 +102,7 @@ def test_help_of_the_command_loads_little(arguments: str) -> None:
         "from kafka_records_tables import TABLES; [(table.names, table.about) for table in TABLES.values()]",
         "from kafka_records_tables.query import asked; from kafka_records_tables import TABLES\n"
         "asked(TABLES['current_offsets'], where=['offset>1'], sort=['-offset'])",
-        "from kafka_records_tables.report import findings",
+        "from kafka_records_tables.report import finding_lines",
     ],
 )
 def test_what_tables_say_of_themselves_loads_no_arrow(code: str) -> None:

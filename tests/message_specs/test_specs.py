@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.model import Field, Message, Model, Record
-from kafka_records_codegen.versions import Versions
+from kafka_records_codegen.model.messages import Field, Message, Model, Record
+from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.schema import EMPTY_STRUCT
 from kafka_records_runtime.uuids import Uuid
 from tools.compare_specs import compare, read_specs

@@ -10,10 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark import consumer_offsets
+from kafka_records_engine.spark.decode import COUNTS, DECODED_SCHEMA, decode_records, decoded_schema
+from kafka_records_engine.spark.errors import ColumnClash, MissingColumn, UnknownRecord, WrongColumnType
+from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_runtime.schema import RecordSchema
-from kafka_records_spark.decode import COUNTS, DECODED_SCHEMA, decode_records, decoded_schema
-from kafka_records_spark.errors import ColumnClash, MissingColumn, UnknownRecord, WrongColumnType
-from kafka_records_spark.raw import RAW_SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +180,7 @@ def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
         decode_records(spark.createDataFrame([(KEY, VALUE)], "key binary, value binary"), RECORDS)
     assert str(failure.value) == (
         "the DataFrame has no column 'topic': these are no raw rows; "
-        "kafka_records_spark.raw.as_raw_records makes some of them"
+        "kafka_records_engine.spark.raw.as_raw_records makes some of them"
     )
 
 
@@ -191,7 +191,7 @@ def test_raw_rows_of_other_types_are_refused(spark: SparkSession, raw: DataFrame
             decode_records(raw.withColumn(column, F.col(column).cast(kind)), RECORDS)
         assert str(failure.value) == (
             f"the column {column!r} is {kind}, that of raw rows {wanted}; "
-            "kafka_records_spark.raw.as_raw_records makes raw rows"
+            "kafka_records_engine.spark.raw.as_raw_records makes raw rows"
         )
     assert decode_records(raw.withColumnRenamed("key", "KEY"), RECORDS).count() == raw.count()
 
@@ -270,7 +270,7 @@ def test_columns_of_one_name_are_refused() -> None:
 def test_every_captured_record_decodes(spark: SparkSession, topics_dir: Path, topic: str) -> None:
     from importlib import import_module
 
-    from kafka_records_spark.segments import read_segments
+    from kafka_records_engine.spark.segments import read_segments
 
     schemas = import_module(f"kafka_records.schemas.{topic.strip('_')}").RECORDS
     raw = read_segments(spark, topics_dir / "kafka-4.3" / "segments", topic=topic, below_log_start=True)

@@ -34,6 +34,18 @@ from kafka_records.spark.consumer_protocol import (
     to_consumer_protocol_subscription,
 )
 from kafka_records.spark.rpc import from_metadata_request, to_metadata_request
+from kafka_records_engine.spark._from_bytes import Bare, Decoder
+from kafka_records_engine.spark._to_bytes import Encoder
+from kafka_records_engine.spark.errors import InvalidUuid, UnsupportedSpark
+from kafka_records_engine.spark.functions import (
+    from_key,
+    from_message,
+    from_value,
+    to_key,
+    to_message,
+    to_value,
+    value_version,
+)
 from kafka_records_runtime.errors import (
     EncodeError,
     FieldNotInVersion,
@@ -45,18 +57,6 @@ from kafka_records_runtime.errors import (
     WrongType,
 )
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
-from kafka_records_spark.errors import InvalidUuid, UnsupportedSpark
-from kafka_records_spark.from_bytes import Bare, Decoder
-from kafka_records_spark.functions import (
-    from_key,
-    from_message,
-    from_value,
-    to_key,
-    to_message,
-    to_value,
-    value_version,
-)
-from kafka_records_spark.to_bytes import Encoder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -25,12 +25,12 @@ from kafka_records.spark.consumer_protocol import (
     from_consumer_protocol_subscription,
 )
 from kafka_records.spark.transaction_state import from_transaction_log_value
+from kafka_records_engine.spark import functions
+from kafka_records_engine.spark.errors import UnsupportedSpark
+from kafka_records_engine.spark.functions import from_key, from_message, from_value, record_type, value_version
+from kafka_records_engine.spark.segments import read_segments
 from kafka_records_runtime.errors import UnsupportedVersion
 from kafka_records_runtime.jsonform import to_json
-from kafka_records_spark import functions
-from kafka_records_spark.errors import UnsupportedSpark
-from kafka_records_spark.functions import from_key, from_message, from_value, record_type, value_version
-from kafka_records_spark.segments import read_segments
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -366,7 +366,11 @@ class TestOlderSpark:
 class TestExamples:
     @pytest.mark.parametrize(
         "module",
-        ["kafka_records_spark.functions", "kafka_records.spark.consumer_protocol", "kafka_records.spark.control"],
+        [
+            "kafka_records_engine.spark.functions",
+            "kafka_records.spark.consumer_protocol",
+            "kafka_records.spark.control",
+        ],
     )
     def test_examples_run(self, spark: SparkSession, module: str) -> None:
         """Those of the other folders are held against the walker, without Spark, in tests/generator."""

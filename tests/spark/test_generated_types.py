@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records import registry
-from kafka_records_codegen.naming import snake_case
+from kafka_records_codegen.model.naming import snake_case
+from kafka_records_engine.spark.spark_types import spark_type
 from kafka_records_runtime.schema import PRIMITIVES
 from kafka_records_runtime.spark_names import SPARK_TYPES
-from kafka_records_spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def test_topics_have_decode_records_and_other_folders_do_not() -> None:
 @pytest.mark.spark
 def test_columns_say_what_the_specs_say(spark: SparkSession) -> None:
     from kafka_records.spark.consumer_offsets import decode_records
-    from kafka_records_spark.raw import RAW_SCHEMA
+    from kafka_records_engine.spark.raw import RAW_SCHEMA
 
     row = ("__consumer_offsets", 0, 7, 0, "create", bytes.fromhex("000100016700017400000003"), None)
     raw = spark.createDataFrame([(*row, *[None] * (len(RAW_SCHEMA) - len(row)))], RAW_SCHEMA)

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records import registry
-from kafka_records_arrow.columns import decode_column
-from kafka_records_arrow.types import arrow_type
+from kafka_records_engine.columns import decode_column
+from kafka_records_engine.columns.arrow_types import arrow_type
+from kafka_records_engine.spark.spark_types import spark_type
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_spark.types import spark_type
-from tests.arrow.lossless import encoded
 from tests.conftest import VectorLoader
+from tests.log.lossless import encoded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import kafka_records_arrow
-import kafka_records_spark
+import kafka_records_engine.log
+import kafka_records_engine.spark
 import kafka_records_tables
 
 FORBIDDEN = {
@@ -24,13 +24,13 @@ ALLOWED = {("raw.py", "columns")}
 _TABLES = Path(kafka_records_tables.__path__[0])
 
 SOURCES = [
-    *sorted(Path(kafka_records_spark.__path__[0]).glob("*.py")),
+    *sorted(Path(kafka_records_engine.spark.__path__[0]).glob("*.py")),
     _TABLES / "spark.py",
     *(_TABLES / "engines" / f"spark_{name}.py" for name in ("rows", "schema", "source")),
 ]
 
 
-WORKERS = [*SOURCES, *sorted(Path(kafka_records_arrow.__path__[0]).rglob("*.py"))]
+WORKERS = [*SOURCES, *sorted(Path(kafka_records_engine.log.__path__[0]).rglob("*.py"))]
 
 
 @pytest.mark.parametrize("path", WORKERS, ids=lambda path: f"{path.parent.name}/{path.name}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
-from kafka_records_spark.errors import MissingColumn
-from kafka_records_spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_records, has_record_type, is_unframed
+from kafka_records_engine.spark.errors import MissingColumn
+from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_records, has_record_type, is_unframed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,7 +109,7 @@ def test_filters_by_record_type(spark: SparkSession) -> None:
 
 
 def test_the_schema_is_that_of_the_segment_reader() -> None:
-    from kafka_records_arrow.segments import RAW_SCHEMA as ARROW_SCHEMA
+    from kafka_records_engine.log.reading import RAW_SCHEMA as ARROW_SCHEMA
 
     assert ARROW_SCHEMA.names == list(RAW_COLUMNS)
     assert RAW_SCHEMA.simpleString() == (

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_records_arrow.segments import LogSourceError, find_logs
-from kafka_records_spark.decode import decode_records
-from kafka_records_spark.errors import WorkerPython
-from kafka_records_spark.raw import RAW_SCHEMA
-from kafka_records_spark.segments import read_segments, segment_report
-from kafka_records_spark.workers import check_workers
+from kafka_records_engine.log.reading import LogSourceError, find_logs
+from kafka_records_engine.spark.decode import decode_records
+from kafka_records_engine.spark.errors import WorkerPython
+from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_engine.spark.segments import read_segments, segment_report
+from kafka_records_engine.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +131,7 @@ def test_workers_without_this_package_are_told_of_at_once(
     python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     message = (
-        f"Spark's workers would run {python}, which cannot import kafka_records_spark, numpy and pyarrow: "
+        f"Spark's workers would run {python}, which cannot import kafka_records_engine.spark, numpy and pyarrow: "
         'set os.environ["PYSPARK_PYTHON"] = sys.executable before the session starts'
     )
     raw = spark.createDataFrame([], RAW_SCHEMA)

@@ -9,10 +9,10 @@ import pytest
 
 from kafka_records.schemas.consumer_offsets import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
+from kafka_records_engine.spark._to_bytes import Encoder
+from kafka_records_engine.spark.errors import MissingField
 from kafka_records_runtime.errors import EncodeError, UnknownField, WrongType
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_spark.errors import MissingField
-from kafka_records_spark.to_bytes import Encoder
 
 MEMBER = {"topic": "t", "partitions": [1]}
 

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession as ClassicSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from kafka_records.spark.consumer_offsets import from_offset_commit_value
-from kafka_records_spark import functions
-from kafka_records_spark.errors import WorkerPython
-from kafka_records_spark.workers import _archives, check_workers
+from kafka_records_engine.spark import functions
+from kafka_records_engine.spark.errors import WorkerPython
+from kafka_records_engine.spark.workers import _archives, check_workers
 
-NEEDED = ("kafka_records_spark", "numpy", "pyarrow")
+NEEDED = ("kafka_records_engine", "numpy", "pyarrow")
 
 
 def session(master: str) -> Any:
@@ -50,7 +50,7 @@ def test_workers_of_this_machine_are_asked(master: str, bare_python: Path) -> No
     with pytest.raises(WorkerPython) as failure:
         check_workers(session(master))
     assert str(failure.value) == (
-        f"Spark's workers would run {bare_python}, which cannot import kafka_records_spark, numpy and pyarrow: "
+        f"Spark's workers would run {bare_python}, which cannot import kafka_records_engine, numpy and pyarrow: "
         'set os.environ["PYSPARK_PYTHON"] = sys.executable before the session starts'
     )
 
@@ -84,7 +84,7 @@ def test_the_package_may_be_in_a_zip_that_workers_get(
 def test_a_zip_does_not_make_up_for_numpy_and_pyarrow(
     bare_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_archive(tmp_path / "kafka_records.zip", ("kafka_records_spark",), monkeypatch)
+    add_archive(tmp_path / "kafka_records.zip", ("kafka_records_engine",), monkeypatch)
     with pytest.raises(WorkerPython):
         check_workers(session("local[2]"))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_records_arrow.rows import RAW_SCHEMA
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "histories"
 

@@ -17,7 +17,7 @@ from kafka_records_engine.findings import Finding
 from kafka_records_engine.sources.protocol import MOST_OF_A_KIND
 from kafka_records_tables import read_table
 from kafka_records_tables.tables.transactions_settled import UnknownOutcome
-from tests.arrow.logs import batch, marker, record, write_log
+from tests.log.logs import batch, marker, record, write_log
 from tests.tables.cleaner import CleanedLog
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 

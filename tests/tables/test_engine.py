@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_arrow.segments import find_logs, read_partition
+from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.engines.local import WorkerEnded
 from tests.tables.engine_logs import BadLog, BadLogs

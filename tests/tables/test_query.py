@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables.names import UnknownColumn, near
+from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import Condition, QueryError, asked, condition, milliseconds
 from kafka_records_tables.selection import Selection
 from kafka_records_tables.tables import TABLES

@@ -13,10 +13,10 @@ import polars
 import pyarrow as pa
 import pytest
 
-from kafka_records_arrow.problems import LogSourceError
-from kafka_records_arrow.segments import find_logs, read_partition
+from kafka_records_engine.log.problems import LogSourceError
+from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
-from kafka_records_tables.names import UnknownColumn, UnknownTable
+from kafka_records_tables.near_names import UnknownColumn, UnknownTable
 
 
 @pytest.fixture(scope="module")

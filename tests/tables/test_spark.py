@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_arrow.problems import LogSourceError
+from kafka_records_engine.log.problems import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 from tests.tables.topic import OFFSETS_TOPIC, Topic
@@ -48,7 +48,7 @@ def saved(spark: SparkSession, segments: Callable[[str], str], tmp_path_factory:
     """The raw rows of a captured data directory in Parquet, every one there twice and in no order."""
     from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
-    from kafka_records_spark.segments import read_segments
+    from kafka_records_engine.spark.segments import read_segments
 
     @cache
     def folder(capture: str) -> str:
@@ -151,7 +151,7 @@ def test_a_moment_and_a_group(spark: SparkSession, saved: Any, local: Callable[[
 
 
 def frame_of(spark: SparkSession, topic: Topic) -> DataFrame:
-    from kafka_records_spark.raw import RAW_SCHEMA
+    from kafka_records_engine.spark.raw import RAW_SCHEMA
 
     return spark.createDataFrame(topic.rows, RAW_SCHEMA)
 
@@ -224,7 +224,7 @@ def test_damage_ends_a_query_and_permissive_reads_on(spark: SparkSession) -> Non
 def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
-    from kafka_records_spark.raw import as_raw_records
+    from kafka_records_engine.spark.raw import as_raw_records
     from kafka_records_tables.spark import current_offsets, groups
 
     topic = Topic()
@@ -267,7 +267,7 @@ def test_rows_without_a_place_are_named(spark: SparkSession, name: str) -> None:
 
 
 def test_a_stream_is_refused_with_the_way_for_streams(spark: SparkSession, saved: Any) -> None:
-    from kafka_records_spark.raw import RAW_SCHEMA
+    from kafka_records_engine.spark.raw import RAW_SCHEMA
     from kafka_records_tables.engines.spark_rows import StreamGiven
     from kafka_records_tables.spark import findings, groups
 

@@ -61,8 +61,8 @@ def test_options(spark: SparkSession, segments: str) -> None:
 
 @pytest.mark.usefixtures("names")
 def test_raw_rows_and_several_paths(spark: SparkSession, segments: str, topics_dir: Path) -> None:
-    from kafka_records_spark.raw import RAW_SCHEMA
-    from kafka_records_spark.segments import read_segments
+    from kafka_records_engine.spark.raw import RAW_SCHEMA
+    from kafka_records_engine.spark.segments import read_segments
 
     raw = load(spark, segments, topic="__transaction_state")
     expected = read_segments(spark, segments, topic="__transaction_state")

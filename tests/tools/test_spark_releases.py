@@ -250,7 +250,7 @@ class TestCommand:
 class TestReleases:
     def test_the_oldest_has_the_oldest_of_everything_that_is_allowed(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        asked = ",".join(part for extra in ("arrow", "spark") for part in project["optional-dependencies"][extra])
+        asked = ",".join(part for extra in ("tables", "spark") for part in project["optional-dependencies"][extra])
         lowest = dict(re.findall(r"(\w+)>=([\d.]+)", asked))
         oldest = next(iter(RELEASES.values())).pins
         for name in ("numpy", "pandas", "pyarrow"):

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records import consumer_offsets, transaction_state
-from kafka_records_arrow.compression import CODECS
-from kafka_records_arrow.segments import LogRecord, SegmentProblem, find_logs, read_log, read_partition
+from kafka_records_engine.log.compression import CODECS
+from kafka_records_engine.log.reading import LogRecord, SegmentProblem, find_logs, read_log, read_partition
 from kafka_records_runtime.partitioner import partition_for
 from kafka_records_runtime.states import TransactionState
 from tools.segments.plan import OFFSETS_TOPIC, TRANSACTIONS_TOPIC

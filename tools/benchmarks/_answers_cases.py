@@ -282,9 +282,9 @@ def _command() -> Case:
     works, goals = [], []
     for table, topic in _CAPTURED_TABLES.items():
         base = f"dump {topic}"
-        command = _python("-m", "kafka_records_cli", "dump", str(CAPTURED), "--topic", topic)
+        command = _python("-m", "kafka_records_tables.cli", "dump", str(CAPTURED), "--topic", topic)
         works.append(Work(base, command, says_json=False))
-        command = _python("-m", "kafka_records_cli", "table", table, str(CAPTURED))
+        command = _python("-m", "kafka_records_tables.cli", "table", table, str(CAPTURED))
         works.append(Work(f"table {table}", command, says_json=False))
         goals.append(partial(_no_slower, f"table {table}, against dump", f"table {table}", base, 2.0))
     return Case("command", works, goals)

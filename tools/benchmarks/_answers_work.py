@@ -24,8 +24,8 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
 
 from kafka_records.schemas.consumer_offsets import RECORDS  # noqa: E402
-from kafka_records_arrow.records import decode_record_columns  # noqa: E402
-from kafka_records_arrow.segments import LogPartition, find_logs, read_partition  # noqa: E402
+from kafka_records_engine.columns.record_columns import decode_record_columns  # noqa: E402
+from kafka_records_engine.log.reading import LogPartition, find_logs, read_partition  # noqa: E402
 
 PROCESSES: Final = 2
 

@@ -14,17 +14,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from kafka_records_arrow.columns import Columns, decode_column
-from kafka_records_arrow.plain import plain_values
-from kafka_records_arrow.records import RecordColumns, decode_record_columns
-from kafka_records_arrow.types import arrow_type
+from kafka_records_engine.columns import Columns, decode_column
+from kafka_records_engine.columns.arrow_types import arrow_type
+from kafka_records_engine.columns.plain import plain_values
+from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
+from kafka_records_engine.spark.row_reader import RowReader
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError
+from kafka_records_runtime.framing import value_version_of
 from kafka_records_runtime.layout import UNKNOWN_TAGS
-from kafka_records_runtime.records import value_version_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.uuids import Uuid
-from kafka_records_spark.rows import RowReader
 from tools.benchmarks._column_batches import Batch
 from tools.benchmarks._column_objects import (
     UUID_TYPE,

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark.consumer_offsets import decode_records, from_offset_commit_key, from_offset_commit_value
-from kafka_records_spark.raw import RAW_COLUMNS
-from kafka_records_spark.types import record_spark_type
+from kafka_records_engine.spark.raw import RAW_COLUMNS
+from kafka_records_engine.spark.spark_types import record_spark_type
 from tools.benchmarks._java_udf import UDF_CLASS
 
 Batches = Iterator[pa.RecordBatch]

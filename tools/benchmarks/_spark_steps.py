@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark.consumer_offsets import decode_records
-from kafka_records_arrow.records import decode_record_columns
-from kafka_records_arrow.segments import RAW_SCHEMA
-from kafka_records_arrow.types import record_arrow_type
-from kafka_records_spark.types import spark_schema
+from kafka_records_engine.columns.arrow_types import record_arrow_type
+from kafka_records_engine.columns.record_columns import decode_record_columns
+from kafka_records_engine.log.reading import RAW_SCHEMA
+from kafka_records_engine.spark.spark_types import spark_schema
 from tools.benchmarks._figures import pair, table, three_digits
 from tools.benchmarks._spark_contenders import COORDINATES, RECORD, Batches, column_functions, identity, ours
 from tools.benchmarks._spark_runs import Timing, measure_in_turn

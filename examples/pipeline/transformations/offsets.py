@@ -21,7 +21,7 @@ from kafka_records.spark.consumer_protocol import (
     from_consumer_protocol_assignment,
     from_consumer_protocol_subscription,
 )
-from kafka_records_spark.segments import read_segments
+from kafka_records_engine.spark.segments import read_segments
 from kafka_records_tables import TABLES
 from kafka_records_tables.spark import table
 

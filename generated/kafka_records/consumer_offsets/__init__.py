@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafka_records_runtime.records import CodecRecordType, Record, RecordSet
+from kafka_records_runtime.framing import CodecRecordType, Record, RecordSet
 
 __all__ = ["RECORD_TYPES", "decode_record", "encode_record"]
 

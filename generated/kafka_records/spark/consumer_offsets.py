@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_spark import decode as _decode
-from kafka_records_spark import functions as _functions
+from kafka_records_engine.spark import decode as _decode
+from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -4427,8 +4427,8 @@ def decode_records(
     `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types
     are left out; without it every row stays. `coordinates` names the raw columns to keep, all by default.
 
-    See `kafka_records_spark.decode.decode_records` for the columns before the structs, the modes PERMISSIVE,
-    FAILFAST and DROPMALFORMED, the counts that an `observation` gets, and `unknown_tags`.
+    See `kafka_records_engine.spark.decode.decode_records` for the columns before the structs, the modes
+    PERMISSIVE, FAILFAST and DROPMALFORMED, the counts that an `observation` gets, and `unknown_tags`.
 
     Types: LegacyOffsetCommit, OffsetCommit, GroupMetadata, ConsumerGroupMetadata,
     ConsumerGroupPartitionMetadata, ConsumerGroupMemberMetadata, ConsumerGroupTargetAssignmentMetadata,

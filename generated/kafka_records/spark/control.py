@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_spark import functions as _functions
+from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, ShortType, StructField, StructType
 
 from kafka_records.schemas import control as _schemas

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_arrow.problems import LogSourceError
-from kafka_records_arrow.rows import RAW_SCHEMA
+from kafka_records_engine.log.problems import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
 
 _NEEDED: Final = ("partition", "offset", "key", "value")
@@ -19,7 +19,7 @@ _ROWS: Final = 65_536
 
 
 class ArrowRows:
-    """Rows of `kafka_records_arrow.rows.RAW_SCHEMA` in memory, in any order, each as often as it likes.
+    """Rows of `kafka_records_engine.log.raw_rows.RAW_SCHEMA` in memory, in any order, each as often as it likes.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ def source_of(given: Any, topic: str | None = None) -> Source:
     if hasattr(given, "partitions"):
         return cast(Source, given)
     if isinstance(given, str | PathLike):
-        from kafka_records_engine.sources.segments import Segments
+        from kafka_records_engine.sources.segment_files import Segments
 
         return Segments(given, topic)
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
@@ -25,7 +25,7 @@ def source_of(given: Any, topic: str | None = None) -> Source:
 
         return ArrowRows(given, topic)
     if isinstance(given, Sequence) and given and all(isinstance(each, str | PathLike) for each in given):
-        from kafka_records_engine.sources.segments import Segments
+        from kafka_records_engine.sources.segment_files import Segments
 
         return Segments(given, topic)
     raise TypeError(

@@ -43,7 +43,7 @@ class LogPartition(Protocol):
     def batches(self, context: Context, columns: Collection[str]) -> Iterator[Any]:
         """The rows, in the order of the log, each offset once, as `pyarrow.RecordBatch`es.
 
-        They have at least the `columns` that were asked for, of `kafka_records_arrow.rows.RAW_SCHEMA` and of
+        They have at least the `columns` that were asked for, of `kafka_records_engine.log.raw_rows.RAW_SCHEMA` and of
         `PLACE_COLUMNS`; those of the latter that this source does not have are absent. Control rows are among them.
 
         `transaction` says `none` for a record outside of transactions and null where the source does not tell; every

@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kafka_records_spark.mapping import BatchFunction, map_batches
-from kafka_records_spark.types import spark_schema
-from kafka_records_spark.workers import check_workers, is_connect
+from kafka_records_engine.spark.mapping import BatchFunction, map_batches
+from kafka_records_engine.spark.spark_types import spark_schema
+from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_tables.engines.spark_errors import SparkFailed, memory_ran_out
 from kafka_records_tables.engines.spark_tasks import FRAMES, LogFrames
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import StructType
 
+from kafka_records_engine.spark.decode import chosen_records
+from kafka_records_engine.spark.mapping import map_batches
+from kafka_records_engine.spark.raw import RAW_SCHEMA, has_record_type, is_unframed, raw_rows
+from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_spark.decode import chosen_records
-from kafka_records_spark.mapping import map_batches
-from kafka_records_spark.raw import RAW_SCHEMA, has_record_type, is_unframed, raw_rows
-from kafka_records_spark.workers import check_workers, is_connect
 from kafka_records_tables.engines.spark_tasks import LastOfKeys
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from kafka_records_spark.types import spark_schema
+from kafka_records_engine.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kafka_records_arrow.segments import find_logs
+from kafka_records_engine.log.reading import find_logs
+from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
+from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_engine.spark.segments import SegmentReader
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
-from kafka_records_spark.raw import RAW_SCHEMA
-from kafka_records_spark.segments import SegmentReader
+from kafka_records_tables.engines.asking import chosen_columns, question_of, table_called
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import LogRows
-from kafka_records_tables.names import near
+from kafka_records_tables.near_names import near
 from kafka_records_tables.query import milliseconds
-from kafka_records_tables.read import chosen_columns, question_of, table_called
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -95,7 +95,7 @@ class _Reader(DataSourceReader):
         asked = self._asked
         if asked.rows is None:
             return [InputPartition(log) for log in find_logs(asked.paths, asked.topic)]
-        from kafka_records_engine.sources.segments import Segments
+        from kafka_records_engine.sources.segment_files import Segments
 
         table = asked.rows.question.table
         logs: Sequence[LogPartition] = Segments(asked.paths, asked.topic or table.topic).partitions(table.topic)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyspark
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
-from kafka_records_spark.errors import UnsupportedSpark
-from kafka_records_spark.functions import function_for_sql
+from kafka_records_engine.spark.errors import UnsupportedSpark
+from kafka_records_engine.spark.functions import function_for_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,8 +37,8 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
 
 def commit_columns(found: Decoded, types: tuple[int, ...], context: Context) -> dict[str, Any]:
     """The columns of `committed` and PLACE. `types` are those of COMMITS: only the later one has an epoch and an id."""
+    from kafka_records_tables.tables.column_types import instants
     from kafka_records_tables.tables.decoding import nulled
-    from kafka_records_tables.tables.types import instants
 
     committed = found.member(types, "value", "commit_timestamp")
     return {

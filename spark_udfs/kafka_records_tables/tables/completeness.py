@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_arrow.varints import INT64
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
-from kafka_records_tables.tables.types import YEAR_1_MS, YEAR_9999_END_MS
+from kafka_records_engine.log.varints import INT64
+from kafka_records_tables.tables.column_types import YEAR_1_MS, YEAR_9999_END_MS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

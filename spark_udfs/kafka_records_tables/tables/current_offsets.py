@@ -45,10 +45,10 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import numpy as np
     import pyarrow as pa
 
+    from kafka_records_tables.tables.column_types import record_batch
     from kafka_records_tables.tables.decoding import Decoded, numbers_of, of_types, schemas, undecided
     from kafka_records_tables.tables.latest import Latest, joined, last_of_same
     from kafka_records_tables.tables.transactions_settled import ABORTED, OPEN, UNKNOWN, settled
-    from kafka_records_tables.tables.types import record_batch
 
     records = schemas(context, "consumer_offsets")
     types = numbers_of(records, COMMITS)

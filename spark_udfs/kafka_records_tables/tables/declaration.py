@@ -91,7 +91,7 @@ class Table:
     @property
     def schema(self) -> Any:
         """The `pyarrow.Schema` of the rows; every field has its meaning as the metadata `comment`."""
-        from kafka_records_tables.tables.types import arrow_schema
+        from kafka_records_tables.tables.column_types import arrow_schema
 
         return arrow_schema(self.columns)
 

@@ -61,10 +61,10 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from kafka_records_tables.tables.column_types import instants, record_batch
     from kafka_records_tables.tables.decoding import nulled, numbers_of, of_types, schemas, undecided
     from kafka_records_tables.tables.facts import OUTCOME, facts
     from kafka_records_tables.tables.transactions_settled import UNKNOWN
-    from kafka_records_tables.tables.types import instants, record_batch
 
     records = schemas(context, "consumer_offsets")
     types = numbers_of(records, COMMITS)

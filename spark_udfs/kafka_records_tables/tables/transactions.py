@@ -60,9 +60,9 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
     from kafka_records_engine.findings import UNKNOWN_STATE, Finding
     from kafka_records_runtime.states import TransactionState
+    from kafka_records_tables.tables.column_types import instants, record_batch
     from kafka_records_tables.tables.decoding import Decoded, nulled, numbers_of, of_types, place_of, schemas
     from kafka_records_tables.tables.latest import Latest, last_of_same
-    from kafka_records_tables.tables.types import instants, record_batch
 
     records = schemas(context, "transaction_state")
     types = numbers_of(records, _RECORDS)

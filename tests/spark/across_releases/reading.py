@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from kafka_records_engine.spark.raw import RAW_COLUMNS
+from kafka_records_engine.spark.row_reader import Row, RowReader, error_fields
+from kafka_records_engine.spark.spark_types import column_name
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import RecordSchema
-from kafka_records_spark.raw import RAW_COLUMNS
-from kafka_records_spark.rows import Row, RowReader, error_fields
-from kafka_records_spark.types import column_name
 
 Record = dict[str, Any]
 Schemas = Mapping[int, RecordSchema]

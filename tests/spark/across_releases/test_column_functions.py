@@ -10,10 +10,10 @@ import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark import consumer_offsets, consumer_protocol
-from kafka_records_spark.errors import UnsupportedSpark
-from kafka_records_spark.functions import record_type, value_version
-from kafka_records_spark.rows import RowReader
-from kafka_records_spark.types import column_name
+from kafka_records_engine.spark.errors import UnsupportedSpark
+from kafka_records_engine.spark.functions import record_type, value_version
+from kafka_records_engine.spark.row_reader import RowReader
+from kafka_records_engine.spark.spark_types import column_name
 from tests.spark.across_releases.reading import in_columns, key_and_value
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_records.spark import consumer_offsets
-from kafka_records_spark.raw import RAW_SCHEMA
+from kafka_records_engine.spark.raw import RAW_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_records_spark.segments import read_segments
+from kafka_records_engine.spark.segments import read_segments
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
 
@@ -58,7 +58,7 @@ def test_instants(spark: SparkSession, segments: str) -> None:
 def test_sql(spark: SparkSession, segments: str) -> None:
     """As far as a release has it: Python Data Sources came with 4.0, the functions behind columns with 4.1."""
     if find_spec("pyspark.sql.datasource") is None:
-        from kafka_records_spark.errors import UnsupportedSpark
+        from kafka_records_engine.spark.errors import UnsupportedSpark
 
         with pytest.raises(UnsupportedSpark) as caught:
             tables.register(spark)

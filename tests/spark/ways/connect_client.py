@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 
-from kafka_records_spark.raw import as_raw_records
+from kafka_records_engine.spark.raw import as_raw_records
 from kafka_records_tables import read_table
 from kafka_records_tables import spark as tables
 from kafka_records_tables.engines.spark_rows import StreamGiven

@@ -13,7 +13,7 @@ from pyspark import pipelines as dp
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_records_spark.raw import as_raw_records
+from kafka_records_engine.spark.raw import as_raw_records
 from tests.spark.ways import queries
 from tests.spark.ways.calls import Calls
 from tests.spark.ways.streams import stream_of

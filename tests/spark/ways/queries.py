@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records.spark import consumer_protocol, control
-from kafka_records_spark.functions import record_type, value_version
-from kafka_records_spark.types import column_name
+from kafka_records_engine.spark.functions import record_type, value_version
+from kafka_records_engine.spark.spark_types import column_name
 from kafka_records_tables import spark as tables
 from tests.spark.ways.truth import BROKEN_PARTITION, OFFSETS, schemas_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_records_spark.decode import COUNTS as COUNTED
+from kafka_records_engine.spark.decode import COUNTS as COUNTED
 from kafka_records_tables import read_table
 from tests.spark.ways import queries
 from tests.spark.ways.truth import (
@@ -149,7 +149,7 @@ def test_failfast_names_the_record(outcome: Outcome, inputs: Inputs) -> None:
     (broken,) = [row for row in inputs.topics[SHARE].decoded if _place(row) == (BROKEN_PARTITION, CUT_VALUE)]
     text = broken["error"]["message"]
     by_rows, by_column = outcome["failures"]["failfast"], outcome["failures"]["failfast in a column"]
-    assert f"kafka_records_spark.errors.UndecodableRecord: {SHARE}-99 offset {CUT_VALUE}: {text}\n" in by_rows
+    assert f"kafka_records_engine.spark.errors.UndecodableRecord: {SHARE}-99 offset {CUT_VALUE}: {text}\n" in by_rows
     assert f"kafka_records_runtime.errors.BufferUnderflow: {text}\n" in by_column
 
 

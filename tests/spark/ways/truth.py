@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
-from kafka_records_arrow.segments import RAW_SCHEMA, find_logs, read_partition
+from kafka_records_engine.log.reading import RAW_SCHEMA, find_logs, read_partition
+from kafka_records_engine.spark.spark_types import column_name
 from kafka_records_runtime.errors import DecodeError
 from kafka_records_runtime.schema import RecordSchema
-from kafka_records_spark.types import column_name
 from tests.spark.across_releases.reading import Record, decoded_rows
 
 OFFSETS: Final = "__consumer_offsets"

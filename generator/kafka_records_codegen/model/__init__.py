@@ -1,0 +1,1 @@
+"""The resolved model: what every product of the generator is made from."""

@@ -1,0 +1,102 @@
+"""From checked specs to the model: ranges clipped, defaults as values, structs in order, names decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka_records_codegen.model.defaults import parse_default
+from kafka_records_codegen.model.messages import Field, Message, Struct
+from kafka_records_codegen.model.naming import class_name, json_name, python_name, snake_case
+from kafka_records_codegen.model.structs import StructDefinition, leaves_first
+from kafka_records_codegen.spec.attributes import FieldSpec, MessageSpec
+from kafka_records_codegen.spec.versions import Versions
+
+_FUNCTION_KINDS = ("", "_array", "_compact_array", "_tags")
+_HAVE_LENGTH = frozenset({"string", "bytes", "records"})
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """A spec that passed all checks: where it comes from, what it says, and its structs by name."""
+
+    folder: str
+    path: str
+    spec: MessageSpec
+    structs: Mapping[str, StructDefinition]
+
+
+def resolve_module(files: Sequence[SpecFile]) -> tuple[Message, ...]:
+    """The messages that share one generated module: a record's key and value, or a single message."""
+    taken = {function for file in files for function in _functions(class_name(file.spec.name))}
+    return tuple(_message(file, taken) for file in files)
+
+
+def _message(file: SpecFile, taken: set[str]) -> Message:
+    spec = file.spec
+    structs = []
+    for definition in leaves_first(file.structs[spec.name], file.structs):
+        is_root = definition.origin is spec
+        name = class_name(spec.name) if is_root else _free_name((definition.name, spec.name + definition.name), taken)
+        structs.append(Struct(definition.name, name, tuple(_fields(definition, spec))))
+    return Message(
+        name=spec.name,
+        type=spec.type,
+        api_key=spec.api_key,
+        versions=spec.versions,
+        flexible=spec.flexible.intersect(spec.versions),
+        structs=tuple(structs),
+        folder=file.folder,
+        source=file.path,
+        history=spec.history,
+        latest_version_unstable=spec.latest_version_unstable,
+    )
+
+
+def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
+    """A class name of the module that is still free, and whose functions have names of their own.
+
+    A key and its value may both have a struct `Topic`, `TopicID` may stand beside `TopicId`, and `TopicArray` beside
+    `Topic`, which may be read in arrays.
+    """
+    names = [class_name(candidate) for candidate in candidates]
+    while not taken.isdisjoint(_functions(names[0])):
+        names = names[1:] if len(names) > 1 else [f"{names[0]}_"]
+    taken.update(_functions(names[0]))
+    return names[0]
+
+
+def _functions(name: str) -> Iterable[str]:
+    """What the functions for the class `name` are called in a generated module, but for verb and version."""
+    return [snake_case(name) + kind for kind in _FUNCTION_KINDS]
+
+
+def _fields(struct: StructDefinition, message: MessageSpec) -> Iterable[Field]:
+    for spec in struct.fields:
+        versions = struct.reach(spec.versions).intersect(message.versions)
+        yield Field(
+            name=spec.name,
+            python_name=python_name(spec.name),
+            json_name=json_name(spec.name),
+            base=spec.type.base,
+            is_array=spec.type.is_array,
+            is_struct=spec.type.is_struct,
+            versions=versions,
+            nullable=struct.reach(spec.nullable).intersect(versions),
+            tagged=spec.tagged.intersect(versions),
+            tag=spec.tag,
+            flexible=_flexible(spec, message).intersect(versions),
+            default=parse_default(spec),
+            ignorable=spec.ignorable,
+            map_key=spec.map_key,
+            entity_type=spec.entity_type,
+            about=spec.about,
+            spec_versions=str(spec.versions),
+        )
+
+
+def _flexible(field: FieldSpec, message: MessageSpec) -> Versions:
+    """The versions in which the length of `field` is a compact one; none for what has no length."""
+    if not field.type.is_array and field.type.base not in _HAVE_LENGTH:
+        return Versions.NONE
+    return message.flexible if field.flexible is None else field.flexible

@@ -1,0 +1,152 @@
+"""The structs of a message: which there are, in which versions they exist, and in which order they build up.
+
+A struct is either common, and any field of the message may use it, or defined inline by the one field that
+uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_records_codegen.spec.attributes import Element, FieldSpec, MessageSpec, StructSpec
+from kafka_records_codegen.spec.versions import MAX_VERSION, Versions
+
+
+@dataclass(frozen=True)
+class StructDefinition:
+    """A struct with the versions in which its members can matter. `origin` is where it is defined."""
+
+    name: str
+    versions: Versions
+    fields: tuple[FieldSpec, ...]
+    origin: Element
+    is_common: bool = False
+
+    def reach(self, versions: Versions) -> Versions:
+        """The part of a member's versions that lies inside this struct.
+
+        Kafka's code never checks the upper end of a common struct: a message beyond it is read like the
+        struct's highest version, so a member that exists there goes on existing.
+        """
+        inside = versions.intersect(self.versions)
+        if self.is_common and inside and inside.highest == self.versions.highest:
+            return Versions(inside.lowest, MAX_VERSION)
+        return inside
+
+
+def collect_structs(message: MessageSpec) -> Mapping[str, StructDefinition]:
+    """Every struct of the message by name, itself included; what does not fit together is reported."""
+    root = StructDefinition(message.name, message.versions, message.fields, message)
+    return _Registry(message, root).collect()
+
+
+class _Registry:
+    def __init__(self, message: MessageSpec, root: StructDefinition) -> None:
+        self._message = message
+        self._root = root
+        self._found: dict[str, StructDefinition] = {}
+        self._common: dict[str, StructSpec] = {}
+        self._open: set[str] = set()
+
+    def collect(self) -> Mapping[str, StructDefinition]:
+        for struct in self._message.common_structs:
+            self._add_common(struct)
+        for struct in self._message.common_structs:
+            if struct is self._common.get(struct.name):
+                self._add_inline(self._found[struct.name])
+        self._add_inline(self._root)
+        return {**self._found, self._root.name: self._root}
+
+    def _add_common(self, struct: StructSpec) -> None:
+        if not struct.is_sound("name"):
+            return
+        if struct.name == self._message.name:
+            struct.report("name", "a struct cannot have the name of its message")
+        elif struct.name in self._common:
+            struct.report("name", f"the common struct {struct.name} is defined twice")
+        else:
+            if struct.versions.is_empty and struct.is_sound("versions"):
+                struct.report("versions", "a common struct exists in at least one version; write a range such as 0+")
+            self._common[struct.name] = struct
+            self._found[struct.name] = StructDefinition(struct.name, struct.versions, struct.fields, struct, True)
+
+    def _add_inline(self, parent: StructDefinition) -> None:
+        for field in parent.fields:
+            if not field.type.is_struct or not field.is_sound("type"):
+                continue
+            name = field.type.base
+            if name == self._message.name:
+                field.report("type", "a struct cannot have the name of its message")
+            elif name in self._common:
+                if field.fields:
+                    field.report("fields", f"{name} is a common struct; its fields stand in commonStructs only")
+            elif name in self._open:
+                continue  # contains itself: `cycles` says so
+            elif name in self._found:
+                if not self._message.is_whole("commonStructs"):
+                    continue  # it may be a common one
+                first = self._found[name].origin.path
+                field.report(
+                    "type",
+                    f"the struct {name} is already defined by {first}; give this one another name, "
+                    "or define it once in commonStructs",
+                )
+            else:
+                self._define(parent, field)
+
+    def _define(self, parent: StructDefinition, field: FieldSpec) -> None:
+        versions = parent.reach(field.versions)
+        sound = parent.origin.is_sound("versions", "validVersions") and field.is_sound("versions", "taggedVersions")
+        if versions.is_empty and parent.versions and sound:
+            field.report(
+                "versions" if field.has("versions") else "taggedVersions",
+                f"the struct {field.type.base} would exist in no version: "
+                f"the field has versions {field.versions}, {parent.name} around it {parent.versions}",
+            )
+        definition = StructDefinition(field.type.base, versions, field.fields, field)
+        self._found[definition.name] = definition
+        self._open.add(definition.name)
+        self._add_inline(definition)
+        self._open.remove(definition.name)
+
+
+def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]) -> tuple[StructDefinition, ...]:
+    """All structs that `root` uses, each behind those it uses, and `root` last. There must be no cycle."""
+    order: dict[str, StructDefinition] = {}
+
+    def visit(struct: StructDefinition) -> None:
+        if struct.name not in order:
+            for _, used in uses(struct, structs):
+                visit(used)
+            order[struct.name] = struct
+
+    visit(root)
+    return tuple(order.values())
+
+
+def uses(
+    struct: StructDefinition, structs: Mapping[str, StructDefinition]
+) -> Iterator[tuple[FieldSpec, StructDefinition]]:
+    """The fields of `struct` that hold a struct, with that struct."""
+    for field in struct.fields:
+        used = structs.get(field.type.base) if field.type.is_struct else None
+        if used is not None and not isinstance(used.origin, MessageSpec):
+            yield field, used
+
+
+def cycles(structs: Mapping[str, StructDefinition]) -> Iterator[tuple[FieldSpec, tuple[str, ...]]]:
+    """Every field that leads back to a struct around it, with the names on the way."""
+    done: set[str] = set()
+
+    def visit(struct: StructDefinition, path: tuple[str, ...]) -> Iterator[tuple[FieldSpec, tuple[str, ...]]]:
+        for field, used in uses(struct, structs):
+            if used.name in path:
+                yield field, (*path[path.index(used.name) :], used.name)
+            elif used.name not in done:
+                yield from visit(used, (*path, used.name))
+        done.add(struct.name)
+
+    for name, struct in structs.items():
+        if name not in done:
+            yield from visit(struct, (name,))

@@ -1,0 +1,88 @@
+"""How messages are put together: which share a module, and which share a reference page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafka_records_codegen.model.messages import Folder, Message
+from kafka_records_codegen.model.naming import module_name
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What becomes one module: the key and the value of a record, or one other message."""
+
+    name: str
+    title: str
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What becomes one reference page: a record, a request with its response, or one other message.
+
+    `path` is the page's path below the folder of all pages; `record_type` is `None` for all but records.
+    """
+
+    path: str
+    title: str
+    units: tuple[Unit, ...]
+    record_type: int | None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(message for unit in self.units for message in unit.messages)
+
+    @property
+    def is_api(self) -> bool:
+        """Whether the page is about a request or a response."""
+        return self.messages[0].type in ("request", "response")
+
+
+def units(folder: Folder) -> Iterator[Unit]:
+    """The modules of a folder, records first and by type."""
+    paired = set()
+    for record in folder.records:
+        paired |= {record.key.name, record.value.name}
+        title = f"{record.name}: records of type {record.type}."
+        yield Unit(module_name(record.name), title, (record.key, record.value))
+    for message in folder.messages:
+        if message.name not in paired:
+            yield Unit(module_name(message.name), f"{message.name}.", (message,))
+
+
+def pages(folder: Folder) -> Iterator[Page]:
+    """The pages of a folder: records by type, then requests by API key, then the rest by name of the spec."""
+    types = {record.key.name: record for record in folder.records}
+    everything = list(units(folder))
+    records = [unit for unit in everything if unit.messages[0].name in types]
+    for unit in records:
+        record = types[unit.messages[0].name]
+        yield Page(_path(folder, unit.name), record.name, (unit,), record.type)
+    yield from _apis(folder, everything)
+    for unit in everything:
+        if unit not in records and unit.messages[0].type not in ("request", "response"):
+            yield Page(_path(folder, unit.name), unit.messages[0].name, (unit,), None)
+
+
+def _apis(folder: Folder, everything: list[Unit]) -> Iterator[Page]:
+    taken = {unit.name for unit in everything}
+    by_key: dict[int, list[Unit]] = {}
+    for unit in everything:
+        message = unit.messages[0]
+        if message.type in ("request", "response"):
+            by_key.setdefault(-1 if message.api_key is None else message.api_key, []).append(unit)
+    for _, members in sorted(by_key.items()):
+        members.sort(key=lambda unit: unit.messages[0].type)
+        title = members[0].messages[0].name.removesuffix("Request")
+        if len(members) == 2 and title and module_name(title) not in taken:
+            taken.add(module_name(title))
+            yield Page(_path(folder, module_name(title)), title, tuple(members), None)
+            continue
+        for unit in members:
+            yield Page(_path(folder, unit.name), unit.messages[0].name, (unit,), None)
+
+
+def _path(folder: Folder, name: str) -> str:
+    return f"{folder.path}/{name}.md".lstrip("/")

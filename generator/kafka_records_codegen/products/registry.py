@@ -1,0 +1,88 @@
+"""The registry: spec name → class, looked up lazily; and the subpackages themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_records_codegen.model.messages import Folder, Model
+from kafka_records_codegen.model.naming import module_name
+from kafka_records_codegen.model.units import units
+from kafka_records_codegen.products.schemas import with_root
+from kafka_records_codegen.text.page import MARK, Package, docstring, header, render, sources
+
+
+def generate(model: Model, package: Package) -> dict[str, str]:
+    """`registry.py`, an `__init__.py` for every folder, and the marker that the package is typed."""
+    messages = sorted(
+        (message.name, package.module(folder.path, unit.name), message.root.python_name)
+        for folder in model.folders
+        for unit in units(folder)
+        for message in unit.messages
+    )
+    files = {
+        "registry.py": render(
+            "registry.py.jinja",
+            header=header(package, []),
+            messages=messages,
+            records=_records(model, package),
+            apis=_apis(model),
+        ),
+        "py.typed": f"# {MARK}.\n",
+    }
+    for folder in with_root(model):
+        path = f"{folder.path}/__init__.py" if folder.path else "__init__.py"
+        files[path] = _folder(folder, package)
+    return files
+
+
+def _records(model: Model, package: Package) -> list[tuple[str, str]]:
+    """The records by name, each with its module. Should two folders have one of the same name, the first one's."""
+    found: dict[str, str] = {}
+    for folder in model.folders:
+        for record in folder.records:
+            found.setdefault(record.name, package.module(folder.path, module_name(record.name)))
+    return sorted(found.items())
+
+
+def _apis(model: Model) -> list[dict[str, Any]]:
+    """The requests by api key, each with the response of the same key."""
+    responses = {message.api_key: message.name for message in model.messages if message.type == "response"}
+    requests = [message for message in model.messages if message.type == "request" and message.api_key is not None]
+    return [
+        {
+            "key": request.api_key,
+            "name": request.name.removesuffix("Request"),
+            "request": request.name,
+            "response": repr(responses.get(request.api_key)),
+            "lowest": request.versions.lowest,
+            "highest": request.versions.highest,
+            "flexible_from": request.flexible.lowest if request.flexible else None,
+        }
+        for request in sorted(requests, key=lambda request: request.api_key or 0)
+    ]
+
+
+def _folder(folder: Folder, package: Package) -> str:
+    return render(
+        "folder.py.jinja",
+        header=header(package, sources(folder) if folder.records else []),
+        docstring=docstring(_about(folder, package)),
+        folder=folder.path,
+        records=[
+            {
+                "type": record.type,
+                "name": record.name,
+                "module": module_name(record.name),
+                "key_class": record.key.root.python_name,
+                "value_class": record.value.root.python_name,
+            }
+            for record in folder.records
+        ],
+    )
+
+
+def _about(folder: Folder, package: Package) -> str:
+    if not folder.path:
+        return f"Codecs generated from message specs; `{package.name}.registry` finds them by name."
+    kind = "Records" if folder.records else "Messages"
+    return f"{kind} of the spec folder {folder.path}, a module each."

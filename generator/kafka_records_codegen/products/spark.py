@@ -1,0 +1,160 @@
+"""Spark types and functions: one module per folder, thin over the generic functions of kafka_records_engine.spark."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Record, Struct
+from kafka_records_codegen.model.naming import snake_case, upper_snake_case
+from kafka_records_codegen.products.schemas import has_inner, with_root
+from kafka_records_codegen.products.spark_examples import example
+from kafka_records_codegen.text.page import Package, docstring, folder_path, header, render, sources
+from kafka_records_runtime.spark_names import SPARK_TYPES
+
+_SHORT: Final = {
+    "BooleanType": "boolean",
+    "ByteType": "tinyint",
+    "ShortType": "smallint",
+    "IntegerType": "int",
+    "LongType": "bigint",
+    "DoubleType": "double",
+    "StringType": "string",
+    "BinaryType": "binary",
+}
+"""Spark type → its name in SQL."""
+
+_HEX_DIGITS: Final = 72
+"""How much of a message a line of an example holds."""
+
+_WITHOUT_PREFIX: Final = ("request", "response", "header")
+"""Types of messages whose version is not told by the bytes before them: requests have it in their header."""
+
+_READ_NEWER_AS_HIGHEST: Final = frozenset(
+    {"ConsumerProtocolAssignment", "ConsumerProtocolSubscription", "ControlRecordTypeSchema", "EndTxnMarker"}
+)
+"""Kafka's messages that Kafka itself reads at the highest version it knows when the version before them is higher
+(`ConsumerProtocol.deserializeSubscription` and `deserializeAssignment`, `ControlRecordType`,
+`EndTransactionMarker`)."""
+
+
+def generate(model: Model, package: Package) -> dict[str, str]:
+    """Every Spark module by its path below the package, and the package that holds them."""
+    return {
+        folder_path("spark", folder, has_inner(folder, model)): _module(folder, package) for folder in with_root(model)
+    }
+
+
+def _module(folder: Folder, package: Package) -> str:
+    types = [_type(message) for message in folder.messages]
+    text = "".join(each["struct"] for each in types)
+    names = {*SPARK_TYPES.values(), "ArrayType", "StructField", "StructType"}
+    functions = [_function(folder, message) for message in folder.messages]
+    exported = [each["constant"] for each in types]
+    exported += [f"{way}_{each['name']}" for each in functions for way in ("from", "to")]
+    if folder.records:
+        exported.append("decode_records")
+    inner = package.module("schemas", folder.path.replace("/", "."))
+    parent, _, name = inner.rstrip(".").rpartition(".")
+    return render(
+        "spark.py.jinja",
+        header=header(package, sources(folder)),
+        docstring=docstring(f"Spark types and functions of {folder.path or 'the messages at the top of the specs'}."),
+        types=types,
+        abouts=[(message.name, list(_abouts(message, message.root))) for message in folder.messages],
+        imports=sorted(each for each in names if f"{each}(" in text),
+        schema_parent=parent,
+        schema_name=name,
+        exported=sorted(exported),
+        functions=functions,
+        records=[record.name for record in folder.records],
+    )
+
+
+def _type(message: Message) -> dict[str, str]:
+    return {
+        "constant": upper_snake_case(message.name),
+        "name": message.name,
+        "struct": _struct(message, message.root),
+    }
+
+
+def _struct(message: Message, struct: Struct) -> str:
+    fields = ", ".join(
+        f'StructField("{field.python_name}", {_spark(message, field)}, {is_nullable(field)})' for field in struct.fields
+    )
+    return f"StructType([{fields}])"
+
+
+def is_nullable(field: Field) -> bool:
+    """Whether the column of `field` can hold nulls."""
+    return bool(field.nullable) or field.default is None
+
+
+def _spark(message: Message, field: Field) -> str:
+    element = _struct(message, message.struct(field.base)) if field.is_struct else f"{SPARK_TYPES[field.base]}()"
+    return f"ArrayType({element}, False)" if field.is_array else element
+
+
+def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str]:
+    """The columns of `struct`, one per line, those inside an array or struct further in."""
+    for field in struct.fields:
+        element = "struct" if field.is_struct else _SHORT[SPARK_TYPES[field.base]]
+        yield f"{indent}{field.python_name} {f'array<{element}>' if field.is_array else element}"
+        if field.is_struct:
+            yield from _columns(message, message.struct(field.base), f"{indent}    ")
+
+
+def _abouts(message: Message, struct: Struct, path: str = "") -> Iterator[tuple[str, str]]:
+    """What the spec says about each field that it says something about: its path and one line, as Python text."""
+    for field in struct.fields:
+        if field.about.strip():
+            yield repr(f"{path}{field.python_name}"), repr(" ".join(field.about.split()))
+        if field.is_struct:
+            yield from _abouts(message, message.struct(field.base), f"{path}{field.python_name}.")
+
+
+def _function(folder: Folder, message: Message) -> dict[str, Any]:
+    record = next((each for each in folder.records if message in (each.key, each.value)), None)
+    kind = "message" if record is None else "key" if message == record.key else "value"
+    argument = f"_schemas.{upper_snake_case(message.name)}" if record is None else f"_schemas.RECORDS[{record.type}]"
+    return {
+        "name": snake_case(message.name),
+        "title": message.name,
+        "kind": kind,
+        "argument": argument,
+        "bytes": _bytes(kind, record),
+        "has_prefix": message.type not in _WITHOUT_PREFIX,
+        "newer_as_highest": message.name in _READ_NEWER_AS_HIGHEST,
+        "highest": message.versions.highest,
+        "columns": list(_columns(message, message.root)),
+        "example": _example(message, record),
+    }
+
+
+def _bytes(kind: str, record: Record | None) -> str:
+    """What the binary side of a function holds, as the end of a sentence."""
+    if record is None:
+        return "messages"
+    if kind == "key":
+        return f"keys of {record.name} records: int16 type {record.type}, then the key"
+    return f"values of {record.name} records (type {record.type}): int16 version, then the value"
+
+
+def _example(message: Message, record: Record | None) -> dict[str, Any] | None:
+    """What the examples of both functions are made of: bytes with all that stands before them, a column, its value."""
+    made = example(message)
+    if made is None:
+        return None
+    if message.type in _WITHOUT_PREFIX:
+        prefix = b""
+    else:
+        number = record.type if record is not None and message == record.key else made.version
+        prefix = number.to_bytes(2, "big", signed=True)
+    return {
+        "hex": textwrap.wrap((prefix + made.data).hex(), _HEX_DIGITS),
+        "version": "" if prefix else f", {made.version}",
+        "column": made.column,
+        "value": repr(made.value),
+    }

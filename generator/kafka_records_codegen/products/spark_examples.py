@@ -1,0 +1,62 @@
+"""Messages for the examples in docstrings: their bytes, and what one of their columns holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_records_codegen.model.messages import Field, Message
+from kafka_records_runtime import walker
+from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
+
+_SHOWN = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "string")
+"""Types whose values Spark prints as Python does."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A message of the highest version: its bytes, and the column of it to look at with the value it has."""
+
+    version: int
+    data: bytes
+    column: str
+    value: object
+
+
+def example(message: Message) -> Example | None:
+    """A message with its texts set to their own names and everything else at its default.
+
+    None for one without a column to show. The loader has seen to it that defaults can be written.
+    """
+    version = message.versions.highest
+    present = [field for field in message.root.fields if version in field.versions and not field.tagged]
+    texts = {field.python_name: field.python_name for field in present if field.type == "string"}
+    shown = next((field for field in present if field.type in _SHOWN), None)
+    if shown is None:
+        shown = next((field for field in present if field.is_array and field.default == ()), None)
+    if shown is None:
+        return None
+    data = walker.encode(_schema(message), texts, version)
+    default = [] if shown.is_array else shown.default
+    return Example(version, data, shown.python_name, texts.get(shown.python_name, default))
+
+
+def _schema(message: Message) -> MessageSchema:
+    structs = tuple(
+        StructSchema(struct.name, tuple(_field(field) for field in struct.fields)) for struct in message.structs
+    )
+    return MessageSchema(FORMAT, message.name, message.versions.pair, message.flexible.pair, structs)
+
+
+def _field(field: Field) -> FieldSchema:
+    return FieldSchema(
+        name=field.python_name,
+        json_name=field.json_name,
+        type=field.type,
+        versions=field.versions.pair,
+        nullable=field.nullable.pair,
+        flexible=field.flexible.pair,
+        tag=field.tag,
+        tagged=field.tagged.pair,
+        default=field.default,
+        ignorable=field.ignorable,
+    )

@@ -1,0 +1,78 @@
+"""Names of generated functions, and the types they speak of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_codegen.model.layouts import Layout
+from kafka_records_codegen.model.messages import Field, Message
+from kafka_records_codegen.model.naming import snake_case
+
+_OWN_NAMES: Final = frozenset(
+    [
+        "append",
+        "array",
+        "count",
+        "data",
+        "end",
+        "item",
+        "items",
+        "k",
+        "last",
+        "m",
+        "n",
+        "pack",
+        "parts",
+        "pos",
+        "raw",
+        "rest",
+        "shift",
+        "size",
+        "tag",
+        "tags",
+        "unknown",
+        "unpack",
+        "value",
+    ]
+)
+
+PYTHON_TYPES: Final = {
+    "bool": "bool",
+    "int8": "int",
+    "int16": "int",
+    "uint16": "int",
+    "int32": "int",
+    "uint32": "int",
+    "int64": "int",
+    "float64": "float",
+    "uuid": "Uuid",
+    "string": "str",
+    "bytes": "bytes",
+    "records": "bytes",
+}
+
+
+def local(field: Field) -> str:
+    """The local variable that holds `field` inside a generated function."""
+    return f"{field.python_name}_" if field.python_name in _OWN_NAMES else field.python_name
+
+
+def function(verb: str, layout: Layout, kind: str = "") -> str:
+    """The function that does `verb` for a layout: `_read_member_metadata_array_v3`."""
+    canonical = layout.canonical()
+    suffix = f"_{kind}" if kind else ""
+    return f"_{verb}_{snake_case(layout.struct.python_name)}{suffix}_v{canonical.version}"
+
+
+def element_type(message: Message, field: Field) -> str:
+    if field.is_struct:
+        return message.struct(field.base).python_name
+    return PYTHON_TYPES[field.base]
+
+
+def annotation(message: Message, field: Field) -> str:
+    """The type of the attribute."""
+    text = element_type(message, field)
+    if field.is_array:
+        text = f"tuple[{text}, ...]"
+    return f"{text} | None" if field.nullable or field.default is None else text

@@ -1,0 +1,1 @@
+"""How generated texts are put together: headers, templates, docstrings, lines, black."""

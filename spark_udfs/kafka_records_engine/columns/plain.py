@@ -1,0 +1,69 @@
+"""From values as the schema walker gives them to values that columns take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kafka_records_engine.columns.arrow_types import Target, build
+from kafka_records_runtime.layout import UNKNOWN_TAGS
+from kafka_records_runtime.schema import MessageSchema
+
+Plain = Callable[[Any], Any]
+
+
+def _plain_array(item: Plain | None) -> Plain | None:
+    if item is None:
+        return None
+    return lambda values: None if values is None else [item(value) for value in values]
+
+
+def _plain_struct(fields: list[tuple[str, bool, Plain | None]]) -> Plain | None:
+    changed = [(name, plain) for name, _, plain in fields if plain is not None]
+    if not changed:
+        return None
+
+    def convert(value: Any) -> Any:
+        if value is None:
+            return None
+        copy = dict(value)
+        for name, plain in changed:
+            if name in copy:
+                copy[name] = plain(copy[name])
+        return copy
+
+    return convert
+
+
+def _plain_tags(tags: Any) -> Any:
+    return [{"tag": tag, "data": data} for tag, data in tags]
+
+
+def _plain_target(tags: Plain | None) -> Target[Plain | None]:
+    return Target(
+        primitive=lambda name: str if name == "uuid" else None, array=_plain_array, struct=_plain_struct, tags=tags
+    )
+
+
+_PLAIN_VALUES: Final = _plain_target(None)
+_PLAIN_VALUES_WITH_TAGS: Final = _plain_target(_plain_tags)
+
+
+def plain_values(message: MessageSchema, unknown_tags: bool = False) -> Plain:
+    """A function from a decoded value of `message` (a tree of dicts, `walker.decode`) to one that columns take.
+
+    Uuids become text, and with `unknown_tags` the (tag, bytes) pairs become dicts; a message without any is handed
+    through as it is.
+    """
+    return build(message, _PLAIN_VALUES_WITH_TAGS if unknown_tags else _PLAIN_VALUES) or _unchanged
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def holds_unknown_tags(value: Any) -> bool:
+    """Whether a tree of dicts, as the walker gives it, has unknown tagged fields anywhere."""
+    if isinstance(value, dict):
+        return bool(value.get(UNKNOWN_TAGS)) or any(map(holds_unknown_tags, value.values()))
+    return isinstance(value, tuple) and any(map(holds_unknown_tags, value))

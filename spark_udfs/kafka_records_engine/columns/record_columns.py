@@ -1,0 +1,235 @@
+"""Records of a coordinator topic as columns: keys and values of many rows, of whatever types they are.
+
+A key is an int16 record type and the key at version 0, a value an int16 version and the value at that version. The
+rules are those of `kafka_records_runtime.framing.read_record`, with one difference that tables need: a record whose
+value cannot be decoded still gives its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kafka_records_engine.columns.arrow_types import record_arrow_type
+from kafka_records_engine.columns.decoding import PREFIX, Columns, decode_rows, prefixes, split
+from kafka_records_engine.columns.leaves import joined as concatenated
+from kafka_records_engine.columns.leaves import structs, validity, without_inner_nulls
+from kafka_records_engine.columns.spans import Spans, numbered, pieces
+from kafka_records_engine.log.varints import FLAGS, INT16, INT64
+from kafka_records_runtime.errors import (
+    DecodeError,
+    FramingError,
+    MissingRecordType,
+    MissingValueVersion,
+    NullKey,
+)
+from kafka_records_runtime.framing import KEY_VERSION
+from kafka_records_runtime.schema import RecordSchema
+
+
+@dataclass
+class RecordColumns:
+    """What was read of some records; vectors and arrays have an element per row.
+
+    `record_type` means something where `has_type` says so, `value_version` where `has_version` does. `is_known` says
+    that the type has a schema. `records` has for every schema that met a row of its type a column `struct<key, value>`,
+    null in rows of other types and where the key is unreadable. The rest is as in `columns.Columns`.
+    """
+
+    record_type: INT16
+    has_type: FLAGS
+    is_known: FLAGS
+    value_version: INT16
+    has_version: FLAGS
+    key_left: INT64
+    value_left: INT64
+    has_unknown_tags: FLAGS
+    records: dict[int, pa.StructArray] = field(default_factory=dict)
+    errors: dict[int, DecodeError | FramingError] = field(default_factory=dict)
+    leniencies: dict[int, list[str]] = field(default_factory=dict)
+
+
+def decode_record_columns(
+    schemas: Mapping[int, RecordSchema],
+    keys: pa.Array,
+    values: pa.Array,
+    is_record: Any = None,
+    *,
+    unknown_tags: bool = False,
+) -> RecordColumns:
+    """Decode keys and values, as leniently as Kafka reads.
+
+    Parameters
+    ----------
+    schemas
+        The records by type: `RECORDS` of a generated `schemas.<folder>` module.
+    keys, values
+        Arrays of the same length, of any layout that `decode_column` takes. A null value is a tombstone.
+    is_record
+        Which rows to look at, as flags in anything that numpy takes for an array; the others (control records) say
+        nothing in any column. All by default.
+    unknown_tags
+        Keep tagged fields that the schemas do not define, as `unknown_tagged_fields`.
+
+    Returns
+    -------
+    RecordColumns
+        Nothing that stands in the bytes raises, with one exception: `errors` says by row what is wrong with it.
+
+    Raises
+    ------
+    TooMuchForOneArray
+        The text or bytes of one field pass 2 GiB: decode fewer rows at a time then.
+    TypeError, ValueError
+        For columns that are not binary, and for columns of different lengths.
+    """
+    count = len(keys)
+    if len(values) != count:
+        raise ValueError(f"{count} keys and {len(values)} values")
+    looked_at = np.ones(count, np.bool_) if is_record is None else np.asarray(is_record, np.bool_)
+    if len(looked_at) != count:
+        raise ValueError(f"{count} keys and {len(looked_at)} flags of is_record")
+    key_spans, value_spans = _whole(keys), _whole(values)
+    if key_spans is None or value_spans is None:  # more bytes than one piece can hold
+        half = count // 2
+        return _joined(
+            schemas,
+            decode_record_columns(
+                schemas, keys.slice(0, half), values.slice(0, half), looked_at[:half], unknown_tags=unknown_tags
+            ),
+            decode_record_columns(
+                schemas, keys.slice(half), values.slice(half), looked_at[half:], unknown_tags=unknown_tags
+            ),
+            unknown_tags,
+        )
+    return _Reading(schemas, key_spans, value_spans, unknown_tags).run(looked_at)
+
+
+def _whole(column: pa.Array) -> Spans | None:
+    """The rows of a column, None when they are in several pieces."""
+    found = list(pieces(column))
+    if not found:
+        nothing = np.zeros(0, np.int64)
+        return Spans(pa.py_buffer(b""), np.zeros(0, np.uint8), nothing, nothing, None, 0)
+    return found[0] if len(found) == 1 else None
+
+
+class _Reading:
+    def __init__(self, schemas: Mapping[int, RecordSchema], keys: Spans, values: Spans, unknown_tags: bool) -> None:
+        self._schemas = schemas
+        self._keys = keys
+        self._values = values
+        self._unknown_tags = unknown_tags
+        count = len(keys)
+        self._out = RecordColumns(
+            record_type=np.zeros(count, np.int16),
+            has_type=np.zeros(count, np.bool_),
+            is_known=np.zeros(count, np.bool_),
+            value_version=np.zeros(count, np.int16),
+            has_version=np.zeros(count, np.bool_),
+            key_left=np.zeros(count, np.int64),
+            value_left=np.zeros(count, np.int64),
+            has_unknown_tags=np.zeros(count, np.bool_),
+        )
+
+    def run(self, looked_at: FLAGS) -> RecordColumns:
+        out = self._out
+        has_key = looked_at if self._keys.valid is None else looked_at & self._keys.valid
+        for row in np.flatnonzero(looked_at & ~has_key).tolist():
+            out.errors[row] = NullKey()
+        present = numbered(len(has_key)) if has_key.all() else np.flatnonzero(has_key)
+        rows, types, short = prefixes(self._keys, present)
+        for row in short.tolist():
+            out.errors[row] = MissingRecordType(int(self._keys.ends[row] - self._keys.starts[row]))
+        _put(out.record_type, rows, types)
+        _put(out.has_type, rows, True)
+        if len(types) and types.min() != types.max():
+            # Not one type after another: hostile rows may have thousands.
+            known = np.isin(types, list(self._schemas))
+            rows, types = rows[known], types[known]
+        for number, chosen in split(rows, types):
+            if number in self._schemas:
+                self._record(self._schemas[number], chosen)
+        return out
+
+    def _record(self, schema: RecordSchema, rows: INT64) -> None:
+        out = self._out
+        is_all = len(rows) == len(out.is_known)
+        _put(out.is_known, rows, True)
+        keys = decode_rows(schema.key, self._keys, rows, KEY_VERSION, PREFIX, self._unknown_tags)
+        self._note(keys)
+        out.key_left = keys.bytes_left if is_all else out.key_left + keys.bytes_left
+        if keys.errors:
+            rows = rows[~np.isin(rows, list(keys.errors))]
+        with_value = rows if self._values.valid is None else rows[self._values.valid[rows]]
+        with_value, versions, short = prefixes(self._values, with_value)
+        for row in short.tolist():
+            out.errors[row] = MissingValueVersion(int(self._values.ends[row] - self._values.starts[row]))
+        _put(out.value_version, with_value, versions)
+        _put(out.has_version, with_value, True)
+        values = decode_rows(schema.value, self._values, with_value, versions, PREFIX, self._unknown_tags)
+        self._note(values)
+        out.value_left = values.bytes_left if is_all else out.value_left + values.bytes_left
+        kind = record_arrow_type(schema, self._unknown_tags)
+        out.records[schema.type] = _pairs(kind, keys.values, values.values, rows)
+
+    def _note(self, columns: Columns) -> None:
+        out = self._out
+        out.errors |= columns.errors
+        for row, names in columns.leniencies.items():
+            out.leniencies[row] = out.leniencies.get(row, []) + names
+        out.has_unknown_tags |= columns.has_unknown_tags
+
+
+def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
+    """`vector[rows] = values`, quickly where that is all of it."""
+    if len(rows) == len(vector):
+        vector[:] = values
+    else:
+        vector[rows] = values
+
+
+def _pairs(kind: pa.StructType, keys: pa.StructArray, values: pa.StructArray, rows: INT64) -> pa.StructArray:
+    """`struct<key, value>`, null in all but some rows."""
+    count = len(keys)
+    if len(rows) == count:
+        return structs(kind, [keys, values], count)
+    valid = np.zeros(count, np.bool_)
+    valid[rows] = True
+    return pa.Array.from_buffers(kind, count, [validity(valid)], children=[keys, values])
+
+
+def _joined(
+    schemas: Mapping[int, RecordSchema], first: RecordColumns, second: RecordColumns, unknown_tags: bool
+) -> RecordColumns:
+    shift = len(first.record_type)
+
+    def both(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(first, name), getattr(second, name)])
+
+    joined = RecordColumns(
+        record_type=both("record_type"),
+        has_type=both("has_type"),
+        is_known=both("is_known"),
+        value_version=both("value_version"),
+        has_version=both("has_version"),
+        key_left=both("key_left"),
+        value_left=both("value_left"),
+        has_unknown_tags=both("has_unknown_tags"),
+    )
+    for number in first.records.keys() | second.records.keys():
+        kind = record_arrow_type(schemas[number], unknown_tags)
+        joined.records[number] = concatenated(
+            [
+                part.records.get(number, without_inner_nulls(pa.nulls(len(part.record_type), kind)))
+                for part in (first, second)
+            ]
+        )
+    joined.errors = first.errors | {shift + row: error for row, error in second.errors.items()}
+    joined.leniencies = first.leniencies | {shift + row: names for row, names in second.leniencies.items()}
+    return joined

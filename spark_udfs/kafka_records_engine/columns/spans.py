@@ -1,0 +1,127 @@
+"""Where the rows of a binary column lie: one buffer, and the first byte of every row and the byte behind it.
+
+Whatever layout a column comes in, what follows sees only this. Nothing is copied unless the layout has no common
+buffer (`binary_view`) or no offsets (`fixed_size_binary`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kafka_records_engine.columns.leaves import flags
+from kafka_records_engine.log.varints import FLAGS, INT64
+
+_SLACK: Final = 256
+"""Bytes behind the last row that are kept if there are any: what is picked up near its end then needs no care."""
+
+MOST_BYTES: Final = 2**31 - 1 - _SLACK
+"""Bytes of one piece of a column: what offsets of 32 bits reach."""
+
+
+_NUMBERS: Final = np.arange(1 << 16)
+_NUMBERS.flags.writeable = False
+
+
+def numbered(count: int) -> INT64:
+    """0, 1, 2, …, not to be written to."""
+    return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Rows inside `buffer`: row i is `data[starts[i]:ends[i]]`, or null where `valid` says so (None: no row is).
+
+    `last` is where the last row ends; other bytes may follow.
+    """
+
+    buffer: pa.Buffer
+    data: NDArray[np.uint8]
+    starts: INT64
+    ends: INT64
+    valid: FLAGS | None
+    last: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def of(self, rows: INT64) -> tuple[INT64, INT64]:
+        """Starts and ends of some rows, which are given in order."""
+        if len(rows) == len(self.starts):
+            return self.starts, self.ends
+        return self.starts[rows], self.ends[rows]
+
+    def present(self) -> INT64:
+        """The rows that are not null."""
+        return numbered(len(self)) if self.valid is None else np.flatnonzero(self.valid)
+
+    def row(self, index: int) -> bytes:
+        """The bytes of a row."""
+        return self.data[self.starts[index] : self.ends[index]].tobytes()
+
+
+def pieces(column: Any) -> Iterator[Spans]:
+    """The rows of a binary column, array or chunked array, in order.
+
+    Takes binary, large_binary, binary_view, fixed_size_binary, null and the string types over the same layouts, sliced
+    or not, and raises TypeError for anything else. A piece is a chunk, or part of one that holds more than MOST_BYTES.
+    """
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        raise TypeError(f"a column of encoded messages is an Arrow array, not {type(column).__name__}")
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    for chunk in chunks:
+        yield from _pieces(chunk)
+
+
+def _pieces(array: pa.Array) -> Iterator[Spans]:
+    kind = array.type
+    if pa.types.is_binary_view(kind) or pa.types.is_string_view(kind) or pa.types.is_fixed_size_binary(kind):
+        array = _in_one_buffer(array)
+        kind = array.type
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
+        width: np.dtype[Any] = np.dtype(np.int32)
+    elif pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
+        width = np.dtype(np.int64)
+    elif pa.types.is_null(kind):
+        yield from _pieces(array.cast(pa.binary()))
+        return
+    else:
+        raise TypeError(f"a column of encoded messages is binary, not {kind}")
+    count = len(array)
+    if not count:
+        return
+    _, places, content = array.buffers()
+    offsets = np.frombuffer(places, width, count + 1, array.offset * width.itemsize).astype(np.int64)
+    valid = flags(array.is_valid()) if array.null_count else None
+    buffer = pa.py_buffer(b"") if content is None else content
+    for first, last in _ranges(offsets):
+        yield _piece(buffer, offsets[first : last + 1], None if valid is None else valid[first:last])
+
+
+def _in_one_buffer(array: pa.Array) -> pa.Array:
+    try:
+        return array.cast(pa.large_binary())
+    except pa.ArrowNotImplementedError:  # views in the first pyarrow that has them
+        return pa.array(array.to_pylist(), pa.large_binary())
+
+
+def _ranges(offsets: INT64) -> Iterator[tuple[int, int]]:
+    """Runs of rows with at most MOST_BYTES in them; a row with more is a run of its own."""
+    first, count = 0, len(offsets) - 1
+    while first < count:
+        last = int(np.searchsorted(offsets, offsets[first] + MOST_BYTES, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        first = last
+
+
+def _piece(buffer: pa.Buffer, offsets: INT64, valid: FLAGS | None) -> Spans:
+    base, stop = int(offsets[0]), int(offsets[-1])
+    part = buffer.slice(base, min(stop + _SLACK, buffer.size) - base)
+    places = offsets - base if base else offsets
+    return Spans(part, np.frombuffer(part, np.uint8), places[:-1], places[1:], valid, stop - base)

@@ -1,0 +1,62 @@
+"""Where a log begins: the broker's `log-start-offset-checkpoint` in its data directory."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from kafka_records_engine.log.batches import LARGEST_OFFSET
+from kafka_records_engine.log.problems import LogSourceError
+
+CHECKPOINT: Final = "log-start-offset-checkpoint"
+
+_LARGEST_PARTITION: Final = (1 << 31) - 1
+_ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
+_QUOTED: Final = 40
+
+
+def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
+    """An offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
+
+    An empty file holds no entries: a broker leaves it so until the first log has a start to tell of. Raises
+    LogSourceError for anything else (`CheckpointFile`, `OffsetCheckpointFile`).
+    """
+    try:
+        if not path.is_file():
+            raise LogSourceError(str(path), "this is no file")
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise LogSourceError(str(path), f"this cannot be read: {error.strerror or error}") from error
+    if not lines:
+        return {}
+    if lines[0].strip() != "0":
+        raise LogSourceError(str(path), f"not an offset checkpoint of version 0: line 1 is {_quoted(lines, 0)}")
+    offsets: dict[tuple[str, int], int] = {}
+    for number, line in enumerate(lines[2:], 3):
+        match = _ENTRY.fullmatch(line)
+        if not match:
+            raise LogSourceError(
+                str(path), f"line {number} is {_quoted(lines, number - 1)}, not <topic> <partition> <offset>"
+            )
+        partition = _number(path, number, "partition", match[2], _LARGEST_PARTITION)
+        offsets[match[1], partition] = _number(path, number, "offset", match[3], LARGEST_OFFSET)
+    if len(lines) < 2 or lines[1].strip() != str(len(offsets)):
+        raise LogSourceError(str(path), f"line 2 is {_quoted(lines, 1)}, not the count {len(offsets)}")
+    return offsets
+
+
+def _number(path: Path, line: int, what: str, text: str, largest: int) -> int:
+    """Python refuses to read a number of thousands of digits, so its length is looked at first."""
+    digits = text.lstrip("0") or "0"
+    if len(digits) > len(str(largest)) or int(digits) > largest:
+        raise LogSourceError(str(path), f"line {line} has the {what} {_shortened(text)}, which is more than {largest}")
+    return int(digits)
+
+
+def _quoted(lines: list[str], index: int) -> str:
+    return repr(lines[index][:_QUOTED]) if index < len(lines) else "missing"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}… of {len(text)} digits"

@@ -1,0 +1,264 @@
+"""Opening a log partition: which files it has at this moment, all of them open before any is read.
+
+A live broker rolls, cleans, renames and deletes the files of a log while somebody reads them. `open_log` lists the
+folder, opens every file, and lists again. Had the list changed meanwhile, it starts anew: a directory that is listed
+while files in it are renamed may show a file under both names or under none. A file that appears behind all the others
+is what was appended later, and no reason to start anew.
+
+The cleaner replaces files in four steps, which may each be met (`LocalLog.replaceSegments`, `LogLoader`):
+
+1. it writes `<offset>.log.cleaned` beside the originals, which are the log;
+2. it renames that to `.log.swap`: from here on the swap file is the log, and the originals it covers are outdated;
+3. it renames these originals, one by one, to `.log.deleted`, and deletes them later;
+4. it renames `.log.swap` to `.log`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from kafka_records_engine.log._checkpoints import CHECKPOINT, read_checkpoint
+from kafka_records_engine.log._scanning import next_offset
+from kafka_records_engine.log.batches import LARGEST_OFFSET
+from kafka_records_engine.log.discovery import SUFFIXES, LogPartition
+from kafka_records_engine.log.opened import FrozenFile, NoRegularFile, OpenLog, SegmentFile, with_descriptors
+from kafka_records_engine.log.problems import LogSourceError, SegmentProblem
+from kafka_records_runtime.errors import plural
+from kafka_records_runtime.printable import printable
+
+TRIES: Final = 60
+"""How often a log is opened whose files change all the time; with the waits between, some ten seconds."""
+
+_WAIT: Final = 0.005
+_LONGEST_WAIT: Final = 0.25
+_NAMES_ONLY: Final = 40
+"""Tries after which files are told by their names alone: some network file systems give other inodes every time."""
+
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
+_CLEANED: Final = re.compile(r"([0-9]{20})\.log\.cleaned")
+
+Listing = dict[str, int]
+"""Inodes by file name, of all that belongs to the log now or may soon."""
+
+
+def open_log(log: LogPartition) -> OpenLog:
+    """Open the files of `log` as they are now. Nothing is raised: what stands in the way is among its problems."""
+    try:
+        taken = _settled_files(log.folder)
+    except OSError as error:
+        return OpenLog(log.topic, log.partition, (), problems=(_unlisted(log, error),))
+    if taken is None:
+        what = f"its files changed {plural(TRIES, 'time')} in a row while they were opened"
+        never = SegmentProblem(printable(log.folder), None, None, what, "nothing in it is read; try again")
+        return OpenLog(log.topic, log.partition, (), problems=(never,))
+    try:
+        opened = _chosen(log, taken)
+        return _with_log_start(opened, Path(log.folder).resolve().parent / CHECKPOINT)
+    except BaseException:
+        taken.close(())
+        raise
+
+
+def _unlisted(log: LogPartition, error: OSError) -> SegmentProblem:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        what = "this folder is gone: a broker that deletes or moves a partition renames it"
+    else:
+        what = f"this folder cannot be listed: {error.strerror or error}"
+    return SegmentProblem(printable(log.folder), None, None, what, "nothing in it is read")
+
+
+# -- one moment --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Taken:
+    """The files of a folder at one moment, by name."""
+
+    folder: str
+    files: dict[str, SegmentFile] = field(default_factory=dict)
+    vanished: bool = False
+    """Whether a file was gone before it could be opened."""
+    cleaned: tuple[int, ...] = ()
+    """Offsets in the names of what the cleaner has not finished writing."""
+
+    def close(self, kept: Iterable[SegmentFile]) -> None:
+        """Close all files but those kept."""
+        for segment in self.files.values():
+            if segment.file and not any(segment is each for each in kept):
+                segment.file.close()
+
+
+def list_folder(folder: str) -> Listing:
+    """What the folder of a partition holds of its log: `.log` and `.log.swap` files, and unfinished `.log.cleaned`."""
+    with with_descriptors(lambda: os.scandir(folder)) as entries:
+        return {
+            entry.name: entry.inode()
+            for entry in entries
+            if entry.name.endswith(SUFFIXES) or _CLEANED.fullmatch(entry.name)
+        }
+
+
+def _settled_files(folder: str) -> _Taken | None:
+    """The files of one moment, open; None when they never stood still. Raises OSError when they cannot be listed."""
+    for number in range(TRIES):
+        if number:
+            time.sleep(min(_WAIT * number, _LONGEST_WAIT))
+        before = list_folder(folder)
+        taken = _open_all(folder, before)
+        try:
+            after = list_folder(folder)
+        except BaseException:
+            taken.close(())
+            raise
+        if _is_same(before, after, names_only=number >= _NAMES_ONLY):
+            return taken
+        taken.close(())
+    return None
+
+
+def _is_same(before: Listing, after: Listing, names_only: bool) -> bool:
+    """Whether both lists show the same log, or the second one the same with newer files behind."""
+    highest = max(map(_offset_in_name, before), default=-1)
+    later = {name for name in after.keys() - before.keys() if name.endswith(".log") and _offset_in_name(name) > highest}
+    after = {name: inode for name, inode in after.items() if highest < 0 or name not in later}
+    if not any(name.endswith(".swap") for name in (*before, *after)):
+        before, after = _without_cleaned(before), _without_cleaned(after)
+    return before.keys() == after.keys() and (names_only or before == after)
+
+
+def _without_cleaned(listing: Listing) -> Listing:
+    return {name: inode for name, inode in listing.items() if name.endswith(SUFFIXES)}
+
+
+def _offset_in_name(name: str) -> int:
+    match = _SEGMENT.fullmatch(name)
+    return int(match[1]) if match else -1
+
+
+def _open_all(folder: str, listing: Listing) -> _Taken:
+    taken = _Taken(folder)
+    cleaned = (_CLEANED.fullmatch(name) for name in listing)
+    taken.cleaned = tuple(int(match[1]) for match in cleaned if match)
+    for name in listing:
+        if name.endswith(SUFFIXES):
+            taken.files[name] = _opened(folder, name)
+    return taken
+
+
+def _opened(folder: str, name: str) -> SegmentFile:
+    path = str(Path(folder) / name)
+    offset = _offset_in_name(name)
+    segment = SegmentFile(printable(path), offset if 0 <= offset <= LARGEST_OFFSET else None)
+    try:
+        segment.file = FrozenFile(path)
+        segment.size = segment.file.size
+    except NoRegularFile as error:
+        segment.trouble = str(error.strerror)
+    except OSError as error:
+        segment.trouble = f"cannot be read: {error.strerror or error}"
+        with suppress(OSError):
+            segment.size = os.stat(path).st_size
+    return segment
+
+
+# -- which of them are the log -----------------------------------------------------------------------------------------
+
+
+def _chosen(log: LogPartition, taken: _Taken) -> OpenLog:
+    settled, problems = _without_outdated(taken)
+    if log.files is None:
+        opened = OpenLog(log.topic, log.partition, tuple(settled), problems=tuple(problems))
+    else:
+        opened = _only(log, taken, settled, problems)
+    taken.close(opened.segments)
+    return opened
+
+
+def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[SegmentProblem]]:
+    """The files as a broker would have them after its next start, which is also what it has in mind now."""
+    plain = [segment for name, segment in taken.files.items() if name.endswith(".log")]
+    swaps = [segment for name, segment in taken.files.items() if not name.endswith(".log")]
+    problems = []
+    for swap in _ordered(swaps):
+        if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):
+            # The cleaner has not finished all its output, so nothing was swapped yet and the originals are whole.
+            problems.append(
+                _swap_note(swap, "the cleaner had not finished writing", "left out, the original files are read")
+            )
+            continue
+        end = max(next_offset(swap), swap.base_offset + 1)
+        outdated = [
+            segment
+            for segment in plain
+            if swap.file and segment.base_offset is not None and swap.base_offset <= segment.base_offset < end
+        ]
+        plain = [segment for segment in plain if segment not in outdated]
+        plain.append(swap)
+        files = plural(len(outdated), "original file")
+        what = "the cleaner has not renamed it yet, or a crash stopped it"
+        problems.append(_swap_note(swap, what, f"read in place of {files}"))
+    return _ordered(plain), problems
+
+
+def _swap_note(swap: SegmentFile, what: str, consequence: str) -> SegmentProblem:
+    return SegmentProblem(swap.path, None, None, what, consequence, "note")
+
+
+def _order(segment: SegmentFile) -> tuple[bool, int, str]:
+    """By offset; files whose names are no offsets come last, by name."""
+    return segment.base_offset is None, segment.base_offset or 0, segment.path
+
+
+def _ordered(segments: Iterable[SegmentFile]) -> list[SegmentFile]:
+    return sorted(segments, key=_order)
+
+
+def _only(log: LogPartition, taken: _Taken, settled: list[SegmentFile], problems: list[SegmentProblem]) -> OpenLog:
+    """The log cut down to the files that were asked for."""
+    names = set(log.files or ())
+    # A file that a swap file replaces can still be asked for by its name.
+    kept = _ordered(segment for name, segment in taken.files.items() if name in names)
+    paths = {segment.path for segment in kept}
+    problems = [problem for problem in problems if problem.file in paths]
+    missing = [segment for segment in settled if segment not in kept]
+    for name in sorted(names - taken.files.keys()):
+        path = str(Path(taken.folder) / name)
+        gone = SegmentFile(printable(path), offset if (offset := _offset_in_name(name)) >= 0 else None)
+        missing.append(gone)
+        what = "this file is gone: a broker that cleans or deletes its log renames it"
+        problems.append(SegmentProblem(gone.path, None, None, what, "nothing in it is read"))
+    for before, segment in pairwise(kept):
+        segment.hole_before = any(_order(before) < _order(each) < _order(segment) for each in missing)
+    ends_early = not kept or any(_order(each) > _order(kept[-1]) for each in missing)
+    return OpenLog(
+        log.topic,
+        log.partition,
+        tuple(kept),
+        ends_early=ends_early,
+        problems=tuple(problems),
+        is_part=bool(missing),
+    )
+
+
+# -- the start of the log ----------------------------------------------------------------------------------------------
+
+
+def _with_log_start(opened: OpenLog, checkpoint: Path) -> OpenLog:
+    """Set the log start from the checkpoint file of the data directory, if there is one."""
+    try:
+        if os.path.lexists(checkpoint):
+            opened.log_start = read_checkpoint(checkpoint).get((opened.topic, opened.partition), 0)
+    except LogSourceError as error:
+        problem = SegmentProblem(
+            printable(error.path), None, None, error.detail, "the log is read from its first record"
+        )
+        opened.problems = (*opened.problems, problem)
+    return opened

@@ -1,0 +1,160 @@
+"""Finding the next batch behind bytes that are none."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from struct import Struct
+from typing import BinaryIO, Final, NamedTuple
+
+import numpy as np
+
+from kafka_records_engine.log.batches import ENTRY_HEAD, LARGEST_OFFSET, SMALLEST_SIZES, computed_crc
+
+FARTHEST: Final = 1 << 56
+"""Offsets from here on are held for damage in a file whose name says nothing: no log has had that many records."""
+
+SPAN: Final = 1 << 31
+"""A file holds offsets less than this far behind its first, since its indexes count in int32."""
+
+_TO_MAGIC: Final = 17
+_FIRST_WINDOW: Final = 4096
+_LARGEST_WINDOW: Final = 1024 * 1024
+_CHECKED: Final = 64 * 1024 * 1024
+_SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
+_CRC: Final = Struct(">I")
+_CRC_AT: Final = (12, 12, 17)
+"""Where the CRC of an entry of magic 0, 1 and 2 stands."""
+
+
+def offset_bounds(base_offset: int | None) -> tuple[int, int]:
+    """The lowest and the highest offset that an entry may start with in a file named for `base_offset`."""
+    if base_offset is None:
+        return 0, FARTHEST - 1
+    return base_offset, min(base_offset + SPAN - 1, LARGEST_OFFSET)
+
+
+def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
+    """Why no entry starts with the bytes `head` (its first 8, or fewer where the file ends); None if one may."""
+    low, high = offset_bounds(base_offset)
+    missing = 8 * (8 - len(head))
+    first = int.from_bytes(head, "big", signed=True) << missing
+    if first <= high and first + (1 << missing) > low:
+        return None
+    place = "in any log" if base_offset is None else f"in a file named for offset {base_offset}"
+    return f"offset {first} cannot stand {place}" if not missing else f"bytes with which no offset {place} starts"
+
+
+def length_of(file: BinaryIO) -> int:
+    """How many bytes an open file has now."""
+    return file.seek(0, 2)
+
+
+def zeros_end(file: BinaryIO, position: int) -> int:
+    """Where the zeros end that start at `position`."""
+    file.seek(position)
+    size = _FIRST_WINDOW
+    while block := file.read(size):
+        if block.count(0) != len(block):
+            return position + len(block) - len(block.lstrip(b"\0"))
+        position += len(block)
+        size = min(2 * size, _LARGEST_WINDOW)
+    return position
+
+
+class FoundBatch(NamedTuple):
+    """A whole entry with a right CRC."""
+
+    position: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.position + self.size
+
+
+class BatchSearch:
+    """Looks for whole entries with a right CRC and an offset that fits the name of the file.
+
+    The work stays linear in the size of the file as long as every question is asked behind the one before it: bytes are
+    looked at about once, and the CRCs of what merely looks like an entry are computed over at most 64 MiB and twice the
+    size of the file together. `is_used_up` says that more would have been needed, so that a batch may be overlooked.
+    """
+
+    def __init__(self, file: BinaryIO, base_offset: int | None) -> None:
+        self.is_used_up = False
+        self._file = file
+        self._low, self._high = offset_bounds(base_offset)
+        self._budget = _CHECKED + 2 * length_of(file)
+        self._asked = 0
+        self._found: FoundBatch | None = None
+        self._looked_at = 0
+        self._window = _FIRST_WINDOW
+        self._candidates: deque[tuple[int, int]] = deque()
+
+    def next_batch(self, position: int) -> FoundBatch | None:
+        """The first batch that starts at or behind `position`."""
+        if position > self._looked_at or position < self._asked:
+            self._looked_at, self._window, self._found = position, _FIRST_WINDOW, None
+            self._candidates.clear()
+        self._asked = position
+        if self._found is not None and self._found.position >= position:
+            return self._found
+        self._found = None
+        while self._candidates or self._look_on():
+            at, size = self._candidates.popleft()
+            if at >= position and self.is_batch(at, size):
+                self._found = FoundBatch(at, size)
+                break
+        return self._found
+
+    def is_batch(self, position: int, size: int) -> bool:
+        """Whether the entry of `size` bytes at `position` has a right CRC; False where nothing is left to find out."""
+        if not self.spend(size):
+            return False
+        self._file.seek(position)
+        entry = self._file.read(size)
+        return len(entry) == size and is_right(entry)
+
+    def spend(self, size: int) -> bool:
+        """Whether the CRC over so many bytes may still be computed; counts as if it were."""
+        if size > self._budget:
+            self.is_used_up = True
+            return False
+        self._budget -= size
+        return True
+
+    def _look_on(self) -> bool:
+        """Look at more of the file until something looks like an entry; False at its end."""
+        length = length_of(self._file)
+        while not self._candidates:
+            position = self._looked_at
+            self._file.seek(position)
+            data = self._file.read(self._window + _TO_MAGIC - 1)
+            count = len(data) - _TO_MAGIC + 1
+            if count <= 0:
+                return False
+            self._candidates.extend(self._looking_right(data, count, position, length))
+            self._looked_at += count
+            self._window = min(2 * self._window, _LARGEST_WINDOW)
+        return True
+
+    def _looking_right(self, data: bytes, count: int, position: int, length: int) -> Iterator[tuple[int, int]]:
+        """Position and size of what looks like an entry in the first `count` bytes of `data`, which starts at
+        `position` of a file of `length` bytes."""
+        offsets = np.ndarray((count,), ">i8", data, 0, (1,))
+        sizes = np.ndarray((count,), ">i4", data, 8, (1,)).astype(np.int64)
+        magics = np.frombuffer(data, np.uint8)[_TO_MAGIC - 1 :][:count]
+        fits = (magics <= 2) & (offsets >= self._low) & (offsets <= self._high)
+        fits &= sizes >= _SMALLEST[np.minimum(magics, 2)]
+        fits &= sizes + ENTRY_HEAD <= length - position - np.arange(count)
+        found = np.flatnonzero(fits)
+        return zip((found + position).tolist(), (sizes[found] + ENTRY_HEAD).tolist(), strict=True)
+
+
+def is_right(entry: bytes) -> bool:
+    """Whether these bytes are an entry with a right CRC, whatever size its head says."""
+    if len(entry) <= ENTRY_HEAD + 4 or entry[16] > 2 or len(entry) < ENTRY_HEAD + SMALLEST_SIZES[entry[16]]:
+        return False
+    stored: int = _CRC.unpack_from(entry, _CRC_AT[entry[16]])[0]
+    return computed_crc(entry[16], entry) == stored

@@ -1,0 +1,211 @@
+"""What to make of an entry whose CRC is wrong: is it the bytes inside it, or the size that says where it ends?
+
+The size is the one field that every later entry depends on, and no CRC covers it. So it is believed only as far as it
+leads from one entry to the next; otherwise reading goes on with the next sound batch, which may start inside of what
+the entry claims. Bytes of a log that somebody saved as the value of a record look like batches too: those are inside
+an entry that ends where it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import BinaryIO, Final
+
+from kafka_records_engine.log._resync import BatchSearch, FoundBatch, length_of, offset_bounds, wrong_offset
+from kafka_records_engine.log.batches import ENTRY_HEAD, RECORDS_AT, SMALLEST_SIZES, read_batch, records_end
+
+_HEAD: Final = Struct(">qiiB")
+_OFFSET: Final = Struct(">q")
+_BITS: Final = 31
+"""Bits of a size that may have been flipped, the sign left out."""
+_MOST_HOPS: Final = 100
+"""Entries that, following one another, are no part of a record."""
+_MOST_ZEROS: Final = 4
+"""Zeros with which compressed records may end."""
+_MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
+"""Bytes at the end of a file in which the end of its last batch is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """The entry ends where it says. `doubt` is why more may be lost than its head tells."""
+
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Swallows:
+    """The size is wrong: the next batch starts at byte `found` of the file, and `what` says how that was noticed."""
+
+    found: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasSize:
+    """The size is wrong: with `size` bytes the CRC of the entry is right."""
+
+    size: int
+
+
+Verdict = Stands | Swallows | HasSize
+
+
+class Suspects:
+    """Judges the entries of one file, which must be asked about in the order of the file."""
+
+    def __init__(self, file: BinaryIO, base_offset: int | None, search: BatchSearch) -> None:
+        self._file = file
+        self._base_offset = base_offset
+        self._low, self._high = offset_bounds(base_offset)
+        self._search = search
+        self._followed = 0
+        """Up to here entries follow one another, whatever their CRCs say."""
+        self._sound: tuple[int, bool] = -1, False
+
+    def judge(self, start: int, end: int, follows_right: bool) -> Verdict:
+        """What to make of the entry from byte `start` of the file to byte `end`; `follows_right` says that it starts
+        where an entry with a right CRC ends."""
+        if start < self._followed:
+            return Stands()
+        self._search.spend(end - start)
+        found = self._search.next_batch(start + 1)
+        if self._search.is_used_up:
+            return Stands("too much that looks like a batch is none, so no other batch was looked for inside it")
+        stops = self._stops(end, found) or end
+        if found is None:
+            size = self.true_size(start) if follows_right and stops < length_of(self._file) else None
+            self._followed = stops
+            return Stands() if size is None else HasSize(size)
+        if stops == found.position:
+            self._followed = stops
+            return Stands()
+        if not self._search.is_batch(start, found.position - start):
+            if found.position >= end and (follows_right or self._offset(start) is not None):
+                self._followed = stops
+                return Stands()
+            if found.position < end and not self._is_behind(start, end, found):
+                return Stands("what looks like another batch stands inside it")
+        return self._swallows(end, found)
+
+    def swallows(self, start: int, end: int) -> Swallows | None:
+        """The verdict on an entry whose CRC is not known yet, if the next batch starts inside of it and it has a right
+        CRC up to there."""
+        found = self._search.next_batch(start + 1)
+        if found is None or found.position >= end or not self._search.is_batch(start, found.position - start):
+            return None
+        return self._swallows(end, found)
+
+    def _swallows(self, end: int, found: FoundBatch) -> Swallows:
+        if found.position < end and (end == length_of(self._file) or self._size_at(end)):
+            what = f"its size leads past the batch that starts at byte {found.position} of the file"
+        else:
+            what = f"at byte {end} of the file, where its size leads, no batch starts"
+        return Swallows(found.position, f"its CRC is wrong, and {what}")
+
+    def behind_torn(self, start: int) -> FoundBatch | None:
+        """The first batch behind the head of an entry that is longer than the file and not part of its records."""
+        found = self._search.next_batch(start + 1)
+        if found is None or self._search.is_batch(start, found.position - start):
+            return found
+        last = self._last_offset(start)
+        while found is not None and last is not None and self._offset(found.position, last + 1) is None:
+            found = self._search.next_batch(found.end)
+        return found
+
+    def true_size(self, start: int) -> int | None:
+        """The size with which the CRC of the entry at `start` is right, among those that suggest themselves: the end of
+        the file, the end of what is not zero in it, the end of its records, and those that one flipped bit makes."""
+        left = length_of(self._file) - start
+        head = self._read(start, RECORDS_AT)
+        if len(head) < _HEAD.size or head[_HEAD.size - 1] > 2:
+            return None
+        smallest = ENTRY_HEAD + SMALLEST_SIZES[head[_HEAD.size - 1]]
+        for size in self._likely_sizes(start, left, head):
+            if smallest <= size <= left and self._search.is_batch(start, size):
+                return size
+        return None
+
+    def _likely_sizes(self, start: int, left: int, head: bytes) -> Iterator[int]:
+        yield left
+        claimed = _HEAD.unpack_from(head)[1] & 0x7FFFFFFF
+        yield from sorted(ENTRY_HEAD + size for size in (claimed, *(claimed ^ (1 << bit) for bit in range(_BITS))))
+        if left > _MOST_LOOKED_THROUGH:
+            return
+        data = self._read(start, left)
+        batch = read_batch(head + bytes(RECORDS_AT), 0, start)
+        end = records_end(data, batch.count or 0) if batch.magic == 2 and not batch.codec else None
+        yield from () if end is None else (end,)
+        end = len(data.rstrip(b"\0"))
+        yield from range(end, end + _MOST_ZEROS)
+
+    def _stops(self, at: int, found: FoundBatch | None, most: int | None = None) -> int | None:
+        """Where the row of entries breaks off of which one starts at `at`: at or before `found`, at or before the end
+        of the file. It breaks off where an entry has an offset that it cannot have. None if it has more than `most`."""
+        stop = length_of(self._file) if found is None else found.position
+        high = self._high if found is None else min(self._high, _OFFSET.unpack(self._read(found.position, 8))[0])
+        hops = 0
+        while at < stop:
+            if hops == most:
+                return None
+            head = self._read(at, _HEAD.size)
+            if len(head) < _HEAD.size:
+                break
+            offset, size, _, magic = _HEAD.unpack(head)
+            if not self._low <= offset <= high or magic > 2 or size < SMALLEST_SIZES[magic]:
+                break
+            if at + ENTRY_HEAD + size > stop:
+                break
+            at += ENTRY_HEAD + size
+            hops += 1
+        return at
+
+    def _is_behind(self, start: int, end: int, found: FoundBatch) -> bool:
+        """Whether `found`, which lies inside of an entry that is damaged beyond its size, is no part of its records:
+        its offset comes behind theirs, and before that of the batch to which the size leads."""
+        last = self._last_offset(start)
+        if last is None:
+            return True
+        if self._offset(found.position, last + 1) is None:
+            return False
+        if end == length_of(self._file):
+            return self._offset(found.position) == last + 1 or self._stops(found.end, None, _MOST_HOPS) in (None, end)
+        return not self._is_sound(end) or self._offset(end, self._last_offset(found.position)) is not None
+
+    def _is_sound(self, position: int) -> bool:
+        """Whether an entry with a right CRC and a possible offset starts at `position`."""
+        if self._sound[0] != position:
+            size = self._size_at(position)
+            self._sound = position, bool(size) and self._search.is_batch(position, size)
+        return self._sound[1]
+
+    def _size_at(self, position: int) -> int:
+        """The size of the entry at `position`; 0 where none can start."""
+        head = self._read(position, _HEAD.size)
+        if len(head) < _HEAD.size or self._offset(position) is None:
+            return 0
+        _, size, _, magic = _HEAD.unpack(head)
+        left = length_of(self._file) - position - ENTRY_HEAD
+        return ENTRY_HEAD + size if magic <= 2 and SMALLEST_SIZES[magic] <= size <= left else 0
+
+    def _offset(self, position: int, low: int | None = None) -> int | None:
+        """The offset of the entry at `position`; None if it cannot be one, or is below `low`."""
+        head = self._read(position, 8)
+        if len(head) < 8 or wrong_offset(head, self._base_offset) is not None:
+            return None
+        offset: int = _OFFSET.unpack(head)[0]
+        return None if low is not None and offset < low else offset
+
+    def _last_offset(self, position: int) -> int | None:
+        """The last offset of the entry at `position`; None if its first cannot be one."""
+        if self._offset(position) is None:
+            return None
+        head = self._read(position, RECORDS_AT)
+        is_head = len(head) >= _HEAD.size and head[_HEAD.size - 1] <= 2
+        return read_batch(head + bytes(RECORDS_AT), 0, position).last_offset if is_head else None
+
+    def _read(self, position: int, size: int) -> bytes:
+        self._file.seek(position)
+        return self._file.read(size)

@@ -1,0 +1,405 @@
+"""Reading log segment files.
+
+    for log in find_logs([Path("/data")], topic="__consumer_offsets"):
+        for rows in read_partition(log, on_problem=print):
+            ...
+
+One log partition with all its files is the unit of work, because the marker that ends a transaction may stand in a
+later file. What is read is the log as it is at the moment when reading starts (`opening`), also while a broker goes on
+with it. Its files are read once; with `settle` twice, because then a row says how its transaction ended before the
+marker has come. Memory holds a chunk of a file and one block of rows.
+
+What is wrong with a file never raises and never hides what precedes it: it is handed to `on_problem` as a
+SegmentProblem when reading gets there, counted and printable, and reading goes on with the next batch or file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
+from typing import Any, Final
+
+import numpy as np
+
+from kafka_records_engine.log._blocks import Block, BlockReader
+from kafka_records_engine.log._faults import ControlLeftOut, broken, control_trouble
+from kafka_records_engine.log._opening import open_log
+from kafka_records_engine.log._transaction_index import Holes, OnHole, Transaction, TransactionIndex, index_transactions
+from kafka_records_engine.log._vetting import Vetted, read_vetted
+from kafka_records_engine.log.batches import (
+    Batch,
+    BrokenRecordsError,
+    ControlMarker,
+    Record,
+    read_marker,
+    read_records,
+    record_bytes,
+)
+from kafka_records_engine.log.compression import CODECS
+from kafka_records_engine.log.discovery import LogPartition, find_logs
+from kafka_records_engine.log.opened import OpenLog, SegmentFile
+from kafka_records_engine.log.problems import LogSourceError, OnProblem, SegmentProblem
+from kafka_records_engine.log.raw_rows import PLACE_FIELDS, RAW_SCHEMA, RowColumns, rebatched
+
+__all__ = [
+    "BATCH_ROWS",
+    "PLACE_FIELDS",
+    "RAW_SCHEMA",
+    "LogBatch",
+    "LogPartition",
+    "LogRecord",
+    "LogSourceError",
+    "OpenLog",
+    "SegmentFile",
+    "SegmentProblem",
+    "SegmentStats",
+    "find_logs",
+    "open_log",
+    "read_batches",
+    "read_log",
+    "read_partition",
+    "scan",
+]
+
+BATCH_ROWS: Final = 10_000
+_MOST_AT_ONCE: Final = 10_000
+
+
+def _ignore(problem: SegmentProblem) -> None:
+    """For callers that ask for rows only."""
+
+
+@contextmanager
+def _opened(log: LogPartition | OpenLog) -> Iterator[OpenLog]:
+    """The log opened, and closed again unless it came open."""
+    if isinstance(log, OpenLog):
+        yield log
+        return
+    with open_log(log) as opened:
+        yield opened
+
+
+def read_partition(
+    log: LogPartition | OpenLog,
+    *,
+    below_log_start: bool = False,
+    on_problem: OnProblem = _ignore,
+    batch_rows: int | None = BATCH_ROWS,
+    settle: bool = True,
+    columns: Sequence[str] | None = None,
+    places: bool = False,
+    on_hole: OnHole | None = None,
+) -> Iterator[Any]:
+    """The records of a log partition as `pyarrow.RecordBatch`es of RAW_SCHEMA, in the order of the log.
+
+    Control records that end a transaction are rows too (`control` is commit or abort, and `transaction` says the
+    same). Records below a raised log start are left out unless `below_log_start`. A record batch has `batch_rows`
+    rows, fewer at the end and where records are very large; None gives them as they come, a few megabytes each.
+
+    With `settle` every row says how its transaction ended, for which the files are read twice. Without, they are read
+    once, and rows of transactions are `pending`: the control row that follows in the same partition with the same
+    producer id tells. `on_hole` is called where such a row may be missing, because something cannot be read or was not
+    asked for: with the last offset seen before, and before any row behind it is given.
+
+    `columns` names the columns that are wanted, in this order. `places` adds two, PLACE_FIELDS: the file, and the byte
+    in it where the batch of the record starts. Raises ValueError for a column that there is not.
+
+    An OpenLog is read as it was opened, as often as one likes, and stays open.
+    """
+    # A wrong column is refused here, not when the first row is asked for.
+    RowColumns("", 0, 0, columns, None)
+
+    def batches() -> Iterator[Any]:
+        with _opened(log) as opened:
+            numbers = {segment: number for number, segment in enumerate(opened.segments)}
+            files = [segment.path for segment in opened.segments] if places else None
+            log_start = 0 if below_log_start else opened.log_start
+            made = RowColumns(opened.topic, opened.partition, log_start, columns, files)
+            for segment, vetted, block in _blocks(opened, on_problem, _no_stats, settle, on_hole):
+                yield made.record_batch(block, vetted.chunk, numbers[segment])
+
+    return rebatched(batches(), batch_rows)
+
+
+def _watched(
+    log: OpenLog, on_problem: OnProblem, settle: bool, on_hole: OnHole | None
+) -> tuple[TransactionIndex | None, Iterator[tuple[SegmentFile, Vetted]]]:
+    """The markers, if they are wanted, and the chunks of all files."""
+    for problem in log.problems:
+        on_problem(problem)
+    index = index_transactions(log) if settle else None
+    if on_hole is None:
+        return index, read_vetted(log, on_problem)
+    return index, Holes(on_hole).watched(log, on_problem)
+
+
+def _blocks(
+    log: OpenLog,
+    on_problem: OnProblem,
+    on_chunk: Callable[[SegmentFile, Vetted], None],
+    settle: bool = True,
+    on_hole: OnHole | None = None,
+) -> Iterator[tuple[SegmentFile, Vetted, Block]]:
+    index, chunks = _watched(log, on_problem, settle, on_hole)
+    readers: dict[str, BlockReader] = {}
+    for segment, vetted in chunks:
+        on_chunk(segment, vetted)
+        if segment.path not in readers:
+            readers = {segment.path: BlockReader(segment.path, index, on_problem)}
+        for block in readers[segment.path].blocks(vetted):
+            yield segment, vetted, block
+
+
+def _no_stats(segment: SegmentFile, vetted: Vetted) -> None:
+    """For readers that count nothing."""
+
+
+# -- one record at a time ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LogBatch:
+    """A batch (magic 2), a message or a wrapper of messages (magic 0 and 1) with the records that could be read."""
+
+    file: str
+    batch: Batch
+    records: tuple[Record, ...]
+    transaction: Transaction
+    """How the transaction ended that it is part of, or that the first marker of a control batch ends."""
+    markers: tuple[ControlMarker | None, ...] = ()
+    """For a control batch what each record says; None for one that does not parse."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of the first record; for magic 2 the one of the batch, which it keeps when that is cleaned."""
+        return self.records[0].offset if self.batch.magic < 2 and self.records else self.batch.offset
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A record with its coordinates."""
+
+    topic: str
+    partition: int
+    file: str
+    batch: Batch
+    record: Record
+    transaction: Transaction
+    marker: ControlMarker | None
+    """What a control record says; None for ordinary records and for one that does not parse."""
+
+    @property
+    def control(self) -> str | None:
+        """commit or abort for the records that end a transaction."""
+        return self.marker.control if self.marker else None
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether this stands in a control batch but ends no transaction, so that it is no row."""
+        return self.batch.is_control and self.control is None
+
+
+def read_batches(
+    log: LogPartition | OpenLog,
+    *,
+    on_problem: OnProblem = _ignore,
+    settle: bool = True,
+    on_hole: OnHole | None = None,
+) -> Iterator[LogBatch]:
+    """Every usable batch of a log partition, empty ones included, in the order of the log.
+
+    A batch is usable whose CRC is right and whose offset can stand where it stands (`vetting`). The plain counterpart
+    of `read_partition`, `settle` and `on_hole` included: same records, same problems, one Python object each. It also
+    keeps control records that end no transaction. All records of a batch are in memory; `read_log` has them one by one.
+    """
+    with _opened(log) as opened:
+        for path, batch, entry, state in _entries(opened, on_problem, settle, on_hole):
+            pairs = list(_records(path, batch, entry, on_problem))
+            markers = tuple(marker for _, marker in pairs) if batch.is_control else ()
+            ends = (marker for marker in markers if marker is not None and marker.control is not None)
+            transaction = _ended(next(ends, None)) if batch.is_control else state()
+            yield LogBatch(path, batch, tuple(record for record, _ in pairs), transaction, markers)
+
+
+def read_log(
+    log: LogPartition | OpenLog,
+    *,
+    below_log_start: bool = True,
+    other_control: bool = True,
+    on_problem: OnProblem = _ignore,
+    settle: bool = True,
+    on_hole: OnHole | None = None,
+) -> Iterator[LogRecord]:
+    """Every record of a log partition as an object.
+
+    `other_control` keeps the records of control batches that end no transaction or do not parse (`is_left_out`), which
+    are no rows of `read_partition`. `settle` and `on_hole` are those of `read_partition`.
+    """
+    with _opened(log) as opened:
+        log_start = 0 if below_log_start else opened.log_start
+        topic, partition = opened.topic, opened.partition
+        for path, batch, entry, state in _entries(opened, on_problem, settle, on_hole):
+            transaction: Transaction = "none" if batch.is_control else state()
+            records = _records(path, batch, entry, on_problem)
+            # What is wrong with a batch is told before its records, but for one that has very many of them.
+            for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
+                if record.offset < log_start:
+                    continue
+                if batch.is_control:
+                    transaction = _ended(marker)
+                found = LogRecord(topic, partition, path, batch, record, transaction, marker)
+                if other_control or not found.is_left_out:
+                    yield found
+
+
+def _entries(
+    log: OpenLog, on_problem: OnProblem, settle: bool, on_hole: OnHole | None
+) -> Iterator[tuple[str, Batch, bytes, Callable[[], Transaction]]]:
+    """Every usable entry: its file, its head, its bytes, and how the transaction ended that it is part of."""
+    index, chunks = _watched(log, on_problem, settle, on_hole)
+    for segment, vetted in chunks:
+        chunk = vetted.chunk
+        usable = set(vetted.usable.tolist())
+        for at, (start, size) in enumerate(zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True)):
+            if at in vetted.problems:
+                on_problem(vetted.problems[at])
+            if at in usable:
+                head = vetted.head(at)
+                yield segment.path, head, chunk.data[start : start + size], partial(_state, index, head)
+
+
+def _state(index: TransactionIndex | None, batch: Batch) -> Transaction:
+    if not batch.is_transactional:
+        return "none"
+    return "pending" if index is None else index.state(batch.producer_id, batch.offset)
+
+
+def _ended(marker: ControlMarker | None) -> Transaction:
+    if marker is None or marker.control is None:
+        return "none"
+    return "committed" if marker.control == "commit" else "aborted"
+
+
+def _records(
+    path: str, batch: Batch, entry: bytes, on_problem: OnProblem
+) -> Iterator[tuple[Record, ControlMarker | None]]:
+    """The records of an entry, with what they say where they are control records; then tell what is wrong with it."""
+    content = record_bytes(batch, entry)
+    failure = content.failure
+    count = left = 0
+    left_out = ControlLeftOut()
+    try:
+        for record in read_records(batch, content.data):
+            marker = None
+            if batch.is_control:
+                trouble = control_trouble(record.key, record.value)
+                if trouble is not None:
+                    left_out.add(trouble)
+                if trouble is None or trouble[1] == "note":
+                    marker = read_marker(record.key, record.value)
+            count += 1
+            yield record, marker
+    except BrokenRecordsError as error:
+        failure, left = failure or error.detail, len(content.data) - error.at
+    problem = left_out.problem(path, batch)
+    if problem is not None:
+        on_problem(problem)
+    if failure is not None:
+        delivered, is_cut = count - left_out.count, content.failure is not None
+        on_problem(broken(path, batch, failure, delivered=delivered, left_out=left_out.count, left=left, is_cut=is_cut))
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class SegmentStats:
+    """What one file holds. Batches that are not usable are not counted among its batches, but in its problems."""
+
+    file: str
+    base_offset: int | None
+    log_start: int = 0
+    """Where the log begins that the file is of."""
+    bytes: int = 0
+    """The size of the file when it was opened."""
+    batches: int = 0
+    records: int = 0
+    """Records that can be read, those of control batches included."""
+    control_batches: int = 0
+    control_left_out: int = 0
+    """Records of control batches that are no rows, because they end no transaction or do not parse."""
+    transactional_batches: int = 0
+    """Control batches not counted."""
+    first_offset: int | None = None
+    """Base offset of the first record."""
+    last_offset: int | None = None
+    """Last offset of the last batch, whose record may be gone."""
+    missing_offsets: int = 0
+    """Offsets without a record from the end of the file before (or the start of the log) to `last_offset`: what a
+    cleaner took away, and what cannot be read."""
+    codecs: Counter[str] = field(default_factory=Counter)
+    """Batches per codec."""
+    magics: Counter[int] = field(default_factory=Counter)
+    """Batches per message format."""
+    problems: list[SegmentProblem] = field(default_factory=list)
+
+
+def scan(log: LogPartition | OpenLog) -> list[SegmentStats]:
+    """Read all files of a log partition to their ends and count, one SegmentStats per file.
+
+    A partition without files that can be opened has one SegmentStats, for the folder or the file that is not there.
+    """
+    with _opened(log) as opened:
+        return _scanned(opened)
+
+
+def _scanned(log: OpenLog) -> list[SegmentStats]:
+    found = {each.path: SegmentStats(each.path, each.base_offset, log.log_start, each.size) for each in log.segments}
+    others: list[SegmentProblem] = []
+
+    def on_problem(problem: SegmentProblem) -> None:
+        (found[problem.file].problems if problem.file in found else others).append(problem)
+
+    def on_chunk(segment: SegmentFile, vetted: Vetted) -> None:
+        _count(found[segment.path], vetted)
+
+    for segment, _, block in _blocks(log, on_problem, on_chunk, settle=False):
+        found[segment.path].records += len(block)
+        found[segment.path].control_left_out += block.control_left_out
+        if len(block) and found[segment.path].first_offset is None:
+            found[segment.path].first_offset = int(block.base_offset[block.rows.batch[0]])
+    stats = list(found.values())
+    expected = None
+    for each in stats:
+        expected = (
+            (each.base_offset if each.base_offset is not None else each.first_offset) if expected is None else expected
+        )
+        if each.last_offset is not None and expected is not None:
+            each.missing_offsets = max(each.last_offset + 1 - expected - each.records, 0)
+            expected = each.last_offset + 1
+    if not stats and others:
+        stats = [SegmentStats(others[0].file, None)]
+    if stats:
+        stats[0].problems[:0] = others
+    return stats
+
+
+def _count(stats: SegmentStats, vetted: Vetted) -> None:
+    heads, usable = vetted.heads, vetted.usable
+    if not len(usable):
+        return
+    stats.batches += len(usable)
+    stats.control_batches += int(heads.is_control[usable].sum())
+    stats.transactional_batches += int((heads.is_transactional & ~heads.is_control)[usable].sum())
+    for number, times in enumerate(np.bincount(heads.codec[usable]).tolist()):
+        if times:
+            stats.codecs[CODECS[number] if number < len(CODECS) else f"codec {number}"] += times
+    for number, times in enumerate(np.bincount(heads.magic[usable]).tolist()):
+        if times:
+            stats.magics[number] += times
+    last = int(heads.last_offset[usable].max())
+    stats.last_offset = last if stats.last_offset is None else max(stats.last_offset, last)

@@ -1,0 +1,135 @@
+"""What the workers run for the `from_…` functions: Arrow arrays of bytes in, arrays of structs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns import Columns, decode_column
+from kafka_records_engine.columns.arrow_types import arrow_type
+from kafka_records_engine.columns.decoding import PREFIX, decode_rows, prefixes
+from kafka_records_engine.columns.leaves import joined
+from kafka_records_engine.columns.spans import pieces
+from kafka_records_engine.log.varints import INT16, INT64, INTEGERS
+from kafka_records_runtime.errors import FramingError, MissingRecordType, MissingValueVersion
+from kafka_records_runtime.framing import KEY_VERSION
+from kafka_records_runtime.schema import MessageSchema
+
+
+class Reading(Protocol):
+    """What stands before a message and where its version comes from.
+
+    A reading decodes a column piece by piece. `versions` is a second column, None without one.
+    """
+
+    def __call__(
+        self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
+    ) -> Iterator[Columns]: ...
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Decodes a batch. With `fails_fast` the first row that cannot be decoded raises its error; else it is null."""
+
+    message: MessageSchema
+    reading: Reading
+    fails_fast: bool
+    unknown_tags: bool
+
+    def __call__(self, data: pa.Array, versions: pa.Array | None = None) -> pa.StructArray:
+        found = [pa.array([], arrow_type(self.message, self.unknown_tags))]
+        for columns in self.reading(self.message, data, versions, self.unknown_tags):
+            if self.fails_fast and columns.errors:
+                raise columns.errors[min(columns.errors)]
+            found.append(columns.values)
+        return found[1] if len(found) == 2 else joined(found)
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """An int16 version stands before each message."""
+
+    def __call__(
+        self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
+    ) -> Iterator[Columns]:
+        yield decode_column(message, data, unknown_tags=unknown_tags)
+
+
+@dataclass(frozen=True)
+class Bare:
+    """Nothing stands before a message: all have the one `version` or, without it, each the version in its row."""
+
+    version: int | None
+
+    def __call__(
+        self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
+    ) -> Iterator[Columns]:
+        yield decode_column(
+            message, data, versions if self.version is None else self.version, unknown_tags=unknown_tags
+        )
+
+
+@dataclass(frozen=True)
+class Capped:
+    """An int16 version stands before each message; one above the `highest` that is known reads as that one."""
+
+    highest: int
+
+    def __call__(
+        self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
+    ) -> Iterator[Columns]:
+        def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
+            return rows, np.minimum(numbers, self.highest)
+
+        return _behind_int16(message, data, unknown_tags, choose, MissingValueVersion)
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """An int16 stands before each message and is not looked at: all are read at `version`."""
+
+    version: int
+
+    def __call__(
+        self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
+    ) -> Iterator[Columns]:
+        def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
+            return rows, np.full(len(rows), self.version)
+
+        return _behind_int16(message, data, unknown_tags, choose, MissingValueVersion)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """An int16 record type stands before each message; keys of other types are null, and no error."""
+
+    record_type: int
+
+    def __call__(
+        self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
+    ) -> Iterator[Columns]:
+        def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
+            rows = rows[numbers == self.record_type]
+            return rows, np.full(len(rows), KEY_VERSION)
+
+        return _behind_int16(message, data, unknown_tags, choose, MissingRecordType)
+
+
+def _behind_int16(
+    message: MessageSchema,
+    data: Any,
+    unknown_tags: bool,
+    choose: Callable[[INT64, INT16], tuple[INT64, INTEGERS]],
+    too_short: Callable[[int], FramingError],
+) -> Iterator[Columns]:
+    """Decode what follows an int16. `choose` is given rows and their int16s, and returns rows and versions."""
+    for spans in pieces(data):
+        rows, numbers, short = prefixes(spans, spans.present())
+        columns = decode_rows(message, spans, *choose(rows, numbers), PREFIX, unknown_tags)
+        for row in short.tolist():
+            columns.errors[row] = too_short(int(spans.ends[row] - spans.starts[row]))
+        yield columns

@@ -1,0 +1,205 @@
+"""Struct columns that somebody wants written as messages: whether they fit, and their values as the walker takes them.
+
+Such a column comes from a `from_…` function or from a query of the user's own, so anything may be in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import types as arrow
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_type
+
+from kafka_records_engine.columns.arrow_types import UNKNOWN_TAGS_TYPE
+from kafka_records_engine.spark.errors import InvalidUuid, MissingField
+from kafka_records_runtime.errors import EncodeError, UnknownField, WrongType
+from kafka_records_runtime.failure import WriteFailure
+from kafka_records_runtime.layout import UNKNOWN_TAGS, layouts
+from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
+from kafka_records_runtime.spark_names import SPARK_TYPES
+from kafka_records_runtime.uuids import Uuid
+
+Convert = Callable[[Any], Any]
+Fits = Callable[[pa.DataType], bool]
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return bool(arrow.is_string(type) or arrow.is_large_string(type))
+
+
+def _is_binary(type: pa.DataType) -> bool:
+    return bool(arrow.is_binary(type) or arrow.is_large_binary(type))
+
+
+def _is_list(type: pa.DataType) -> bool:
+    return bool(arrow.is_list(type) or arrow.is_large_list(type))
+
+
+def _is_number(type: pa.DataType) -> bool:
+    return bool(arrow.is_floating(type) or arrow.is_integer(type))
+
+
+_FITS: Final[Mapping[str, Fits]] = {
+    "BooleanType": arrow.is_boolean,
+    "ByteType": arrow.is_integer,
+    "ShortType": arrow.is_integer,
+    "IntegerType": arrow.is_integer,
+    "LongType": arrow.is_integer,
+    "DoubleType": _is_number,
+    "StringType": _is_text,
+    "BinaryType": _is_binary,
+}
+"""Spark type of a field → which columns it is written from. A number that is too large is an error of its row."""
+
+
+# -- whether a column fits ------------------------------------------------------------------------
+
+
+def check_fields(message: MessageSchema, type: pa.DataType, version: int) -> None:
+    """Raise the EncodeError of the first thing by which a column of `type` is no `message` of this version.
+
+    It is MissingField for a field that is not there (fields which the version lacks and tagged ones may be left out),
+    UnknownField for one too many, WrongType for a column of another type; elements of arrays are `[]` in its path.
+    """
+    for problem in _Check(message, version).struct(message.root, type, ""):
+        raise problem
+
+
+class _Check:
+    def __init__(self, message: MessageSchema, version: int) -> None:
+        self._message = message
+        self._version = version
+
+    def struct(self, struct: StructSchema, type: pa.DataType, path: str) -> Iterator[EncodeError]:
+        if arrow.is_null(type):
+            return
+        if not arrow.is_struct(type):
+            yield self._wrong_type(path, "struct", type)
+            return
+        fields = {layout.field.name: layout for layout in layouts(struct, self._version)}
+        names = [item.name for item in type]
+        for item in type:
+            inner = f"{path}.{item.name}" if path else item.name
+            if names.count(item.name) > 1:
+                yield self._error(WrongType, inner, "one field", f"{names.count(item.name)} fields of that name")
+            elif item.name == UNKNOWN_TAGS:
+                yield from self._tags(item.type, inner)
+            elif item.name not in fields:
+                yield self._error(UnknownField, path, item.name)
+            else:
+                yield from self._field(fields[item.name].field, item.type, inner)
+        for name, layout in fields.items():
+            if layout.present and not layout.tagged and name not in names:
+                yield self._error(MissingField, path, name)
+
+    def _field(self, field: FieldSchema, type: pa.DataType, path: str) -> Iterator[EncodeError]:
+        if not field.is_array or arrow.is_null(type):
+            yield from self._element(field, type, path)
+        elif _is_list(type):
+            yield from self._element(field, type.value_type, f"{path}[]")
+        else:
+            yield self._wrong_type(path, "array", type)
+
+    def _element(self, field: FieldSchema, type: pa.DataType, path: str) -> Iterator[EncodeError]:
+        if field.is_struct:
+            yield from self.struct(self._message.struct(field.base), type, path)
+        elif not arrow.is_null(type) and not _FITS[SPARK_TYPES[field.base]](type):
+            yield self._wrong_type(path, getattr(spark, SPARK_TYPES[field.base])().simpleString(), type)
+
+    def _tags(self, type: pa.DataType, path: str) -> Iterator[EncodeError]:
+        expected = UNKNOWN_TAGS_TYPE.value_type
+        if arrow.is_null(type):
+            return
+        pair = type.value_type if _is_list(type) else type
+        fits = arrow.is_struct(pair) and [item.name for item in pair] == [item.name for item in expected]
+        if not (_is_list(type) and fits and arrow.is_integer(pair[0].type) and _is_binary(pair[1].type)):
+            yield self._wrong_type(path, from_arrow_type(UNKNOWN_TAGS_TYPE).simpleString(), type)
+
+    def _wrong_type(self, path: str, expected: str, found: pa.DataType) -> EncodeError:
+        return self._error(WrongType, path, expected, from_arrow_type(found).simpleString())
+
+    def _error(self, error: type[EncodeError], path: str, *rest: object) -> EncodeError:
+        return error(self._message.name, self._version, path, *rest)
+
+
+# -- its values -----------------------------------------------------------------------------------
+
+
+def walker_values(message: MessageSchema, type: pa.DataType) -> Convert:
+    """A function from a value of a column of `type`, as `to_pylist` gives it, to one that `walker.encode` takes.
+
+    It changes structs in place. Texts become uuids where `message` wants some, unknown tagged fields pairs, null
+    standing for none. Raises a WriteFailure for text that is no uuid. What does not fit the message is left as it is.
+    """
+    return _of_struct(message, message.root, type) or _unchanged
+
+
+def _of_struct(message: MessageSchema, struct: StructSchema, type: pa.DataType) -> Convert | None:
+    if not arrow.is_struct(type):
+        return None
+    fields = {field.name: field for field in struct.fields}
+    changes: list[tuple[str, Convert]] = []
+    for item in type:
+        change: Convert | None = _tag_pairs if item.name == UNKNOWN_TAGS else None
+        if item.name in fields:
+            change = _of_field(message, fields[item.name], item.type)
+        if change is not None:
+            changes.append((item.name, change))
+    return _struct_change(changes) if changes else None
+
+
+def _of_field(message: MessageSchema, field: FieldSchema, type: pa.DataType) -> Convert | None:
+    if field.is_array and not _is_list(type):
+        return None
+    inner = type.value_type if field.is_array else type
+    change = _of_struct(message, message.struct(field.base), inner) if field.is_struct else None
+    if field.base == "uuid" and _is_text(inner):
+        change = _uuid
+    return _array_change(change) if change is not None and field.is_array else change
+
+
+def _struct_change(changes: list[tuple[str, Convert]]) -> Convert:
+    def convert(value: Any) -> Any:
+        if value is not None:
+            for name, change in changes:
+                value[name] = _at(name, change, value[name])
+        return value
+
+    return convert
+
+
+def _array_change(change: Convert) -> Convert:
+    def convert(values: Any) -> Any:
+        if values is None:
+            return None
+        return [_at(f"[{index}]", change, value) for index, value in enumerate(values)]
+
+    return convert
+
+
+def _at(part: str, change: Convert, value: Any) -> Any:
+    try:
+        return change(value)
+    except WriteFailure as failure:
+        failure.parts.append(part)
+        raise
+
+
+def _uuid(text: str | None) -> Uuid | None:
+    if text is None:
+        return None
+    try:
+        return Uuid.from_string(text)
+    except ValueError:
+        raise WriteFailure(InvalidUuid, text) from None
+
+
+def _tag_pairs(tags: list[dict[str, Any] | None] | None) -> tuple[Any, ...]:
+    return tuple(tag and (tag["tag"], tag["data"]) for tag in tags or ())
+
+
+def _unchanged(value: Any) -> Any:
+    return value

@@ -1,0 +1,75 @@
+"""What the workers run for the `to_…` functions: Arrow arrays of structs in, arrays of bytes out.
+
+The schema walker writes the messages one by one. Fields and types of a struct column are checked once per batch and
+version, so that a mistake in the query is named as such, in every mode, and not taken for one in a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_records_engine.spark._struct_columns import Convert, check_fields, walker_values
+from kafka_records_runtime import walker
+from kafka_records_runtime.errors import EncodeError, WrongType
+from kafka_records_runtime.failure import WriteFailure
+from kafka_records_runtime.layout import versions_of
+from kafka_records_runtime.schema import MessageSchema
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encodes a batch of structs at `version` or, when that is None, each at the version in its row.
+
+    Before a message stands its `record_type`, if there is one, else with `version_prefix` its version. With
+    `fails_fast` the first value that cannot be written raises its error; else it is null.
+    """
+
+    message: MessageSchema
+    version: int | None
+    record_type: int | None
+    version_prefix: bool
+    fails_fast: bool
+
+    def __call__(self, values: pa.Array, versions: pa.Array | None = None) -> pa.BinaryArray:
+        self._check(values, versions)
+        convert = walker_values(self.message, values.type)
+        numbers = repeat(self.version, len(values)) if versions is None else versions.to_pylist()
+        rows = zip(values.to_pylist(), numbers, strict=True)
+        return pa.array([self._row(value, version, convert) for value, version in rows], pa.binary())
+
+    def _check(self, values: pa.Array, versions: pa.Array | None) -> None:
+        used = [self.version] if versions is None else versions.filter(values.is_valid()).unique().to_pylist()
+        if values.null_count < len(values):
+            for version in versions_of(self.message):
+                if version in used:
+                    check_fields(self.message, values.type, version)
+
+    def _row(self, value: Any, version: int | None, convert: Convert) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            return self._encode(value, version, convert)
+        except EncodeError:
+            if self.fails_fast:
+                raise
+            return None
+
+    def _encode(self, value: Any, version: int | None, convert: Convert) -> bytes:
+        name = self.message.name
+        if version is None:
+            raise WrongType(name, None, "version", "a number", "null")
+        try:
+            converted = convert(value)
+        except WriteFailure as failure:
+            raise failure.located(name, version) from None
+        body = walker.encode(self.message, converted, version)
+        return self._prefix(version) + body
+
+    def _prefix(self, version: int) -> bytes:
+        if self.record_type is not None:
+            return self.record_type.to_bytes(2, "big", signed=True)
+        return version.to_bytes(2, "big", signed=True) if self.version_prefix else b""

@@ -1,0 +1,340 @@
+"""`decode_records`: raw rows in, typed columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql.types import StructField, StructType
+
+from kafka_records_engine.columns.arrow_types import record_arrow_type
+from kafka_records_engine.columns.beside import bytes_of, numbers, sparse
+from kafka_records_engine.columns.leaves import Constant, flags
+from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
+from kafka_records_engine.log.varints import FLAGS
+from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord
+from kafka_records_engine.spark.mapping import map_batches
+from kafka_records_engine.spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode
+from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, has_record_type, is_unframed, raw_rows
+from kafka_records_engine.spark.row_reader import fields_of_error
+from kafka_records_engine.spark.spark_types import column_name, record_spark_type, spark_schema
+from kafka_records_engine.spark.workers import check_workers
+from kafka_records_runtime.errors import UnsupportedVersion
+from kafka_records_runtime.schema import RecordSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
+
+_ERROR: Final = pa.struct(
+    [
+        ("reason", pa.string()),
+        ("record_type", pa.int16()),
+        ("version", pa.int16()),
+        ("path", pa.string()),
+        ("byte_offset", pa.int32()),
+        ("message", pa.string()),
+    ]
+)
+
+ERROR_SCHEMA: Final = spark_schema(pa.schema(_ERROR))
+"""Why a record could not be decoded.
+
+`reason` is the name of an error of `kafka_records_runtime.errors`, `message` its text; `path` and `byte_offset`
+(counted from behind the int16 that the key or value starts with) are null when the record is not even framed.
+"""
+
+COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
+"""The raw columns that a decoded row keeps."""
+
+_PLACE: Final = ("topic", "partition", "offset")
+
+_DECODED: Final = pa.schema(
+    [
+        *(RAW_ARROW_SCHEMA.field(name) for name in COORDINATES),
+        ("record_type", pa.int16()),
+        ("value_version", pa.int16()),
+        ("is_tombstone", pa.bool_()),
+        ("key_bytes_left", pa.int32()),
+        ("value_bytes_left", pa.int32()),
+        ("has_unknown_tags", pa.bool_()),
+        ("leniencies", pa.list_(pa.string())),
+        ("error", _ERROR),
+        ("raw_key", pa.binary()),
+        ("raw_value", pa.binary()),
+    ]
+)
+
+DECODED_SCHEMA: Final = spark_schema(_DECODED)
+"""What every decoded row starts with; one struct column per record follows.
+
+`record_type` is null for control records and for keys that hold none, `value_version` for tombstones and unknown record
+types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and value that Kafka leaves alone,
+`has_unknown_tags` says that there are tagged fields which this build does not know, and `leniencies` names what was
+accepted because Kafka accepts it (`invalid_utf8`, for instance): 0, 0, false and empty for nearly every record.
+`raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was not decoded (its
+`error` says why, or there is none because this build does not know its type), that was read as leniently as Kafka
+reads, or whose unknown tagged fields were not kept. Not told is what a strict reader takes as well, and Kafka never
+writes: a varint longer than it need be, and a tagged field that is written out at its default.
+"""
+
+
+_NO_LENIENCIES: Final = Constant(pa.list_(pa.string()), [])
+_NO_ERROR: Final = Constant(_ERROR, None)
+
+
+Abouts = Mapping[str, Mapping[str, str]]
+"""What the specs say about the fields of messages, by message and path."""
+
+
+def decoded_schema(
+    records: Iterable[RecordSchema],
+    unknown_tags: bool = False,
+    coordinates: Collection[str] = COORDINATES,
+    abouts: Abouts | None = None,
+) -> StructType:
+    """The schema of `decode_records` over `records`. Raises ColumnClash when two columns would share a name."""
+    left_out = set(COORDINATES).difference(coordinates)
+    fields = [each for each in DECODED_SCHEMA.fields if each.name not in left_out]
+    for record in records:
+        fields.append(StructField(column_name(record.name), record_spark_type(record, unknown_tags, abouts)))
+    names: set[str] = set()
+    for item in fields:
+        if item.name in names:
+            raise ColumnClash(item.name)
+        names.add(item.name)
+    return StructType(fields)
+
+
+def chosen_records(
+    schemas: Mapping[int, RecordSchema], records: Iterable[str] | None = None
+) -> dict[int, RecordSchema]:
+    """The schemas of the records called `records`, or all. Raises UnknownRecord for a name that is not among them."""
+    if records is None:
+        return dict(schemas)
+    numbers = {schema.name: number for number, schema in schemas.items()}
+    chosen = {}
+    for name in _names("records", records):
+        if name not in numbers:
+            raise UnknownRecord(name, numbers)
+        chosen[numbers[name]] = schemas[numbers[name]]
+    return chosen
+
+
+def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{argument} is a list of names: write [{names!r}]")
+    return tuple(names)
+
+
+def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The raw columns that are called `coordinates`, or all, in their order. Raises ValueError for another name."""
+    if coordinates is None:
+        return COORDINATES
+    wanted = set(_names("coordinates", coordinates))
+    for name in sorted(wanted.difference(COORDINATES)):
+        raise ValueError(f"no coordinate is called {name!r}; the coordinates are {', '.join(COORDINATES)}")
+    return tuple(name for name in COORDINATES if name in wanted)
+
+
+def decode_records(
+    df: DataFrame,
+    schemas: Mapping[int, RecordSchema],
+    records: Iterable[str] | None = None,
+    mode: str = PERMISSIVE,
+    observation: Observation | str | None = None,
+    unknown_tags: bool = False,
+    coordinates: Iterable[str] | None = None,
+    abouts: Abouts | None = None,
+) -> DataFrame:
+    """Decode the records of one topic.
+
+    Parameters
+    ----------
+    df
+        Raw rows (`kafka_records_engine.spark.raw.RAW_SCHEMA`) of one topic: record types are numbered per topic, so
+        rows of other topics have to be left out before.
+    schemas
+        The records by type: `RECORDS` of a generated `schemas.<folder>` module.
+    records
+        Names of records (`"OffsetCommit"`). Rows of other types are left out before they reach Python, control records
+        too. By default every row stays, and there is a column for every record in `schemas`.
+    mode
+        `PERMISSIVE` keeps rows that cannot be decoded, with their bytes and `error`; `FAILFAST` ends the query at the
+        first; `DROPMALFORMED` leaves them out, and needs an `observation` to count them.
+    observation
+        A `pyspark.sql.Observation`, or a name under which a streaming query reports (a batch query tells the counts of
+        a name to nobody), that gets the counts of COUNTS. Rows that Spark reads twice count twice before
+        PySpark 4.3, and to sort them it reads them twice. In a Declarative Pipeline it has to be a name, because an
+        Observation asks whether the query is a stream.
+    unknown_tags
+        Keep tagged fields that the schemas do not define: every struct of a message that can have some ends in
+        `unknown_tagged_fields`, an array of `struct<tag int, data binary>`. Otherwise `has_unknown_tags` says that
+        there were some, and `raw_key` and `raw_value` hold them.
+    coordinates
+        Names of the raw columns to keep (COORDINATES), all by default. Every one of them crosses from the JVM to Python
+        and back, which costs more than decoding does: name those you need.
+    abouts
+        Comments for the fields of the columns, by message and path; generated functions give what the specs say. (What
+        `from_message` and its like return has none: Spark takes a struct with comments for another type there.)
+
+    Returns
+    -------
+    DataFrame
+        `DECODED_SCHEMA` (without the coordinates that were not asked for) and one column `struct<key, value>` per
+        record, named as the record in snake case. It is null in rows of other types. When only the value could not be
+        decoded, the key is there.
+
+    Raises
+    ------
+    UnknownRecord, ColumnClash, UnsupportedType, ValueError, TypeError
+        At once, for arguments that do not fit.
+    MissingColumn
+        At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
+        `as_raw_records` makes some of them.
+    WorkerPython
+        At once, when local workers would run a Python without this package.
+    UndecodableRecord
+        In a worker, under FAILFAST; its text names topic, partition, offset, field path and byte.
+
+    Notes
+    -----
+    Read as leniently as Kafka itself reads (`CoordinatorRecordSerde`): bytes behind a message are left alone. A value
+    version this build does not know is an error, `UnsupportedVersion`; an unknown record type is not.
+
+    Examples
+    --------
+    >>> from kafka_records.schemas.consumer_offsets import RECORDS
+    >>> decoded = decode_records(raw, RECORDS, records=["OffsetCommit"])
+    >>> decoded.select("offset", "offset_commit.key.group", "offset_commit.value.offset")
+    DataFrame[offset: bigint, group: string, offset: bigint]
+    """
+    known = checked_mode(mode)
+    chosen = chosen_records(schemas, records)
+    kept = chosen_coordinates(coordinates)
+    schema = decoded_schema(chosen.values(), unknown_tags, kept, abouts)
+    if known == DROPMALFORMED and observation is None:
+        raise ValueError("DROPMALFORMED leaves rows out: pass an observation that counts them")
+    check_workers(df.sparkSession)
+    rows = raw_rows(df)
+    if records is not None:
+        rows = rows.where(has_record_type(chosen) | is_unframed())
+    needed = {*kept, "key", "value", *(_PLACE if known == FAILFAST else ()), *(("control",) if records is None else ())}
+    columns = StructType([field for field in RAW_SCHEMA if field.name in needed])
+    decoded = map_batches(rows, columns, BatchDecoder(chosen, known, unknown_tags, kept), schema)
+    if observation is not None:
+        decoded = decoded.observe(observation, *_counts(chosen))
+    return decoded.where(F.col("error").isNull()) if known == DROPMALFORMED else decoded
+
+
+COUNTS: Final = {
+    "rows": "all rows, those that DROPMALFORMED leaves out among them",
+    "decoded": "records that were decoded",
+    "tombstone": "decoded records without a value",
+    "control": "control records, which hold nothing to decode",
+    "unknown_type": "records of a type without a column here",
+    "unknown_version": "records whose value has a version that this build does not know",
+    "corrupt": "records that cannot be read for any other reason",
+    "with_bytes_left": "decoded records with bytes behind key or value",
+    "bytes_left": "those bytes",
+    "lenient": "decoded records with leniencies",
+    "unknown_tags": "decoded records with tagged fields that this build does not know",
+}
+"""What an observation of `decode_records` counts. `rows` is the sum of `decoded`, `control`, `unknown_type`,
+`unknown_version` and `corrupt`. Where `records` are named, rows of other types and control records are left out before
+anything is counted."""
+
+
+def _counts(schemas: Iterable[int]) -> list[Column]:
+    is_record = F.col("is_tombstone").isNotNull()
+    error, reason = F.col("error"), F.col("error.reason")
+    known = F.coalesce(F.col("record_type").isin(*schemas), F.lit(False))
+    decoded = is_record & known & error.isNull()
+    bytes_left = F.col("key_bytes_left") + F.col("value_bytes_left")
+    conditions = {
+        "rows": F.lit(True),
+        "decoded": decoded,
+        "tombstone": decoded & F.col("is_tombstone"),
+        "control": ~is_record,
+        "unknown_type": is_record & ~known & error.isNull(),
+        "unknown_version": reason == UnsupportedVersion.__name__,
+        "corrupt": reason != UnsupportedVersion.__name__,
+        "with_bytes_left": decoded & (bytes_left > 0),
+        "lenient": decoded & (F.size("leniencies") > 0),
+        "unknown_tags": decoded & F.col("has_unknown_tags"),
+    }
+    counts = {name: F.count(F.when(condition, 1)) for name, condition in conditions.items()}
+    counts["bytes_left"] = F.coalesce(F.sum(F.when(decoded, bytes_left)), F.lit(0))
+    return [counts[name].alias(name) for name in COUNTS]
+
+
+class BatchDecoder:
+    """What a worker runs: Arrow batches of raw rows in, of decoded rows out."""
+
+    def __init__(
+        self,
+        schemas: Mapping[int, RecordSchema],
+        mode: Mode,
+        unknown_tags: bool = False,
+        coordinates: Sequence[str] = COORDINATES,
+    ) -> None:
+        self.schemas = schemas
+        self.mode = mode
+        self.unknown_tags = unknown_tags
+        self.coordinates = coordinates
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = decoded_schema(self.schemas.values(), self.unknown_tags, self.coordinates).names
+        absent = {
+            number: Constant(record_arrow_type(schema, self.unknown_tags), None)
+            for number, schema in self.schemas.items()
+        }
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays(self._columns(batch, absent), names=names)
+
+    def _columns(self, batch: pa.RecordBatch, absent: Mapping[int, Constant]) -> list[pa.Array]:
+        keys, values = batch.column("key"), batch.column("value")
+        is_record = np.ones(len(keys), np.bool_)
+        if "control" in batch.schema.names:  # otherwise control records were left out before
+            is_record = flags(batch.column("control").is_null())
+        found = decode_record_columns(self.schemas, keys, values, is_record, unknown_tags=self.unknown_tags)
+        if found.errors and self.mode == FAILFAST:
+            index = min(found.errors)
+            raise _located(batch, index, found.errors[index])
+        count = len(keys)
+        keeps_bytes = self._needs_bytes(found, is_record)
+        errors = {row: fields_of_error(error, _type_of(found, row)) for row, error in found.errors.items()}
+        return [
+            *(batch.column(name) for name in self.coordinates),
+            numbers(pa.int16(), found.record_type, found.has_type),
+            numbers(pa.int16(), found.value_version, found.has_version),
+            pa.array(flags(values.is_null()), mask=~is_record),
+            numbers(pa.int32(), found.key_left),
+            numbers(pa.int32(), found.value_left),
+            pa.array(found.has_unknown_tags),
+            sparse(_NO_LENIENCIES, found.leniencies, count),
+            sparse(_NO_ERROR, errors, count),
+            bytes_of(keys, keeps_bytes),
+            bytes_of(values, keeps_bytes),
+            *(found.records.get(number) or constant.times(count) for number, constant in absent.items()),
+        ]
+
+    def _needs_bytes(self, found: RecordColumns, is_record: FLAGS) -> FLAGS:
+        """The rows whose columns may not give their bytes back."""
+        needed: FLAGS = is_record & (~found.is_known | (found.key_left != 0) | (found.value_left != 0))
+        if not self.unknown_tags:
+            needed |= found.has_unknown_tags
+        needed[[*found.errors, *found.leniencies]] = True
+        return needed
+
+
+def _type_of(found: RecordColumns, row: int) -> int | None:
+    return int(found.record_type[row]) if found.has_type[row] else None
+
+
+def _located(batch: pa.RecordBatch, index: int, error: Exception) -> UndecodableRecord:
+    topic, partition, offset = (batch.column(name)[index].as_py() for name in _PLACE)
+    return UndecodableRecord(topic, partition, offset, str(error))

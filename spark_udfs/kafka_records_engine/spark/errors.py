@@ -1,0 +1,132 @@
+"""What the Spark functions raise, beside the errors of the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from kafka_records_engine.columns.arrow_types import UnsupportedType as UnsupportedType
+from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
+
+
+class UnknownRecord(KafkaRecordsError, ValueError):
+    """A record asked for by a `name` that is not among the `known` ones."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = tuple(sorted(known))
+        super().__init__(name, names)
+        self.name = name
+        self.known = names
+
+    def __str__(self) -> str:
+        plain = {name.lower(): name for name in self.known}
+        near = get_close_matches(self.name.replace("_", "").lower(), plain, 1)
+        hint = f"did you mean {plain[near[0]]}? The" if near else "the"
+        return f"no record is called {self.name!r}; {hint} records are {', '.join(self.known)}"
+
+
+class ColumnClash(KafkaRecordsError, ValueError):
+    """Two columns of one decoded row that would have the same `name`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"two columns would be called {self.name!r}: decode the records that share it one at a time"
+
+
+class MissingColumn(KafkaRecordsError, ValueError):
+    """A DataFrame without the column `name`, which nothing can stand in for."""
+
+    def __init__(self, name: str, remedy: str) -> None:
+        super().__init__(name, remedy)
+        self.name = name
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"the DataFrame has no column {self.name!r}: {self.remedy}"
+
+
+class WrongColumnType(KafkaRecordsError, TypeError):
+    """A DataFrame whose column `name` has the type `found`, where raw rows have `wanted` (both as Spark's DDL)."""
+
+    def __init__(self, name: str, found: str, wanted: str) -> None:
+        super().__init__(name, found, wanted)
+        self.name = name
+        self.found = found
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        return (
+            f"the column {self.name!r} is {self.found}, that of raw rows {self.wanted}; "
+            "kafka_records_engine.spark.raw.as_raw_records makes raw rows"
+        )
+
+
+class UndecodableRecord(KafkaRecordsError, ValueError):
+    """The record that ended a query under FAILFAST: where it stands, and the text of the error it met (`reason`)."""
+
+    def __init__(self, topic: str | None, partition: int | None, offset: int | None, reason: str) -> None:
+        super().__init__(topic, partition, offset, reason)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} offset {self.offset}: {self.reason}"
+
+
+class WorkerPython(KafkaRecordsError, RuntimeError):
+    """Workers would run an interpreter (`python`) that does not find this package."""
+
+    def __init__(self, python: str) -> None:
+        super().__init__(python)
+        self.python = python
+
+    def __str__(self) -> str:
+        return (
+            f"Spark's workers would run {self.python}, which cannot import kafka_records_engine, numpy and pyarrow: "
+            'set os.environ["PYSPARK_PYTHON"] = sys.executable before the session starts'
+        )
+
+
+class UnsupportedSpark(KafkaRecordsError, RuntimeError):
+    """A `function` that the installed PySpark (`version`) has no means to run, as those from `since` on have; `instead`
+    says what to do."""
+
+    def __init__(self, function: str, version: str, instead: str | None = None, since: str = "4.1") -> None:
+        super().__init__(function, version, instead, since)
+        self.function = function
+        self.version = version
+        self.instead = instead
+        self.since = since
+
+    def __str__(self) -> str:
+        remedy = "" if self.instead is None else f": {self.instead}"
+        return f"{self.function} needs PySpark {self.since} or later, this is {self.version}{remedy}"
+
+
+class MissingField(EncodeError):
+    """A struct column that lacks the `field` of the struct at `path`, which the version writes for every value."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, field: str) -> None:
+        super().__init__(message_name, version, path, field)
+        self.field = field
+
+    @property
+    def detail(self) -> str:
+        return f"lacks the field {self.field!r}"
+
+
+class InvalidUuid(EncodeError):
+    """A `text` that is no uuid as Kafka prints it."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, text: str) -> None:
+        super().__init__(message_name, version, path, text)
+        self.text = text
+
+    @property
+    def detail(self) -> str:
+        return f"is {self.text!r}, a uuid is 22 characters of URL-safe base64"

@@ -1,0 +1,392 @@
+"""Column functions, in the manner of `from_avro` and `to_avro`: the column first, the options last.
+
+They need `pyspark.sql.functions.arrow_udf`, which came with PySpark 4.1. `decode_records` does without it, and decodes
+whole topics, where a value alone does not say what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql.types import BinaryType, DataType
+
+from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Keys, ReadAs, Reading, Versioned
+from kafka_records_engine.spark._to_bytes import Encoder
+from kafka_records_engine.spark.errors import UnsupportedSpark
+from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
+from kafka_records_engine.spark.spark_types import spark_type
+from kafka_records_engine.spark.workers import check_workers
+from kafka_records_runtime.framing import KEY_VERSION
+from kafka_records_runtime.layout import check_version, versions_of
+from kafka_records_runtime.schema import MessageSchema, RecordSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    ColumnOrName = Column | str
+
+_ALLOWED: Final = (PERMISSIVE, FAILFAST)
+
+
+# -- from bytes -----------------------------------------------------------------------------------
+
+
+def from_message(
+    col: ColumnOrName,
+    message: MessageSchema,
+    version: int | ColumnOrName | None = None,
+    mode: str = PERMISSIVE,
+    *,
+    parse_as: int | None = None,
+    newer_as_highest: bool = False,
+    unknown_tags: bool = False,
+    name: str = "from_message",
+) -> Column:
+    """Decode a binary column that holds `message`.
+
+    Parameters
+    ----------
+    col
+        Binary column, or its name. Null gives null.
+    message
+        Schema of the message, from a generated `schemas.<folder>` module.
+    version
+        Version of every value in the column or, as a column, of each: the bytes hold the message and nothing before
+        it. A null version gives null. Without `version` an int16 version stands before each message, as in the
+        subscriptions and assignments of the consumer protocol.
+    mode
+        `PERMISSIVE` gives null for bytes that cannot be decoded, `FAILFAST` ends the query with the error of
+        `kafka_records_runtime.errors`, which names the field path and the byte.
+    parse_as
+        Read every message at this version, whatever the int16 before it says. `parse_as=0` is how Kafka's group
+        coordinator reads the subscriptions of classic groups, for the topics alone (KIP-496,
+        `ClassicGroup.computeSubscribedTopics`).
+    newer_as_highest
+        Read an int16 version above the highest that `message` has as that one. So do Kafka's readers of the consumer
+        protocol and of control records, where newer versions add fields at the end only
+        (`ConsumerProtocol.deserializeSubscription`). Otherwise such bytes cannot be decoded. The generated functions of
+        those messages do so by default.
+    unknown_tags
+        Add `unknown_tagged_fields`, an array of `struct<tag int, data binary>`, to every struct of a message that has
+        flexible versions.
+    name
+        What errors and Spark call this function.
+
+    Returns
+    -------
+    Column
+        `struct` with the fields of `message` (`kafka_records_engine.spark.spark_types.spark_type`), those which the
+        version lacks at their defaults.
+
+    Raises
+    ------
+    ValueError
+        For another mode, since a column function cannot leave rows out, and for both `version` and `parse_as`.
+    UnsupportedVersion
+        At once, for a `version` or `parse_as` that `message` does not have.
+    UnsupportedType
+        For a message that no column can hold.
+    UnsupportedSpark
+        Before PySpark 4.1.
+
+    Notes
+    -----
+    Reads as leniently as Kafka does; bytes behind a message are left alone. Spark evaluates the function for all rows
+    that reach it, those too which `when` or `coalesce` have no use for: under FAILFAST leave rows out by `where`.
+    It runs no Python inside `transform` and its like: `explode` the members of a group to decode what they hold.
+
+    Examples
+    --------
+    >>> from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION
+    >>> df = spark.createDataFrame([(bytes.fromhex("0000 00000001 0001 61 ffffffff"),)], "subscription binary")
+    >>> decoded = from_message("subscription", CONSUMER_PROTOCOL_SUBSCRIPTION)
+    >>> df.select(decoded.getField("topics").alias("topics")).collect()
+    [Row(topics=['a'])]
+    """
+    if version is not None and parse_as is not None:
+        raise ValueError(f"{name}: version is for bytes with no version before them, parse_as for those with one")
+    for number in (version, parse_as):
+        if isinstance(number, int):
+            check_version(message, number)
+    if version is not None:
+        if isinstance(version, int):
+            return _decoded(name, message, Bare(version), mode, unknown_tags, col)
+        return _decoded(name, message, Bare(None), mode, unknown_tags, col, _version_column(version))
+    reading: Reading = Versioned()
+    if parse_as is not None:
+        reading = ReadAs(parse_as)
+    elif newer_as_highest:
+        reading = Capped(max(versions_of(message), default=-1))
+    return _decoded(name, message, reading, mode, unknown_tags, col)
+
+
+def from_key(
+    col: ColumnOrName,
+    record: RecordSchema,
+    mode: str = PERMISSIVE,
+    *,
+    unknown_tags: bool = False,
+    name: str = "from_key",
+) -> Column:
+    """Decode a binary column of record keys: int16 record type, then the key.
+
+    Keys of other record types give null in every mode, so that the column may hold a whole topic. Everything else is as
+    in `from_message`.
+
+    Examples
+    --------
+    >>> from kafka_records.schemas.consumer_offsets import RECORDS
+    >>> df = spark.createDataFrame([(bytes.fromhex("0001 0001 67 0001 74 00000003"),)], "key binary")
+    >>> df.select(from_key("key", RECORDS[1]).alias("key")).collect()
+    [Row(key=Row(group='g', topic='t', partition=3))]
+    """
+    return _decoded(name, record.key, Keys(record.type), mode, unknown_tags, col)
+
+
+def from_value(
+    col: ColumnOrName,
+    record: RecordSchema,
+    mode: str = PERMISSIVE,
+    *,
+    unknown_tags: bool = False,
+    name: str = "from_value",
+) -> Column:
+    """Decode a binary column of record values of one type: int16 version, then the value.
+
+    A value does not say its record type: leave out the others by their keys before (`record_type`). Null (a tombstone)
+    gives null. Everything else is as in `from_message`; a version the record does not have counts as undecodable.
+
+    Examples
+    --------
+    >>> from kafka_records.schemas.consumer_offsets import RECORDS
+    >>> row = (bytes.fromhex("0001"), bytes.fromhex("0000 000000000000002a 0000 0000000000000005"))
+    >>> df = spark.createDataFrame([row], "key binary, value binary")
+    >>> commits = df.where(record_type("key") == 1)
+    >>> commits.select(from_value("value", RECORDS[1]).getField("offset").alias("offset")).collect()
+    [Row(offset=42)]
+    """
+    return _decoded(name, record.value, Versioned(), mode, unknown_tags, col)
+
+
+def record_type(col: ColumnOrName) -> Column:
+    """The int16 that a record key starts with, null for a null or shorter key. Evaluated in the JVM."""
+    return _int16(col)
+
+
+def value_version(col: ColumnOrName) -> Column:
+    """The int16 that a record value starts with, null for a null or shorter value. Evaluated in the JVM.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(bytes.fromhex("0003"),), (None,)], "value binary")
+    >>> df.select(value_version("value").alias("version")).collect()
+    [Row(version=3), Row(version=None)]
+    """
+    return _int16(col)
+
+
+# -- to bytes -------------------------------------------------------------------------------------
+
+
+def to_message(
+    col: ColumnOrName,
+    message: MessageSchema,
+    version: int | ColumnOrName | None = None,
+    mode: str = FAILFAST,
+    *,
+    version_prefix: bool = True,
+    name: str = "to_message",
+) -> Column:
+    """Encode a struct column as `message`.
+
+    Parameters
+    ----------
+    col
+        Struct column, or its name, with the fields of `from_message`; null gives null. It may leave out fields that the
+        version written does not have, and tagged ones, which stay at their defaults. Numbers may be of any integer
+        type. Unknown tagged fields are written where the structs have `unknown_tagged_fields`.
+    message
+        Schema of the message, from a generated `schemas.<folder>` module.
+    version
+        Version to write, for all rows or, as a column, for each; the highest by default. A field that the version
+        lacks has to be at its default, unless the spec calls it ignorable (it is dropped then, as Kafka does).
+    mode
+        `FAILFAST` ends the query with an error that names the field which cannot be written. `PERMISSIVE` gives null
+        for such a row; beware that a null value is a tombstone, which deletes its key where it is written to a topic.
+    version_prefix
+        Write the version as int16 before the message, as `from_message` reads it when it is given no `version`.
+    name
+        What errors and Spark call this function.
+
+    Returns
+    -------
+    Column
+        `binary`. `to_message(from_message(col, unknown_tags=True), value_version(col))` gives the bytes of `col` again
+        where they hold nothing that only a lenient reader accepts, no varint longer than it need be, and no tagged
+        field written out at its default. Kafka writes none of these.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+    UnsupportedVersion
+        At once, for a `version` that `message` does not have; for one in a column when the query runs, as for any
+        other value that cannot be written.
+    UnsupportedSpark
+        Before PySpark 4.1.
+    MissingField, UnknownField, WrongType
+        When the query runs, in every mode: the structs are not of this message.
+
+    Examples
+    --------
+    >>> from pyspark.sql import functions as F
+    >>> from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
+    >>> df = spark.sql("SELECT named_struct('assigned_partitions', array(), 'user_data', null) AS assignment")
+    >>> df.select(F.hex(to_message("assignment", CONSUMER_PROTOCOL_ASSIGNMENT, 1)).alias("bytes")).collect()
+    [Row(bytes='000100000000FFFFFFFF')]
+    """
+    return _encoded(name, message, mode, col, version, None, version_prefix)
+
+
+def to_key(col: ColumnOrName, record: RecordSchema, mode: str = FAILFAST, *, name: str = "to_key") -> Column:
+    """Encode a struct column as record keys: int16 record type, then the key. Everything else is as in `to_message`.
+
+    Examples
+    --------
+    >>> from pyspark.sql import functions as F
+    >>> from kafka_records.schemas.consumer_offsets import RECORDS
+    >>> df = spark.sql("SELECT named_struct('group', 'g', 'topic', 't', 'partition', 3) AS key")
+    >>> df.select(F.hex(to_key("key", RECORDS[1])).alias("key")).collect()
+    [Row(key='000100016700017400000003')]
+    """
+    return _encoded(name, record.key, mode, col, KEY_VERSION, record.type, False)
+
+
+def to_value(
+    col: ColumnOrName,
+    record: RecordSchema,
+    version: int | ColumnOrName | None = None,
+    mode: str = FAILFAST,
+    *,
+    name: str = "to_value",
+) -> Column:
+    """Encode a struct column as record values: int16 version, then the value. Everything else is as in `to_message`.
+
+    Examples
+    --------
+    >>> from pyspark.sql import functions as F
+    >>> from kafka_records.schemas.consumer_offsets import RECORDS
+    >>> df = spark.sql("SELECT named_struct('offset', 42, 'metadata', '', 'commit_timestamp', 5) AS value")
+    >>> df.select(F.hex(to_value("value", RECORDS[1], 0)).alias("value")).collect()
+    [Row(value='0000000000000000002A00000000000000000005')]
+    """
+    return _encoded(name, record.value, mode, col, version, None, True)
+
+
+# -- what they share ------------------------------------------------------------------------------
+
+
+def _decoded(
+    name: str, message: MessageSchema, reading: Reading, mode: str, unknown_tags: bool, *cols: ColumnOrName
+) -> Column:
+    decoder = Decoder(message, reading, checked_mode(mode, _ALLOWED) == FAILFAST, unknown_tags)
+    return _arrow_column(name, decoder, spark_type(message, unknown_tags), cols, "use decode_records")
+
+
+def _encoded(
+    name: str,
+    message: MessageSchema,
+    mode: str,
+    col: ColumnOrName,
+    version: int | ColumnOrName | None,
+    record_type: int | None,
+    version_prefix: bool,
+) -> Column:
+    number = max(versions_of(message), default=0) if version is None else version
+    cols = [col] if isinstance(number, int) else [col, _version_column(number)]
+    fixed = number if isinstance(number, int) else None
+    if fixed is not None:
+        check_version(message, fixed)
+    encoder = Encoder(message, fixed, record_type, version_prefix, checked_mode(mode, _ALLOWED) == FAILFAST)
+    return _arrow_column(name, encoder, BinaryType(), cols)
+
+
+def _arrow_column(
+    name: str, function: Decoder | Encoder, returned: DataType, cols: Sequence[ColumnOrName], instead: str | None = None
+) -> Column:
+    if not hasattr(F, "arrow_udf"):
+        raise UnsupportedSpark(name, pyspark.__version__, instead)
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        check_workers(session)
+
+    made = _MADE.get()
+    if made is not None:
+        made.append((function, returned))
+        return F.lit(None)
+    column: Column = _arrow_function(name, function, returned)(*map(_column, cols))
+    return column
+
+
+def _arrow_function(name: str, function: Callable[..., pa.Array], returned: DataType) -> Any:
+    # Spark reads the kind of function off these hints, and its name off the attribute.
+    def run(*columns: pa.Array) -> pa.Array:
+        return function(*columns)
+
+    run.__name__ = name
+    functions: Any = F
+    return functions.arrow_udf(run, returned)
+
+
+_MADE: Final[ContextVar[list[tuple[Callable[..., pa.Array], DataType]] | None]] = ContextVar("made", default=None)
+
+
+class _ByArguments:
+    """One function for SQL out of those with one, two … arguments."""
+
+    def __init__(self, functions: Sequence[Callable[..., pa.Array]]) -> None:
+        self._functions = functions
+
+    def __call__(self, *columns: pa.Array) -> pa.Array:
+        if not 0 < len(columns) <= len(self._functions):
+            raise TypeError(f"{len(columns)} arguments: this takes 1 to {len(self._functions)}")
+        # A version may be of any integer type in SQL.
+        return self._functions[len(columns) - 1](columns[0], *(each.cast(pa.int32()) for each in columns[1:]))
+
+
+def function_for_sql(name: str, function: Callable[..., Column]) -> Any:
+    """What `spark.udf.register` takes, of a generated column function: it gets the data, and behind them a version
+    where the column function has one.
+
+    Raises UnsupportedSpark before PySpark 4.1.
+    """
+    arguments = ["data", "version"] if "version" in signature(function).parameters else ["data"]
+    made: list[tuple[Callable[..., pa.Array], DataType]] = []
+    token = _MADE.set(made)
+    try:
+        for count in range(len(arguments)):
+            function(*(F.col(each) for each in arguments[: count + 1]))
+    finally:
+        _MADE.reset(token)
+    return _arrow_function(name, _ByArguments([each for each, _ in made]), made[0][1])
+
+
+def _column(col: ColumnOrName) -> Column:
+    return F.col(col) if isinstance(col, str) else col
+
+
+def _version_column(version: ColumnOrName) -> Column:
+    return _column(version).cast("int")
+
+
+def _int16(col: ColumnOrName) -> Column:
+    data = _column(col)
+    unsigned = F.conv(F.hex(F.substring(data, 1, 2)), 16, 10).cast("int")
+    return F.when(F.octet_length(data) >= 2, F.shiftright(F.shiftleft(unsigned, 16), 16).cast("smallint"))

@@ -1,0 +1,30 @@
+"""`mapInArrow` for DataFrames whose columns are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from kafka_records_engine.spark.workers import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def map_batches(df: DataFrame, columns: StructType, function: BatchFunction, returned: StructType) -> DataFrame:
+    """Run `function` over the `columns` of `df`, in that order; it gives rows of `returned`.
+
+    Under Spark Connect `mapInArrow` asks the server what columns there are, which costs a round trip and which a
+    Declarative Pipeline refuses (ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION). So the client is told: where Connect
+    keeps what the server said, because no public call does it without asking. `DataFrame.to` has the server look at
+    the input instead, and fails over a table of the same pipeline.
+    """
+    chosen = df.select(*columns.names)
+    if is_connect(df.sparkSession):
+        cast(Any, chosen)._cached_schema = columns
+    return chosen.mapInArrow(function, returned)

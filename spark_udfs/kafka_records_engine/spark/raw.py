@@ -1,0 +1,134 @@
+"""Raw rows: the one schema behind which every function works, whatever the records came from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql.types import DataType, StringType, StructField, TimestampType
+
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA as _ARROW_SCHEMA
+from kafka_records_engine.spark.errors import MissingColumn, WrongColumnType
+from kafka_records_engine.spark.spark_types import spark_schema
+from kafka_records_engine.spark.workers import is_connect
+
+RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
+"""One record of a log, not decoded.
+
+What the message format of a record lacks is -1, as Kafka reports it: `timestamp_ms` in format 0, epochs and producers
+in formats 0 and 1. What a source does not tell is null. `timestamp_type` is `create`, `log_append` or null.
+`transaction` says what became of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
+`unknown` when bytes that cannot be read may hide the marker that ended it. `control` is `commit` or
+`abort` for markers and null for everything else.
+"""
+
+RAW_COLUMNS: Final[tuple[str, ...]] = tuple(field.name for field in RAW_SCHEMA.fields)
+
+_TIMESTAMP_TYPES: Final = {0: "create", 1: "log_append"}
+"""Numbers in the `timestampType` column of Spark's Kafka source."""
+
+
+def raw_rows(df: DataFrame) -> DataFrame:
+    """The columns of `RAW_SCHEMA` of `df`, as every function that takes raw rows begins.
+
+    Raises MissingColumn and WrongColumnType for rows of another shape; under Spark Connect the query fails with Spark's
+    own message instead, because looking at the columns first would cost a round trip.
+    """
+    if not is_connect(df.sparkSession):
+        found = {field.name.lower(): field.dataType for field in df.schema.fields}
+        for field in RAW_SCHEMA.fields:
+            if field.name not in found:
+                raise MissingColumn(
+                    field.name,
+                    "these are no raw rows; kafka_records_engine.spark.raw.as_raw_records makes some of them",
+                )
+            kind = found[field.name]
+            if type(kind) is not type(field.dataType):
+                raise WrongColumnType(field.name, kind.simpleString(), field.dataType.simpleString())
+    return df.select(*RAW_COLUMNS)
+
+
+def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[str] | None = None) -> DataFrame:
+    """Bring records from elsewhere into the one raw schema: a saved topic, or what Spark's Kafka source reads.
+
+    Parameters
+    ----------
+    df
+        Has `key` and `value` (binary, or text, taken as UTF-8), and as many of these as there are: the columns of
+        `RAW_SCHEMA`, and those of Spark's Kafka source, `timestamp` (TIMESTAMP) and `timestampType` (0 or 1). Numbers
+        may be of another width. A `timestamp_ms` is milliseconds; where columns are read from `df`, a TIMESTAMP too.
+    topic
+        The topic of every row; needed when `df` has no `topic` column, and wins over one.
+    columns
+        The names of the columns of `df`. They are read from `df` when not given, which a Declarative Pipeline forbids
+        and which costs a round trip under Spark Connect.
+
+    Returns
+    -------
+    DataFrame
+        Rows of `RAW_SCHEMA`. What `df` lacks is null, `transaction` too: a table whose rows depend on transactions
+        refuses such a record, unless `producer_id` tells that it was outside of one (-1) or the caller says what it
+        counts as (`untold`). Tables need `partition` and `offset`; rows without them can be decoded, but not ordered,
+        and a table over them fails.
+
+    Raises
+    ------
+    MissingColumn
+        There is no `key`, no `value`, or no `topic` and none was given.
+
+    Examples
+    --------
+    >>> saved = spark.createDataFrame([(bytes.fromhex("00020001") + b"g", None)], "key binary, value binary")
+    >>> as_raw_records(saved, topic="__consumer_offsets").select("topic", "key", "transaction").show()
+    +------------------+----------------+-----------+
+    |             topic|             key|transaction|
+    +------------------+----------------+-----------+
+    |__consumer_offsets|[00 02 00 01 67]|       NULL|
+    +------------------+----------------+-----------+
+    """
+    types = dict[str, DataType]() if columns is not None else {field.name: field.dataType for field in df.schema.fields}
+    names = set(types if columns is None else columns)
+    for required in ("key", "value"):
+        if required not in names:
+            raise MissingColumn(required, "raw records are made of keys and values")
+    if topic is None and "topic" not in names:
+        raise MissingColumn("topic", "name the topic the records came from")
+    if isinstance(types.get("timestamp_ms"), TimestampType):
+        df = df.withColumn("timestamp_ms", F.unix_millis(F.col("timestamp_ms")))
+    return df.select([_raw_column(field, names, topic).cast(field.dataType).alias(field.name) for field in RAW_SCHEMA])
+
+
+def _raw_column(field: StructField, names: set[str], topic: str | None) -> Column:
+    name = field.name
+    if name == "topic" and topic is not None:
+        return F.lit(topic)
+    if name in names:
+        return F.col(name)
+    if name == "timestamp_ms" and "timestamp" in names:
+        return F.unix_millis(F.col("timestamp"))
+    if name == "timestamp_type" and "timestampType" in names:
+        return _named_timestamp_type(F.col("timestampType"))
+    return F.lit(None)
+
+
+def _named_timestamp_type(number: Column) -> Column:
+    named = F.lit(None).cast(StringType())
+    for value, name in _TIMESTAMP_TYPES.items():
+        named = F.when(number == value, F.lit(name)).otherwise(named)
+    return named
+
+
+def has_record_type(types: Iterable[int]) -> Column:
+    """Condition on raw rows: the key starts with one of these record types. Evaluated in the JVM, before any Python.
+
+    Control records are never among them: their keys start with another number that merely looks like one.
+    """
+    starts = [number.to_bytes(2, "big", signed=True) for number in types]
+    return F.col("control").isNull() & F.substring(F.col("key"), 1, 2).isin(starts)
+
+
+def is_unframed() -> Column:
+    """Condition on raw rows: not a control record, and the key is missing or too short to hold a record type."""
+    return F.col("control").isNull() & (F.coalesce(F.octet_length(F.col("key")), F.lit(0)) < 2)

@@ -1,0 +1,118 @@
+"""Reading one record, key and value, into plain values: what `decode_records` does with columns, row by row.
+
+The reference that the columnar engine is held against.
+
+Unlike `kafka_records_runtime.framing.read_record`, a record whose value cannot be read still gives its key: a table
+has to know *which* key's last record is the broken one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafka_records_engine.columns.plain import Plain, holds_unknown_tags, plain_values
+from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, NullKey, UnsupportedVersion
+from kafka_records_runtime.framing import SchemaRecordType, record_type_of, value_version_of
+from kafka_records_runtime.schema import RecordSchema
+
+
+@dataclass(slots=True)
+class Row:
+    """What could be read of one record.
+
+    `record_type` is None when the key has none, `value_version` for tombstones and unknown types. `key` and `value`
+    are dict trees, None where there is nothing or where `error` says why. `key_left` and `value_left` count bytes
+    behind the messages, `leniencies` names what a strict reader would have refused. `has_unknown_tags` says that there
+    were tagged fields, at any depth, which the schemas do not define.
+    """
+
+    record_type: int | None = None
+    known: bool = False
+    value_version: int | None = None
+    key: Any = None
+    value: Any = None
+    key_left: int = 0
+    value_left: int = 0
+    leniencies: list[str] = field(default_factory=list)
+    has_unknown_tags: bool = False
+    error: KafkaRecordsError | None = None
+
+    @property
+    def is_decoded(self) -> bool:
+        return self.known and self.error is None
+
+
+class RowReader:
+    """Reads records by the schemas of their types, as leniently as Kafka's own readers (bytes behind a message, for
+    instance, are left alone)."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema], unknown_tags: bool = False) -> None:
+        """`unknown_tags` keeps tagged fields that the schemas do not define."""
+        self._types: Final = {
+            number: _Type(
+                SchemaRecordType(schema),
+                plain_values(schema.key, unknown_tags),
+                plain_values(schema.value, unknown_tags),
+            )
+            for number, schema in schemas.items()
+        }
+
+    def read(self, key: bytes | None, value: bytes | None) -> Row:
+        """Never raises for what stands in the bytes: `Row.error` holds it.
+
+        A value version outside the range of its type is an UnsupportedVersion there, as it is for the broker, which
+        stops loading the partition; a record type without schema is no error.
+        """
+        row = Row()
+        try:
+            self._read(row, key, value)
+        except (DecodeError, FramingError) as error:
+            row.error = error
+        return row
+
+    def _read(self, row: Row, key: bytes | None, value: bytes | None) -> None:
+        if key is None:
+            raise NullKey
+        row.record_type = record_type_of(key)
+        kind = self._types.get(row.record_type)
+        if kind is None:
+            return
+        row.known = True
+        typed, used = kind.reader.read_key(key[2:], row.leniencies)
+        row.key, row.key_left = kind.plain_key(typed), len(key) - 2 - used
+        row.has_unknown_tags = holds_unknown_tags(typed)
+        if value is None:
+            return
+        row.value_version = value_version_of(value)
+        if row.value_version not in kind.reader.value_versions:
+            raise UnsupportedVersion(kind.reader.schema.value.name, row.value_version, kind.reader.value_versions)
+        typed, used = kind.reader.read_value(value[2:], row.value_version, row.leniencies)
+        row.value, row.value_left = kind.plain_value(typed), len(value) - 2 - used
+        row.has_unknown_tags |= holds_unknown_tags(typed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    reader: SchemaRecordType
+    plain_key: Plain
+    plain_value: Plain
+
+
+def error_fields(row: Row) -> dict[str, Any] | None:
+    """The `error` struct of a row, None for one without."""
+    return None if row.error is None else fields_of_error(row.error, row.record_type)
+
+
+def fields_of_error(error: KafkaRecordsError, record_type: int | None) -> dict[str, Any]:
+    """The `error` struct for what is wrong with a record."""
+    where = isinstance(error, DecodeError)
+    return {
+        "reason": type(error).__name__,
+        "record_type": record_type,
+        "version": getattr(error, "version", None),
+        "path": getattr(error, "path", None) if where else None,
+        "byte_offset": getattr(error, "offset", None) if where else None,
+        "message": str(error),
+    }

@@ -1,0 +1,237 @@
+"""Log segment files as DataFrames, read by the workers.
+
+The driver finds the log partitions, and nothing else: one row for each goes to the workers, which have to see the same
+paths. A log partition is read by one task, because the marker that ends a transaction may stand in a later file. Which
+files it has is looked up by that task: a live broker replaces them between the driver's look and the task's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pickle import dumps, loads
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from kafka_records_engine.log.reading import (
+    LogPartition,
+    SegmentProblem,
+    SegmentStats,
+    find_logs,
+    read_partition,
+    scan,
+)
+from kafka_records_engine.spark.mapping import map_batches
+from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
+from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_engine.spark.spark_types import spark_schema
+from kafka_records_engine.spark.workers import check_workers
+from kafka_records_runtime.errors import KafkaRecordsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Source = str | PathLike[str] | LogPartition
+
+_LISTING: Final = StructType([StructField("log", BinaryType())])
+
+_REPORT: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("file", pa.string()),
+        ("base_offset", pa.int64()),
+        ("log_start", pa.int64()),
+        ("bytes", pa.int64()),
+        ("batches", pa.int64()),
+        ("records", pa.int64()),
+        ("control_batches", pa.int64()),
+        ("transactional_batches", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("missing_offsets", pa.int64()),
+        ("codecs", pa.map_(pa.string(), pa.int64())),
+        ("formats", pa.map_(pa.int32(), pa.int64())),
+        ("damaged", pa.bool_()),
+        (
+            "problems",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("severity", pa.string()),
+                        ("position", pa.int64()),
+                        ("batch_offset", pa.int64()),
+                        ("records", pa.int64()),
+                        ("bytes", pa.int64()),
+                        ("message", pa.string()),
+                    ]
+                )
+            ),
+        ),
+    ]
+)
+
+
+REPORT_SCHEMA: Final = spark_schema(_REPORT)
+"""One row per file. `problems` has an element per finding; `severity` is `damage` or `note`, `message` the one line to
+print, which names file, byte position and batch offset; `damaged` is whether there is any damage."""
+
+
+class DamagedLog(KafkaRecordsError, ValueError):
+    """What ended a query under FAILFAST: the first damage met in a segment file (`problem`), and how to read on."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f'{self.problem}; mode="PERMISSIVE" reads on, and segment_report lists all that is damaged'
+
+
+def read_segments(
+    spark: SparkSession,
+    paths: Source | Sequence[Source],
+    topic: str | None = None,
+    mode: str = FAILFAST,
+    below_log_start: bool = False,
+) -> DataFrame:
+    """Read log segment files into raw rows.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    paths
+        Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several, on a
+        file system that driver and workers share; or the log partitions that
+        `kafka_records_engine.log.reading.find_logs` found. Which files they have is looked up whenever they are read.
+    topic
+        Leaves out other topics.
+    mode
+        `FAILFAST` ends the query at the first damage (a wrong CRC, a batch cut short, an unknown codec, a file that is
+        no log segment), naming file, byte position and batch offset. `PERMISSIVE` reads on with the next batch or file;
+        what is lost stands in `segment_report`. Zeros of a pre-allocated file and an append that a crash cut short at
+        the end of a log are no damage.
+    below_log_start
+        Also read records below the raised start of a log (the broker's `log-start-offset-checkpoint`), which a broker
+        no longer serves.
+
+    Returns
+    -------
+    DataFrame
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, control records included. The files are read anew whenever
+        it is used: persist it when it is used often.
+
+    Raises
+    ------
+    LogSourceError
+        At once, for paths that are not there or hold no log.
+    TypeError
+        At once, for anything that is no path.
+    WorkerPython
+        At once, when local workers would run a Python without this package.
+    DamagedLog
+        In a worker, under FAILFAST.
+
+    Examples
+    --------
+    >>> raw = read_segments(spark, "/var/lib/kafka/data", topic="__consumer_offsets")
+    >>> raw.groupBy("partition").count().show()
+    """
+    reader = SegmentReader(checked_mode(mode, (FAILFAST, PERMISSIVE)), below_log_start)
+    return map_batches(_listing(spark, paths, topic), _LISTING, reader, RAW_SCHEMA)
+
+
+def segment_report(spark: SparkSession, paths: Source | Sequence[Source], topic: str | None = None) -> DataFrame:
+    """What stands in log segment files, and what is wrong with them: one row of `REPORT_SCHEMA` per file.
+
+    Takes `spark`, `paths` and `topic` as `read_segments` does, and reads every file to its end. Damage never raises
+    here: it is what the report is for.
+    """
+    return map_batches(_listing(spark, paths, topic), _LISTING, report_batches, REPORT_SCHEMA)
+
+
+def _listing(spark: SparkSession, paths: Source | Sequence[Source], topic: str | None) -> DataFrame:
+    check_workers(spark)
+    rows = [(dumps(log),) for log in _found(paths, topic)]
+    listing = spark.createDataFrame(rows, _LISTING)
+    return listing.repartition(max(len(rows), 1))
+
+
+def _found(paths: Source | Sequence[Source], topic: str | None) -> list[LogPartition]:
+    sources = [paths] if isinstance(paths, str | PathLike | LogPartition) else paths
+    if not isinstance(sources, Iterable):
+        raise TypeError(f"paths is {paths!r}: give it a path or several")
+    found: list[LogPartition] = []
+    places: list[str] = []
+    for source in sources:
+        if isinstance(source, LogPartition):
+            found.append(source)
+        elif isinstance(source, str | PathLike):
+            places.append(str(source))
+        else:
+            raise TypeError(f"paths holds {source!r}, which is no path")
+    if places or not found:
+        found += find_logs(places, topic)
+    return [log for log in found if topic in (None, log.topic)]
+
+
+def _logs(batches: Iterator[pa.RecordBatch]) -> Iterator[LogPartition]:
+    for batch in batches:
+        for pickled in batch.column("log").to_pylist():
+            yield loads(pickled)
+
+
+@dataclass(frozen=True)
+class SegmentReader:
+    """What a worker runs for `read_segments`: log partitions in, raw rows out."""
+
+    mode: Mode
+    below_log_start: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for log in _logs(batches):
+            yield from self.rows(log)
+
+    def rows(self, log: LogPartition) -> Iterator[pa.RecordBatch]:
+        """The raw rows of one log partition."""
+        return read_partition(log, below_log_start=self.below_log_start, on_problem=self._on_problem)
+
+    def _on_problem(self, problem: SegmentProblem) -> None:
+        if self.mode == FAILFAST and problem.severity == "damage":
+            raise DamagedLog(str(problem))
+
+
+def report_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a worker runs for `segment_report`."""
+    for log in _logs(batches):
+        rows = [_report_row(log, stats) for stats in scan(log)]
+        yield pa.RecordBatch.from_pylist(rows, schema=_REPORT)
+
+
+def _report_row(log: LogPartition, stats: SegmentStats) -> dict[str, Any]:
+    counted = (
+        "file",
+        "base_offset",
+        "log_start",
+        "bytes",
+        "batches",
+        "records",
+        "control_batches",
+        "transactional_batches",
+        "first_offset",
+        "last_offset",
+        "missing_offsets",
+    )
+    return {
+        "topic": log.topic,
+        "partition": log.partition,
+        **{name: getattr(stats, name) for name in counted},
+        "codecs": sorted(stats.codecs.items()),
+        "formats": sorted(stats.magics.items()),
+        "damaged": any(problem.severity == "damage" for problem in stats.problems),
+        "problems": [{**asdict(problem), "message": str(problem)} for problem in stats.problems],
+    }

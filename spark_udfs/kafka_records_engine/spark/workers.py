@@ -1,0 +1,71 @@
+"""Whether the Python that local workers run can import what they need.
+
+PySpark starts workers with PYSPARK_PYTHON, or with the first `python3` on PATH when that is not set: a script that runs
+as `.venv/bin/python script.py` gets another interpreter in its workers, where the first row fails with a
+ModuleNotFoundError and a page of traces. On a cluster the code travels, which docs/cluster.md tells of.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.spark.errors import WorkerPython
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_VARIABLE: Final = "PYSPARK_PYTHON"
+_PROBE: Final = "import kafka_records_engine, numpy, pyarrow"
+_ON_THIS_MACHINE: Final = re.compile(r"local(\[.*\])?")
+"""Masters whose workers are started here as they would be on a shell; `local-cluster[…]` has executors of its own."""
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether `spark` is the client of a Spark Connect server. (Its class needs gRPC, which may not be there.)"""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Raise WorkerPython when `spark` runs on this machine and its workers cannot import this package.
+
+    An interpreter beside the one that runs this is taken to be fine; another one is asked, once per process, with the
+    archives that `--py-files` and `addPyFile` brought. What workers on other machines run cannot be seen from here, nor
+    what those of a Spark Connect server run, wherever it is.
+    """
+    if is_connect(spark):
+        return
+    chosen = os.environ.get(_VARIABLE) or "python3"
+    found = shutil.which(chosen)
+    if found is not None and os.path.dirname(found) == os.path.dirname(sys.executable):
+        return
+    master = spark.conf.get("spark.master", "") or ""
+    if not _ON_THIS_MACHINE.fullmatch(master) or _can_import(found, _archives()):
+        return
+    raise WorkerPython(found or chosen)
+
+
+def _archives() -> tuple[str, ...]:
+    """The archives on this process's path that Spark gives to its workers too, which goes by the ends of their names.
+
+    A wheel that was not renamed is on the driver's path and on nobody else's.
+    """
+    return tuple(place for place in sys.path if os.path.isfile(place) and place.endswith((".zip", ".egg", ".jar")))
+
+
+@cache
+def _can_import(python: str | None, archives: tuple[str, ...]) -> bool:
+    if python is None:
+        return False
+    # An empty place on that path would stand for the current directory.
+    places = [place for place in (*archives, os.environ.get("PYTHONPATH")) if place]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    try:
+        return subprocess.run([python, "-c", _PROBE], capture_output=True, check=False, env=environment).returncode == 0
+    except OSError:
+        return False

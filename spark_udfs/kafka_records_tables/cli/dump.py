@@ -1,0 +1,97 @@
+"""`kafka-records dump`: every record as one JSON object per line, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kafka_records_tables.cli.choice import Choice, add_choice
+from kafka_records_tables.cli.failures import EXIT_STATUS_HELP, require
+from kafka_records_tables.cli.source_choice import add_sources, add_topic, known_logs
+from kafka_records_tables.cli.topics import add_package, catalog_of
+
+_DESCRIPTION = """\
+Print one JSON object per line and record, by topic, partition and offset. No Spark, no Java.
+"""
+
+_DETAILS = """\
+fields of a line:
+  topic, partition, offset
+  timestamp          milliseconds since 1970 (UTC); -1 where the message format has none
+  record_type        number at the start of the key; null for transaction markers and keys without one
+  key                {"type":1,"data":{...}} as Kafka's console formatters print it
+  value              {"version":4,"data":{...}}, null for a tombstone
+  producer_id        -1 for none
+  is_transactional   whether the record belongs to a transaction; it may have been aborted: see the markers
+  control            "commit" or "abort" for a transaction marker, which has no key and no value here; else null
+  opened             what members of classic consumer groups carry as bytes (base64 in value), where it can be read:
+                     {"members[0].subscription":{"version":3,"data":{...}},"members[0].assignment":...}
+  topic_names        {"aK3dGfTcSs2cLAnzYBkzXg":"orders"}: the names of topic ids in this record, those that a file
+                     partition.metadata beside the logs tells
+  raw_key, raw_value with --bytes only: all bytes in hex, as they stand in the log
+  error              null, or why a key or value could not be decoded: {"part":"value","reason":"BufferUnderflow",
+                     "version":3,"path":"members[2].client_host","byte_offset":212,"message":"..."}; byte_offset counts
+                     from behind the two bytes of type or version
+
+Nothing is lost: what is not decoded has its bytes in "hex" where "data" would be, {"type":99,"hex":"0063..."} or
+{"version":9,"hex":"0009..."}. That happens to records with an error, and to record types and value versions that this
+build does not know, which are no errors. Text and lengths are read as leniently as Kafka reads them, bytes behind a key
+or value are left alone; both are counted on standard error. (table cannot do without such a value version: a row that
+an older record would give is wrong, so there it is told as an error.)
+
+Records below a raised log start are shown, and so are those of aborted and open transactions. Control characters,
+escape sequences and marks that turn the direction of text are \\uXXXX on a terminal; in a file or a pipe the JSON holds
+what the records hold.
+
+--follow goes on with what is appended, also in files that are rolled and while the log cleaner works. Ctrl-C ends it;
+the counts follow, and the exit status is that of a dump.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records dump /var/lib/kafka/data
+      all three topics of a broker's data directory
+  kafka-records dump /var/lib/kafka/data/__consumer_offsets-12
+      one partition
+  kafka-records dump /backup/00000000000000000000.log --topic __transaction_state
+      a file that is not in its folder
+  kafka-records dump /var/lib/kafka/data --type OffsetCommit --type GroupMetadata --group inventory-sync
+      the commits and the members of a group
+  kafka-records dump /var/lib/kafka/data/__consumer_offsets-12 --offset 10.. --bytes | kafka-records explain -
+      records byte by byte
+  kafka-records dump /var/lib/kafka/data --topic __consumer_offsets | jq -c 'select(.error != null)'
+      what could not be decoded
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "dump",
+        help="print every record as a JSON object, without Spark",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+    )
+    add_sources(parser)
+    add_topic(parser)
+    add_package(parser)
+    parser.add_argument("--bytes", action="store_true", help="add the bytes of keys and values, which explain reads")
+    parser.add_argument(
+        "--follow", action="store_true", help="then wait for more, and print it as it is appended, until Ctrl-C"
+    )
+    add_choice(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Dump, and return the exit status."""
+    require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
+    from kafka_records_tables.cli.dumprun import DumpRun
+
+    catalog = catalog_of(options.package)
+    choice = Choice.of(options, catalog)
+    logs = known_logs(options.sources, options.topic, catalog)
+    dump = DumpRun(logs, catalog, choice, with_bytes=options.bytes)
+    if not options.follow:
+        return dump.run()
+    return dump.follow(lambda: known_logs(options.sources, options.topic, catalog, quietly=True))

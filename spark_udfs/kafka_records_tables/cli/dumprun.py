@@ -1,0 +1,129 @@
+"""One run of `kafka-records dump`: lines to standard output, findings and counts to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_engine.log.reading import LogPartition, OpenLog, open_log, read_partition
+from kafka_records_runtime.jsontext import json_lines
+from kafka_records_tables.cli.progress import ByteProgress
+from kafka_records_tables.cli.recordlines import COLUMNS, RecordPrinter, found_records
+from kafka_records_tables.cli.reporting import FileReport, RecordReport, over_a_bar, say
+from kafka_records_tables.cli.topicnames import TopicNames
+
+if TYPE_CHECKING:
+    from kafka_records_tables.cli.choice import Choice, Mask
+    from kafka_records_tables.cli.topics import Catalog
+
+
+_ROWS: Final = 4096
+"""Rows that are Python objects at a time: a small block of a log can hold millions."""
+
+
+class DumpRun:
+    """Prints the records of `logs` that `choice` asks for."""
+
+    def __init__(
+        self, logs: Sequence[LogPartition], catalog: Catalog, choice: Choice, *, with_bytes: bool = False
+    ) -> None:
+        self._logs = logs
+        self._catalog = catalog
+        self._choice = choice
+        self._with_bytes = with_bytes
+        self._names = TopicNames(str(Path(log.folder).resolve().parent) for log in logs)
+        self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
+        self._files, self._records = FileReport(), RecordReport()
+        self._text = json_lines(sys.stdout)
+        self._file_count = 0
+        self._passed_over = 0
+
+    def run(self) -> int:
+        """Print them; returns the exit status."""
+        # Two writers on one terminal would overwrite each other.
+        if not sys.stderr.isatty() or sys.stdout.isatty():
+            self._read(lambda done, total: None)
+        else:
+            with ByteProgress("dump") as progress, over_a_bar(progress.is_drawn):
+                self._read(progress.moved)
+        return self.summary(len(self._logs))
+
+    def _read(self, moved: Callable[[int, int], None]) -> None:
+        total, done = sum(log.size for log in self._logs), 0
+        for log in self._logs:
+            with open_log(log) as opened:
+                asked = _only(opened, self._choice.offsets)
+                self._file_count += len(asked.segments)
+                for rows in read_partition(
+                    asked,
+                    below_log_start=True,
+                    on_problem=self._files.problem,
+                    batch_rows=None,
+                    settle=False,
+                    columns=COLUMNS,
+                    places=True,
+                ):
+                    self.print_rows(rows)
+                    moved(done + asked.bytes_read, total)
+                done += opened.size
+
+    def follow(self, find: Callable[[], Sequence[LogPartition]]) -> int:
+        """Print them and what is appended to them until Ctrl-C; `find` finds the logs, new partitions too."""
+        from kafka_records_tables.cli.follow import Follower
+
+        follower = Follower(self._logs, find, self._files.problem)
+        try:
+            follower.run(self._follow)
+        except KeyboardInterrupt:
+            # That is how it is meant to end.
+            self._file_count = follower.file_count
+            return self.summary(follower.partition_count)
+
+    def _follow(self, rows: Any) -> None:
+        self.print_rows(rows)
+        sys.stdout.flush()
+
+    def print_rows(self, rows: Any) -> None:
+        """Raw rows of one partition with their places."""
+        topic = rows.column("topic")[0].as_py()
+        if topic not in self._topics:
+            printer = RecordPrinter(topic, self._catalog, self._names, self._records, self._with_bytes)
+            self._topics[topic] = printer, self._choice.mask(topic)
+        printer, mask = self._topics[topic]
+        if mask is not None:
+            count = rows.num_rows
+            rows = rows.filter(mask(rows))
+            self._passed_over += count - rows.num_rows
+        write, text = sys.stdout.write, self._text
+        for start in range(0, rows.num_rows, _ROWS):
+            for found in found_records(rows.slice(start, _ROWS)):
+                write(text(printer.line(found)))
+
+    def summary(self, partitions: int) -> int:
+        """Say how much was read and what was found; returns the exit status."""
+        self._records.summary(partitions, self._file_count)
+        if not self._choice.is_everything:
+            total = self._passed_over + self._records.records + self._records.markers
+            say(f"not asked for: {self._passed_over} of {total} records and transaction markers")
+        self._files.summary()
+        return max(self._files.status, self._records.status)
+
+
+def _only(opened: OpenLog, offsets: tuple[int, int] | None) -> OpenLog:
+    """The log with the files alone that may hold one of the offsets from the first to the last, both included."""
+    if offsets is None:
+        return opened
+    first, last = offsets
+    bases = [segment.base_offset for segment in opened.segments]
+    begun = [number for number, base in enumerate(bases) if base is None or base <= first]
+    start = begun[-1] if begun else 0
+    if None in bases[: start + 1]:
+        start = 0
+    end = next((number for number, base in enumerate(bases) if base is not None and base > last), len(bases))
+    segments = opened.segments[start : max(end, start)]
+    ends_early = opened.ends_early or end < len(bases)
+    is_part = opened.is_part or len(segments) < len(bases)
+    return replace(opened, segments=segments, ends_early=ends_early, is_part=is_part)

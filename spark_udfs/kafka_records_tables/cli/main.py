@@ -1,0 +1,52 @@
+"""Where the program starts. What takes time to load is loaded where Ctrl-C is expected already."""
+
+# No `from __future__ import annotations`: that is a module more to load before Ctrl-C is caught.
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_INTERRUPTED = 130
+
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
+    """Run the command; returns the exit status (see `failures.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
+    is_program = arguments is None
+    try:
+        if is_program:
+            from kafka_records_engine.lean import leave_pandas_out
+
+            leave_pandas_out()
+        from kafka_records_tables.cli.command import run_command
+
+        return run_command(arguments)
+    except KeyboardInterrupt:
+        if is_program:
+            _end_at_once_from_now_on()
+        _let_go_of_output()
+        return _INTERRUPTED
+    finally:
+        if is_program:
+            _end_at_once_from_now_on()
+
+
+def _end_at_once_from_now_on() -> None:
+    """Ctrl-C while the interpreter tidies up (a second one, that is, or a late one) must not print its traceback."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _let_go_of_output() -> None:
+    """Write what is still held; a reader that was interrupted as well is no failure."""
+    from kafka_records_tables.cli.reporting import discard
+
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard(sys.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Counting records by the first two bytes of key and value, without decoding any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.log.reading import LogPartition, read_partition
+from kafka_records_runtime.errors import FramingError
+from kafka_records_runtime.framing import record_type_of, value_version_of
+
+if TYPE_CHECKING:
+    from kafka_records_engine.log.problems import OnProblem
+    from kafka_records_tables.cli.topics import Catalog
+
+SCHEMA: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("record_type", pa.int16()),
+        ("record", pa.string()),
+        ("records", pa.int64()),
+        ("tombstones", pa.int64()),
+        ("value_versions", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+KEY_WITHOUT_TYPE: Final = "(key without a type)"
+
+_NO_VERSION: Final = -1 << 15
+"""Stands for a value too short for a version: no writer uses the lowest int16."""
+
+
+class _Kind(NamedTuple):
+    """What is counted together: transaction markers by `control`, other records by type (None: the key has none)."""
+
+    control: str | None
+    record_type: int | None
+
+    @property
+    def order(self) -> tuple[bool, bool, int, str]:
+        return self.control is not None, self.record_type is None, self.record_type or 0, self.control or ""
+
+
+@dataclass(slots=True)
+class _Tally:
+    records: int = 0
+    tombstones: int = 0
+    versions: Counter[int] = field(default_factory=Counter)
+
+
+def count_records(logs: Iterable[LogPartition], catalog: Catalog, on_problem: OnProblem) -> list[dict[str, Any]]:
+    """Rows of SCHEMA by topic and record type, transaction markers behind them.
+
+    `value_versions` maps the versions (`v4`) to their numbers of records; a value too short for a version counts under
+    "none". Records below a raised log start count too.
+    """
+    topics: dict[str, dict[_Kind, _Tally]] = {}
+    for log in logs:
+        tallies = topics.setdefault(log.topic, {})
+        rows = read_partition(
+            log, below_log_start=True, on_problem=on_problem, settle=False, columns=("control", "key", "value")
+        )
+        for batch in rows:
+            _count(batch, tallies)
+    return [row for topic, tallies in sorted(topics.items()) for row in _rows(topic, catalog, tallies)]
+
+
+def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
+    names = ["control", "key", "value"]
+    columns = [
+        batch.column("control").cast(pa.string()),
+        *(pc.binary_slice(batch.column(name), 0, 2) for name in ("key", "value")),
+    ]
+    grouped = pa.Table.from_arrays(columns, names=names).group_by(names).aggregate([([], "count_all")])
+    for row in grouped.to_pylist():
+        control, count = row["control"], row["count_all"]
+        kind = _Kind(control, None if control else _number(row["key"], record_type_of))
+        tally = tallies.setdefault(kind, _Tally())
+        tally.records += count
+        if control is None and row["value"] is None:
+            tally.tombstones += count
+        elif control is None:
+            version = _number(row["value"], value_version_of)
+            tally.versions[_NO_VERSION if version is None else version] += count
+
+
+def _rows(topic: str, catalog: Catalog, tallies: dict[_Kind, _Tally]) -> Iterator[dict[str, Any]]:
+    schemas, retired = catalog.records(topic), catalog.retired(topic)
+    for kind in sorted(tallies, key=lambda kind: kind.order):
+        tally = tallies[kind]
+        if kind.control is not None:
+            name = f"({kind.control} marker)"
+        elif kind.record_type is None:
+            name = KEY_WITHOUT_TYPE
+        elif kind.record_type in schemas:
+            name = schemas[kind.record_type].name
+        else:
+            known = retired.get(kind.record_type)
+            name = "(unknown type)" if known is None else f"({known}, early access)"
+        versions = {
+            "none" if version == _NO_VERSION else f"v{version}": tally.versions[version]
+            for version in sorted(tally.versions)
+        }
+        row = (topic, kind.record_type, name, tally.records, tally.tombstones, versions or None)
+        yield dict(zip(SCHEMA.names, row, strict=True))
+
+
+def _number(start: bytes | None, read: Callable[[bytes], int]) -> int | None:
+    """What the first two bytes of a key or value say, if there are two."""
+    try:
+        return None if start is None else read(start)
+    except FramingError:
+        return None

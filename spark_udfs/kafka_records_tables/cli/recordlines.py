@@ -1,0 +1,186 @@
+"""Records as the lines of `kafka-records dump`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_records_engine.findings import said_of
+from kafka_records_runtime.errors import DecodeError, FramingError
+from kafka_records_runtime.framing import (
+    KEY_VERSION,
+    Record,
+    read_record,
+    record_type_of,
+    schema_record_types,
+    value_version_of,
+)
+from kafka_records_runtime.jsonform import to_json
+from kafka_records_tables.cli.embedded import opened
+from kafka_records_tables.cli.reporting import RecordReport
+
+if TYPE_CHECKING:
+    from kafka_records_tables.cli.topicnames import TopicNames
+    from kafka_records_tables.cli.topics import Catalog
+
+_PREFIX: Final = 2
+
+COLUMNS: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp_ms",
+    "key",
+    "value",
+    "base_offset",
+    "producer_id",
+    "transaction",
+    "control",
+)
+"""The columns of raw rows that a line is made of, before those of the place."""
+
+
+class FoundRecord(NamedTuple):
+    """A raw row."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    base_offset: int
+    producer_id: int
+    transaction: str
+    control: str | None
+    file: str
+    position: int
+
+
+def found_records(rows: Any) -> Iterator[FoundRecord]:
+    """The rows of a record batch of COLUMNS with their places."""
+    return map(FoundRecord._make, zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+class RecordPrinter:
+    """Turns the records of one topic into lines, counts them in `report`, and says which could not be decoded."""
+
+    def __init__(
+        self, topic: str, catalog: Catalog, names: TopicNames, report: RecordReport, with_bytes: bool = False
+    ) -> None:
+        self._schemas = catalog.records(topic)
+        self._retired = catalog.retired(topic)
+        self._types = schema_record_types(self._schemas)
+        self._is_kafka = catalog.is_kafka
+        self._names = names
+        self._report = report
+        self._with_bytes = with_bytes
+
+    def line(self, found: FoundRecord) -> dict[str, Any]:
+        """What the line of a record says."""
+        if found.control is not None:
+            self._report.markers += 1
+            return self._line(found, None, None, None)
+        self._report.records += 1
+        try:
+            record = read_record(self._types, found.key, found.value)
+        except (DecodeError, FramingError) as error:
+            return self._undecodable(found, error)
+        self._count(record)
+        key, value = self._shown_key(record), self._shown_value(record)
+        return self._line(found, record.record_type, key, value, record=record)
+
+    def _shown_key(self, record: Record) -> dict[str, Any]:
+        if record.name is None:
+            return {"type": record.record_type, "hex": record.key.hex()}
+        data = to_json(self._schemas[record.record_type].key, record.key, KEY_VERSION)
+        return {"type": record.record_type, "data": data}
+
+    def _shown_value(self, record: Record) -> dict[str, Any] | None:
+        if record.value is None:
+            return None
+        if record.value_version is None or not record.is_known_version:
+            return _raw_value(record.value)
+        data = to_json(self._schemas[record.record_type].value, record.value, record.value_version)
+        return {"version": record.value_version, "data": data}
+
+    def _undecodable(self, found: FoundRecord, error: DecodeError | FramingError) -> dict[str, Any]:
+        key, value = found.key, found.value
+        shown_key, record_type, part, record = _raw_key(key), None, "key", None
+        if key is not None and len(key) >= _PREFIX:
+            record_type = record_type_of(key)
+            try:
+                record = read_record(self._types, key, None)
+                shown_key, part = self._shown_key(record), "value"
+            except DecodeError:
+                pass
+        self._report.undecodable_record(
+            type(error).__name__,
+            lambda: f"{found.file}: byte {found.position}, batch at offset {found.base_offset}: "
+            f"record at offset {found.offset}: {said_of(error)} (shown with its bytes)",
+        )
+        shown_value = None if value is None else _raw_value(value)
+        described = _described(error, part)
+        return self._line(found, record_type, shown_key, shown_value, record=record, error=described)
+
+    def _line(
+        self,
+        found: FoundRecord,
+        record_type: int | None,
+        key: dict[str, Any] | None,
+        value: dict[str, Any] | None,
+        *,
+        record: Record | None = None,
+        error: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        line = {
+            "topic": found.topic,
+            "partition": found.partition,
+            "offset": found.offset,
+            "timestamp": found.timestamp_ms,
+            "record_type": record_type,
+            "key": key,
+            "value": value,
+            "producer_id": found.producer_id,
+            "is_transactional": found.transaction != "none",
+            "control": found.control,
+            "opened": opened(record) if record is not None and self._is_kafka else {},
+            "topic_names": {} if record is None else self._names.of(record.key, record.value),
+        }
+        if self._with_bytes:
+            line["raw_key"] = None if found.key is None else found.key.hex()
+            line["raw_value"] = None if found.value is None else found.value.hex()
+        line["error"] = error
+        return line
+
+    def _count(self, record: Record) -> None:
+        report = self._report
+        if record.name is None:
+            retired = self._retired.get(record.record_type)
+            note = "" if retired is None else f" {retired}, early access"
+            report.unknown_types[f"{record.record_type}{note}"] += 1
+        elif not record.is_known_version:
+            report.unknown_versions[f"{record.name} v{record.value_version}"] += 1
+        report.leniency(record.key_left + record.value_left, record.leniencies)
+
+
+def _raw_key(key: bytes | None) -> dict[str, Any] | None:
+    if key is None:
+        return None
+    return {"type": record_type_of(key) if len(key) >= _PREFIX else None, "hex": key.hex()}
+
+
+def _raw_value(value: bytes) -> dict[str, Any]:
+    return {"version": value_version_of(value) if len(value) >= _PREFIX else None, "hex": value.hex()}
+
+
+def _described(error: DecodeError | FramingError, part: str) -> dict[str, Any]:
+    where = error if isinstance(error, DecodeError) else None
+    return {
+        "part": part,
+        "reason": type(error).__name__,
+        "version": where and where.version,
+        "path": where and where.path,
+        "byte_offset": where and where.offset,
+        "message": str(error),
+    }

@@ -1,0 +1,365 @@
+"""`kafka-records table`: a table over log segment files, read by processes on this machine or by Spark."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_engine.lean import let_pandas_in
+from kafka_records_tables.cli.failures import EXIT_STATUS_HELP, CommandError, UsageError, require
+from kafka_records_tables.cli.output import (
+    OUTPUT_HELP,
+    add_output,
+    check_output,
+    file_path,
+    is_same_file,
+    refuse_source,
+)
+from kafka_records_tables.cli.source_choice import add_sources, add_topic, place
+from kafka_records_tables.cli.topics import KAFKA, Catalog, catalog_of
+from kafka_records_tables.near_names import UnknownColumn, near
+from kafka_records_tables.query import QueryError, asked, milliseconds, topic_column
+from kafka_records_tables.tables import TABLES
+
+if TYPE_CHECKING:
+    from kafka_records_tables import Table
+    from kafka_records_tables.query import Query
+
+_DESCRIPTION = """\
+Print a table, or write it to a file, in about the time its bytes take to read. No Spark, no Java; --engine spark has
+both.
+"""
+
+_DETAILS = """\
+conditions of --where:
+  COLUMN OPERATOR VALUE with = != < <= > >= or ~ (the text contains VALUE), COLUMN is null, COLUMN is not null. Quote
+  them for the shell: --where 'offset>=100'. All conditions hold for a row that is shown. A null holds in no comparison.
+  A time is ISO 8601: 2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00.
+
+moments of --as-of:
+  a time as above, milliseconds since 1970 (12 digits or more), or a time before now: 90s, 30m, 2h, 7d, 1w. The answer
+  is that of the log up to the first record with a later timestamp; ends of transactions behind it do not count. Where a
+  cleaner has been, what was overwritten since is gone: a note then says from which moment on an answer is complete.
+
+order:
+  Rows are sorted by the columns that --describe names, or by --sort first. Without --sort, json, csv and parquet come
+  as they are read, in no particular order, where there are more than 512 MiB of rows; a note says so. --limit needs
+  memory for as many rows as it names.
+
+Standard error names each record that cannot be used and says what that does to the table, names every damaged place in
+the files, and counts what was left out. The exit status is 1 for damage, and for
+  - a record that cannot be decoded, or whose value has a version this build does not know (for dump that is no error:
+    a line with the bytes is right. A table is not right without the value, and the record before it is outdated)
+  - a record of a transaction of which nobody can tell how it ended, because the marker cannot be read or stands in a
+    file that was not given
+Records below a raised log start are left out. In a directory that a broker writes to, every partition is read as it was
+at one moment.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records table groups /var/lib/kafka/data
+      on the terminal
+  kafka-records table current_offsets /var/lib/kafka/data --group billing --topic-filter 'orders*'
+      what one group has committed for some topics
+  kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format json | jq -c 'select(.offset > 0)'
+      as of two hours ago, one JSON object per line
+  kafka-records table offset_commits /var/lib/kafka/data --where is_tombstone=true --sort=-log_timestamp --limit 20
+      the latest deletions
+  kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
+      a file with types
+  kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
+      by Spark
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "table",
+        help="print a table or write it to a file",
+        description=_DESCRIPTION,
+        epilog=f"tables:\n{_list()}\n{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+    )
+    parser.add_argument("name", type=_table, metavar="NAME", help="the table, see below")
+    add_sources(parser)
+    _add_questions(parser)
+    add_output(parser, "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table")
+    parser.set_defaults(format=None)
+    parser.add_argument(
+        "--findings",
+        type=file_path("findings go to standard error"),
+        metavar="FILE",
+        help="write everything that was found to this file too, as JSON lines",
+    )
+    _add_engine(parser)
+    parser.add_argument("--list", action=_Print, nargs=0, text=lambda _: _list(), help="list the tables and exit")
+    parser.add_argument(
+        "--describe",
+        action=_Print,
+        type=_table,
+        metavar="NAME",
+        text=_description,
+        help="say what the columns of a table mean and exit",
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    add_topic(parser, "; default: the topic of the table")
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only what is about this group (for transactions: this transactional id); may be repeated",
+    )
+    parser.add_argument(
+        "--topic-filter",
+        action="append",
+        type=_pattern,
+        default=[],
+        metavar="GLOB",
+        help="only rows about topics whose name matches, with *, ? and [...] (a [ without its ] is a bracket, which no "
+        "topic has); may be repeated",
+    )
+    parser.add_argument("--columns", type=_names, metavar="A,B", help="these columns, in this order")
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="CONDITION", help="only such rows, see below; may be repeated"
+    )
+    parser.add_argument(
+        "--sort", type=_names, default=[], metavar="A,B", help="sort by these; largest first with -: --sort=-A"
+    )
+    parser.add_argument("--limit", type=_count(0), metavar="N", help="at most so many rows, the first by the order")
+    parser.add_argument("--as-of", type=_moment, metavar="TIME", help="the table as it was at this moment, see below")
+    parser.add_argument(
+        "--untold",
+        choices=["committed"],
+        help="what records count as whose source does not tell of transactions; without it they are refused",
+    )
+    parser.add_argument(
+        "--package",
+        default=KAFKA,
+        metavar="NAME",
+        help="the generated package whose schemas say what the records of the table hold (default: kafka_records)",
+    )
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=["local", "spark"],
+        default="local",
+        help="local (default): processes on this machine. spark: the same rows by Spark, a task per log partition, "
+        "where every worker sees the files; needs Java 17 or later and kafka-records[spark]",
+    )
+    parser.add_argument(
+        "--processes",
+        type=_count(1),
+        metavar="N",
+        help="read with so many processes; default: one per core, and this one alone for less than 64 MiB",
+    )
+    parser.add_argument(
+        "--master", type=place, metavar="URL", help="the master of --engine spark; default: this machine, local[*]"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        type=_property,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a property of Spark; may be repeated",
+    )
+
+
+class _Print(argparse.Action):
+    """Prints a text and ends the command."""
+
+    def __init__(self, *args: Any, text: Callable[[Any], str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._text = text
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        print(self._text(values), end="")
+        parser.exit()
+
+
+def _list() -> str:
+    width = max(map(len, TABLES))
+    return "".join(f"  {name:<{width}}  {table.about}\n" for name, table in TABLES.items())
+
+
+_NARROW: Final = 40
+
+
+def _description(table: Table) -> str:
+    """What a table says about itself and its columns."""
+    room = shutil.get_terminal_size((120, 24)).columns
+    lines = [
+        f"{table.name}: {table.about}",
+        f"topic {table.topic}, records {', '.join(table.records)}",
+        f"sorted by {', '.join(table.sort)}",
+        "",
+    ]
+    names = max(len(column.name) for column in table.columns)
+    kinds = max(len(column.type) for column in table.columns if len(column.type) < _NARROW)
+    for column in table.columns:
+        start = f"{column.name:<{names}}  {column.type:<{kinds}}  "
+        indent = " " * (names + kinds + 4)
+        about = textwrap.wrap(column.about, max(room - len(indent), _NARROW))
+        if len(start) > len(indent):
+            lines.append(start.rstrip())
+            start = indent
+        lines.append(start + about[0])
+        lines.extend(indent + line for line in about[1:])
+    return (
+        "\n".join(textwrap.fill(line, room, subsequent_indent="  ") for line in lines[:3])
+        + "\n"
+        + "\n".join(lines[3:])
+        + "\n"
+    )
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _table(text: str) -> Table:
+    if text not in TABLES:
+        raise argparse.ArgumentTypeError(f"no table is called {text!r}; {near(text, TABLES)}")
+    return TABLES[text]
+
+
+def _pattern(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty, and matches no topic; '*' matches all")
+    return text
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(name.removeprefix("-") for name in names):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of columns: write A,B")
+    return names
+
+
+def _moment(text: str) -> int:
+    try:
+        return milliseconds(text)
+    except QueryError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError(f"{text!r} is not spark.SOMETHING=VALUE")
+    return name, value
+
+
+def _count(least: int) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of {least} or more")
+        return int(text)
+
+    return count
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the table, and return the exit status."""
+    require("table", "tables", "numpy", "pyarrow", "google_crc32c", "rich")
+    if options.engine == "spark":
+        let_pandas_in()
+        require("table --engine spark", "spark", "pyspark", "pandas")
+    table: Table = options.name
+    query = _query(table, options)
+    if options.topic not in (None, table.topic):
+        others = [each.name for each in TABLES.values() if each.topic == options.topic]
+        hint = f"; tables about that: {', '.join(others)}" if others else ""
+        raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
+    _check_engine(options)
+    _set_format(options)
+    check_output(options)
+    _check_findings(options)
+    _check_package(table, options.package)
+    from kafka_records_tables.cli.tablerun import TableRun
+
+    return TableRun(table, query, options).run()
+
+
+def _query(table: Table, options: argparse.Namespace) -> Query:
+    if options.topic_filter and topic_column(table) is None:
+        able = [each.name for each in TABLES.values() if topic_column(each) is not None]
+        raise UsageError(f"--topic-filter: rows of {table.name} are about no topic, those of {', '.join(able)} are")
+    try:
+        return asked(
+            table,
+            columns=options.columns,
+            where=options.where,
+            topics=options.topic_filter,
+            sort=options.sort,
+            limit=options.limit,
+        )
+    except (QueryError, UnknownColumn) as error:
+        raise UsageError(str(error)) from None
+
+
+def _check_engine(options: argparse.Namespace) -> None:
+    """Raise a UsageError for an option of the other engine, and a CommandError when there is no Java for Spark."""
+    if options.engine == "local":
+        wrong = "--master" if options.master else "--conf" if options.conf else None
+        if wrong:
+            raise UsageError(f"{wrong} goes with --engine spark")
+        return
+    if options.processes:
+        raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
+    from kafka_records_tables.engines.java import JavaMissing, check_java
+
+    try:
+        check_java()
+    except JavaMissing as error:
+        raise CommandError(str(error)) from None
+
+
+_FORMAT_OF: Final = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
+
+
+def _set_format(options: argparse.Namespace) -> None:
+    """Without --format the end of the file's name says it."""
+    if options.format is None:
+        ending = "" if options.output is None else options.output.suffix.lower()
+        options.format = _FORMAT_OF.get(ending, "table")
+
+
+def _check_findings(options: argparse.Namespace) -> None:
+    path: Path | None = options.findings
+    if path is None:
+        return
+    if path.is_dir():
+        raise CommandError(f"{path}: is a directory, --findings names a file")
+    if not path.parent.is_dir():
+        raise CommandError(f"{path}: there is no directory {path.parent}")
+    if path.exists() and not options.overwrite:
+        raise CommandError(f"{path}: there is a file already; --overwrite replaces it")
+    if options.output is not None and is_same_file(path, options.output):
+        raise CommandError(f"{path}: is the file of --output as well: --findings needs one of its own")
+    refuse_source(path, options.sources)
+
+
+def _check_package(table: Table, package: str) -> None:
+    if package == KAFKA:
+        return
+    own = catalog_of(package)
+    folder = Catalog().folder_of(table.topic)
+    there = Catalog(own.package, folder).record_names if folder in own.folders else set()
+    missing = [name for name in table.records if name not in there]
+    if own.folder is not None or missing:
+        lacks = f"it has no {', '.join(missing)}" if missing else f"write --package {own.package}, without a folder"
+        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folder}: {lacks}")

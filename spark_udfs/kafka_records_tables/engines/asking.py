@@ -1,0 +1,93 @@
+"""From what a caller asks for to the question that an engine runs: every argument checked, every mistake named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from importlib import import_module
+from importlib.util import find_spec
+
+from kafka_records_tables.engines.question import Question
+from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
+from kafka_records_tables.tables import TABLES, Table
+
+
+def table_called(table: str | Table) -> Table:
+    """The declaration of a table. Raises UnknownTable."""
+    if isinstance(table, Table):
+        return table
+    if table not in TABLES:
+        raise UnknownTable(f"no table is called {table!r}; {near(table, TABLES)}")
+    return TABLES[table]
+
+
+def question_of(
+    table: str | Table,
+    *,
+    group: str | Sequence[str] | None = None,
+    as_of: datetime | int | None = None,
+    untold: str | None = None,
+    package: str = "kafka_records",
+) -> Question:
+    """What `read_table` asks of each log partition. Raises UnknownTable and ValueError."""
+    groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
+    if groups is not None and not all(isinstance(each, str) for each in groups):
+        raise TypeError(f"group is a text or several, not {group!r}")
+    module = _checked_module(table_called(table))
+    return Question(module, _milliseconds(as_of), _checked_untold(untold), groups, _checked_package(package))
+
+
+def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
+    """The columns to return. Raises UnknownColumn."""
+    if columns is None:
+        return list(table.names)
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of names: write [{columns!r}]")
+    if not columns:
+        raise ValueError(f"no column is asked for; {table.name} has {', '.join(table.names)}")
+    for name in columns:
+        if name not in table.names:
+            raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
+        if list(columns).count(name) > 1:
+            raise ValueError(f"the column {name} is asked for twice")
+    return list(columns)
+
+
+def _checked_module(table: Table) -> str:
+    """Where the declaration stands. Other processes look for it there, so it has to be the one that stands there."""
+    try:
+        found = getattr(import_module(table.module), "TABLE", None)
+    except ImportError:
+        found = None
+    if found is not table:
+        raise ValueError(
+            f"the table {table.name} is not TABLE of the module {table.module}: a table of your own is a module that "
+            "can be imported, with its declaration in TABLE and its function in rows"
+        )
+    module: str = table.module
+    return module
+
+
+def _checked_package(package: str) -> str:
+    if find_spec(package) is None:
+        raise ValueError(
+            f"there is no package {package!r}: package is one that kafka-records-codegen has made, and its directory "
+            "belongs into PYTHONPATH"
+        )
+    return package
+
+
+def _milliseconds(as_of: datetime | int | None) -> int | None:
+    if isinstance(as_of, datetime):
+        if as_of.tzinfo is None:
+            raise ValueError(f"as_of={as_of.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)")
+        return int(as_of.timestamp() * 1000)
+    if as_of is not None and (isinstance(as_of, bool) or not isinstance(as_of, int)):
+        raise TypeError(f"as_of is a datetime with a time zone or milliseconds since 1970, not {as_of!r}")
+    return as_of
+
+
+def _checked_untold(untold: str | None) -> str | None:
+    if untold not in (None, "committed"):
+        raise ValueError(f'untold is "committed" or None, not {untold!r}')
+    return untold

@@ -1,0 +1,85 @@
+"""From the declared types of columns to Arrow's, and instants from milliseconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.log.varints import INT64
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.declaration import Column
+
+_PLAIN: Final = {
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "binary": pa.binary(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+YEAR_1_MS: Final = -62_135_596_800_000
+"""0001-01-01T00:00:00Z in milliseconds since 1970."""
+
+YEAR_9999_END_MS: Final = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z in milliseconds since 1970."""
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The schema of a table; the meaning of a column is the `comment` in the metadata of its field."""
+    return pa.schema([pa.field(each.name, arrow_type(each.type), metadata={"comment": each.about}) for each in columns])
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """The Arrow type that a declared one stands for (`declaration.Column`). Raises ValueError for another text."""
+    if text in _PLAIN:
+        return _PLAIN[text]
+    match = re.fullmatch(r"(list|struct)<(.+)>", text)
+    if match is None:
+        raise ValueError(f"{text!r} is no type of a column")
+    if match[1] == "list":
+        return pa.list_(pa.field("element", arrow_type(match[2])))
+    fields = [part.split(":", 1) for part in _parts(match[2])]
+    return pa.struct([pa.field(name.strip(), arrow_type(kind.strip())) for name, kind in fields])
+
+
+def _parts(text: str) -> list[str]:
+    """Split at commas that stand in no brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "<") - (character == ">")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def instants(milliseconds: pa.Array) -> pa.Array:
+    """Milliseconds since 1970 as instants, null outside the years 1 to 9999: records hold any int64, and what shows an
+    instant to people (Python, Spark in ANSI mode) refuses others."""
+    values: INT64 = milliseconds.fill_null(0).to_numpy(zero_copy_only=False)
+    known = (values >= YEAR_1_MS) & (values <= YEAR_9999_END_MS)
+    if milliseconds.null_count:
+        known &= milliseconds.is_valid().to_numpy(zero_copy_only=False)
+    micros = np.where(known, values, 0) * 1000
+    return pa.array(micros, pa.int64(), mask=~known).cast(_PLAIN["timestamp"])
+
+
+def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.RecordBatch:
+    """The rows of a table out of its columns by name; a scalar stands in every row."""
+    arrays = []
+    for field in schema:
+        column = columns[field.name]
+        if isinstance(column, pa.Array):
+            arrays.append(column if column.type == field.type else column.cast(field.type))
+        else:
+            arrays.append(pa.repeat(pa.scalar(column, field.type), count))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

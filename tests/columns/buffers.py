@@ -1,0 +1,72 @@
+"""What lies in memory behind an array, nulls included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kafka_records_engine.columns import leaves
+from kafka_records_engine.columns._cursor import Cursor, Scanned
+
+
+def all_bytes(array: pa.Array) -> Iterator[bytes]:
+    """Every buffer of an array and of all arrays inside it, whole."""
+    for buffer in array.buffers():
+        if buffer is not None:
+            yield buffer.to_pybytes()
+
+
+def without_nulls(array: pa.Array) -> pa.Array:
+    """The array as if nothing in it were null: what lies below the nulls."""
+    kind, count, offset = array.type, len(array), array.offset
+    if pa.types.is_struct(kind):
+        return pa.Array.from_buffers(
+            kind, count, [None], children=[without_nulls(array.field(place)) for place in range(kind.num_fields)]
+        )
+    if pa.types.is_list(kind):
+        places = array.buffers()[1]
+        return pa.Array.from_buffers(kind, count, [None, places], 0, offset, [without_nulls(array.values)])
+    _, *others = array.buffers()
+    return pa.Array.from_buffers(kind, count, [None, *others], 0, offset)
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value is zero, false or empty, and all of its members are."""
+    if isinstance(value, dict):
+        return all(is_blank(held) for held in value.values())
+    return not value
+
+
+def _ends(cursor: Cursor) -> Any:
+    """The end of what each element may read: for those of arrays, that of their owners."""
+    return _ends(cursor._outer)[cursor.owners] if isinstance(cursor, Scanned) else cursor.end
+
+
+@contextmanager
+def guarded_copies() -> Iterator[list[int]]:
+    """Checks of everything that is copied out of rows that it lies inside its own row; counts the pieces.
+
+    Arrow itself does not look: it would copy whatever comes after the buffer.
+    """
+    pieces: list[int] = []
+    copied = leaves._copied
+
+    def guarded(cursor: Cursor, starts: Any, stops: Any) -> Any:
+        firsts, lasts = cursor.in_order(starts), cursor.in_order(stops)
+        alive = cursor.live(np.ones(len(cursor), np.bool_))
+        assert len(firsts) == len(lasts) == len(cursor)
+        assert np.all(firsts[alive] >= 0)
+        assert np.all(firsts[alive] <= lasts[alive])
+        assert np.all(lasts[alive] <= _ends(cursor)[alive])
+        assert np.all(lasts[alive] <= cursor.batch.buffer.size)
+        pieces.append(len(cursor))
+        return copied(cursor, starts, stops)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaves, "_copied", guarded)
+        yield pieces

@@ -1,0 +1,224 @@
+"""Memory stays bounded by the batch: no claim in the bytes makes anything larger than the bytes allow."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_records_engine.columns import Columns, decode_column
+from kafka_records_engine.columns import _arrays as arrays
+from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
+from tests.columns.reference import check, engine_limits
+
+VERSIONS = (0, 1)
+FLEXIBLE = (1, 1)
+BATCH_BYTES = 400_000
+MOST_INT32 = 2**31 - 1
+
+UNBELIEVABLE = {0: MOST_INT32.to_bytes(4, "big"), 1: bytes.fromhex("ffffffff07")}
+"""By version: a claim of 2³¹-1 elements or bytes (in a flexible version one less)."""
+
+
+def field(name: str, type: str, **more: Any) -> FieldSchema:
+    return FieldSchema(name, name, type, VERSIONS, flexible=FLEXIBLE, **more)
+
+
+LEAF = StructSchema("Leaf", (field("text", "string"), field("numbers", "[]int32", nullable=VERSIONS)))
+MIDDLE = StructSchema("Middle", (field("leaves", "[]Leaf"),))
+EMPTY = StructSchema("Empty", ())
+STRUCTS = (LEAF, MIDDLE, EMPTY)
+TAGGED = field("tagged", "[]Middle", tag=0, tagged=FLEXIBLE)
+
+
+def message(*fields: FieldSchema) -> MessageSchema:
+    return MessageSchema(FORMAT, "Claims", VERSIONS, FLEXIBLE, (*STRUCTS, StructSchema("Claims", fields)))
+
+
+@contextmanager
+def peak() -> Iterator[Callable[[], int]]:
+    """Measures the most bytes that Python, numpy and Arrow had at once.
+
+    Arrow takes another memory pool meanwhile, whose peak never goes down. So this is only for what is held against
+    about the same limit.
+    """
+    pool, usual = pa.system_memory_pool(), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[1] + int(pool.max_memory())
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(usual)
+
+
+@contextmanager
+def peak_of_vectors() -> Iterator[Callable[[], int]]:
+    """Measures the most bytes that Python and numpy had at once."""
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def batch_of(rows: list[bytes]) -> pa.Array:
+    """The rows again and again, until there are BATCH_BYTES of them."""
+    return pa.array(rows * (BATCH_BYTES // sum(map(len, rows))))
+
+
+def filler(size: int) -> bytes:
+    return Random(1).randbytes(size)
+
+
+CLAIMS = {
+    **{f"{type} array": (message(field("all", f"[]{type}")), b"") for type in ("int8", "bool", "uuid", "float64")},
+    **{f"{type} array": (message(field("all", f"[]{type}")), b"") for type in ("string", "bytes", "Leaf", "Middle")},
+    "elements without bytes": (message(field("all", "[]Empty")), b""),
+    "bytes": (message(field("all", "bytes")), b""),
+    "records": (message(field("all", "records")), b""),
+    "null or bytes": (message(field("all", "bytes", nullable=VERSIONS)), b""),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_of_2_to_the_31(name: str, version: int) -> None:
+    """The claim is refused before anything is made for it: the batch costs a few times its bytes."""
+    schema, before = CLAIMS[name]
+    data = batch_of([before + UNBELIEVABLE[version] + filler(2_000)])
+    decode_column(schema, data[:1], version)  # plans and constants stay for good and are not the batch's
+    with peak() as most:
+        found = decode_column(schema, data, version, unknown_tags=True)
+        assert most() < 6 * BATCH_BYTES
+    assert len(found.errors) == len(data) == found.values.null_count
+    assert {type(error).__name__ for error in found.errors.values()} <= {"CountTooLarge", "BufferUnderflow"}
+
+
+NESTED = message(field("all", "[]Middle"), field("last", "string"), TAGGED)
+
+
+@pytest.mark.parametrize("few", [0, 48])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param("02 02" + "ffffffff07", id="a text in a struct in an array"),
+        pytest.param("02 02 02 61" + "ffffffff07", id="an array in an array in an array"),
+        pytest.param("02 ffffffff07", id="an array in an array"),
+        pytest.param("01 01" + "01 00 ffffffff07", id="the size of a known tag"),
+        pytest.param("01 01" + "01 07 ffffffff07", id="the size of an unknown tag"),
+        pytest.param("01 01" + "01 00 8f4e ffffffff07", id="an array in a known tag"),
+        pytest.param("01 01" + "feffffff07 00 01 00", id="the number of tags"),
+        pytest.param("02 02 01 01" + "feffffff07", id="the number of tags in a nested struct"),
+    ],
+)
+def test_a_claim_of_2_to_the_31_further_inside(row: str, few: int) -> None:
+    data = batch_of([bytes.fromhex(row) + filler(2_000)])
+    decode_column(NESTED, data[:1], 1)
+    with engine_limits(few), peak() as most:
+        found = decode_column(NESTED, data, 1, unknown_tags=True)
+        assert most() < 6 * BATCH_BYTES
+    assert len(found.errors) == len(data)
+
+
+@pytest.mark.parametrize("few", [0, 48])
+@pytest.mark.parametrize("unknown_tags", [False, True])
+def test_claims_that_the_bytes_left_just_allow(few: int, unknown_tags: bool) -> None:
+    """A struct for every byte that is left, and the first one breaks: some numbers for each of them, no more."""
+    row = bytes.fromhex("e907") + b"\xff" * 1_000
+    schema = message(field("all", "[]Empty"), field("more", "[]Empty"), TAGGED)
+    data = batch_of([row])
+    decode_column(schema, data[:1], 1)
+    with engine_limits(few), peak_of_vectors() as most:
+        found = decode_column(schema, data, 1, unknown_tags=unknown_tags)
+        assert most() < 80 * BATCH_BYTES
+    assert len(found.errors) == len(data)
+    assert {type(error).__name__ for error in found.errors.values()} == {"InvalidVarint"}
+
+
+SMALLEST = {
+    "strings": (message(field("all", "[]string")), b"\x01"),
+    "structs": (message(field("all", "[]Empty")), b"\x00"),
+    "structs of arrays": (message(field("all", "[]Middle")), b"\x01\x00"),
+    "arrays with something in them": (message(field("all", "[]Middle")), bytes.fromhex("02 01 00 00 00")),
+    "numbers": (message(field("all", "[]int8")), b"\x01"),
+}
+
+
+def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The elements of one row share its end: what is left of each of them, added up, is the square of the row."""
+    cut: list[int] = []
+    levels = arrays._Walk._levels
+
+    def counting(walk: arrays._Walk, index: Any) -> None:
+        cut.append(len(index))
+        levels(walk, index)
+
+    monkeypatch.setattr(arrays._Walk, "_levels", counting)
+    schema, element = SMALLEST["arrays with something in them"]
+    row = bytes.fromhex("a19c01") + element * 20_000 + b"\x00"
+    with engine_limits(block=40_000):  # of which half is the limit
+        assert decode_column(schema, pa.array([row]), 1).errors == {}
+    # The row, its elements in passing, and the arrays inside of them, read in parts of 20 000 bytes.
+    assert cut == [1, 20_000, *[4_000] * 5]
+
+
+def test_rows_that_break_leave_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They claim ten thousand elements and break in the first; nobody goes ten thousand rounds with them."""
+    rounds: list[int] = []
+    scan = arrays._Walk._scan
+
+    def counting(walk: arrays._Walk, elements: Any, owners: Any, level: Any) -> None:
+        rounds.append(len(elements))
+        scan(walk, elements, owners, level)
+
+    monkeypatch.setattr(arrays._Walk, "_scan", counting)
+    schema, element = SMALLEST["strings"]
+    claims = bytes.fromhex("914e")
+    broken = claims + bytes.fromhex("ffffffff07") + filler(10_000)
+    good = b"\x03" + element * 2 + b"\x00"
+    found = decode_column(schema, pa.array([broken, good] * 60), 1)
+    assert found.errors.keys() == set(range(0, 120, 2))
+    assert rounds == [120, 60]
+
+
+@pytest.mark.parametrize("cut", [0, 1], ids=["whole", "broken at its end"])
+@pytest.mark.parametrize("name", SMALLEST)
+def test_as_many_elements_as_bytes(name: str, cut: int) -> None:
+    """The worst that honest counts can do, in one row: the walker needs as much for its Python objects."""
+    schema, element = SMALLEST[name]
+    count = 100_000 // len(element)
+    head = (count + 1 & 0x7F | 0x80, count + 1 >> 7 & 0x7F | 0x80, count + 1 >> 14)
+    row = bytes(head) + element * count + b"\x00"
+    data = pa.array([row[: len(row) - cut]])
+    with peak_of_vectors() as most:
+        found = decode_column(schema, data, 1)
+        assert most() < 300 * len(row)
+    assert len(found.errors) == cut
+    assert found.values.nbytes < 10 * len(row)
+
+
+def test_constants_do_not_grow_with_hostile_rows() -> None:
+    """Members that a version does not have are kept as constants: as many as rows, never as many as claimed."""
+    one = StructSchema("One", (FieldSchema("id", "id", "uuid", (1, 1)), FieldSchema("a", "a", "int8", VERSIONS)))
+    body = StructSchema("Old", (FieldSchema("all", "all", "[]One", VERSIONS),))
+    old = MessageSchema(FORMAT, "Old", VERSIONS, None, (one, body))
+    data = batch_of([UNBELIEVABLE[0] + filler(500)])
+    with peak() as most:
+        found = decode_column(old, data, 0)
+        assert most() < 10 * BATCH_BYTES
+    assert len(found.errors) == len(data)
+
+
+@pytest.mark.parametrize("claims", [0, 1, 7, 100, MOST_INT32])
+def test_elements_without_bytes_are_as_many_as_the_walker_believes(claims: int) -> None:
+    """Version 0 of an empty struct has no bytes at all, so that no count could be checked against them."""
+    schema = message(field("all", "[]Empty"), field("tail", "bytes"))
+    row = claims.to_bytes(4, "big") + b"\x00\x00\x00\x03abc"
+    found: Columns = check(schema, [row, None, row, b""], 0, unknown_tags=True)
+    assert (found.values[0].as_py() is None) == (claims > 7)

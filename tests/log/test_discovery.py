@@ -1,0 +1,205 @@
+"""Finding log partitions: what counts as one, in which order, and what is said when there is none."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_records_engine.log.reading import LogSourceError, find_logs, open_log, scan
+from tests.log.logs import CAPTURES, TOPICS, commit, read_both, write_log
+
+
+def refusal(*sources: Path, topic: str | None = None) -> str:
+    with pytest.raises(LogSourceError) as caught:
+        find_logs(sources, topic)
+    return str(caught.value)
+
+
+# -- what is found -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_captured_data_directories(capture: str) -> None:
+    directory = TOPICS / capture / "segments"
+    logs = find_logs([directory])
+    assert {f"{log.topic}-{log.partition}" for log in logs} == {
+        each.name for each in directory.iterdir() if each.is_dir()
+    }
+    assert [(log.topic, log.partition) for log in logs] == sorted((log.topic, log.partition) for log in logs)
+    for log in logs:
+        present = sorted((directory / f"{log.topic}-{log.partition}").glob("*.log"))
+        assert log.size == sum(path.stat().st_size for path in present)
+        with open_log(log) as opened:
+            assert [Path(segment.path) for segment in opened.segments] == present
+            assert [segment.base_offset for segment in opened.segments] == [int(path.stem) for path in present]
+            assert (opened.problems, opened.ends_early, opened.is_part) == ((), False, False)
+            assert opened.size == log.size
+
+
+def test_log_start_of_the_capture() -> None:
+    starts = {}
+    for log in find_logs([TOPICS / "kafka-4.3" / "segments"]):
+        with open_log(log) as opened:
+            starts[log.topic, log.partition] = opened.log_start
+    assert {place: start for place, start in starts.items() if start} == {("__share_group_state", 1): 11}
+
+
+def test_one_topic_of_a_data_directory() -> None:
+    logs = find_logs([TOPICS / "kafka-4.3" / "segments"], topic="__share_group_state")
+    assert [(log.topic, log.partition) for log in logs] == [("__share_group_state", number) for number in range(3)]
+
+
+def test_partitions_are_sorted_by_number(tmp_path: Path) -> None:
+    for number in (10, 9, 1):
+        write_log(tmp_path, {0: b""}, f"t-{number}")
+    assert [log.partition for log in find_logs([tmp_path])] == [1, 9, 10]
+
+
+def test_sources_are_named_twice_without_harm(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: b"", 5: b""}, "t-0")
+    (log,) = find_logs([tmp_path, tmp_path / "t-0", tmp_path / "t-0" / f"{5:020}.log"])
+    assert log.files is None
+
+
+def test_partition_folder_and_its_relative_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log(tmp_path, {0: b""}, "some.topic-7")
+    monkeypatch.chdir(tmp_path / "some.topic-7")
+    (log,) = find_logs([Path()])
+    assert (log.topic, log.partition) == ("some.topic", 7)
+    with open_log(log) as opened:
+        assert [segment.path for segment in opened.segments] == [f"{0:020}.log"]
+
+
+def test_single_files(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: b"", 5: b"", 9: b""}, "t-0")
+    names = [tmp_path / "t-0" / f"{offset:020}.log" for offset in (5, 0)]
+    (log,) = find_logs(names)
+    with open_log(log) as opened:
+        assert [segment.base_offset for segment in opened.segments] == [0, 5]
+        assert (opened.is_part, opened.ends_early) == (True, True)
+    (log,) = find_logs([tmp_path / "t-0" / f"{9:020}.log"])
+    with open_log(log) as opened:
+        assert (opened.is_part, opened.ends_early) == (True, False)
+
+
+def test_named_topic_for_a_place_that_does_not_tell(tmp_path: Path) -> None:
+    file = tmp_path / "saved.log"
+    file.write_bytes(commit(0))
+    (log,) = find_logs([file], topic="__consumer_offsets")
+    assert (log.topic, log.partition) == ("__consumer_offsets", 0)
+    with open_log(log) as opened:
+        assert [segment.base_offset for segment in opened.segments] == [None]
+    rows, _, problems = read_both(log)
+    assert (len(rows), problems) == (1, [])
+
+
+def test_everything_else_in_there_is_ignored(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: commit(0)}, "t-0")
+    ignored = ["index", "timeindex", "txnindex", "snapshot", "log.deleted", "log.cleaned", "index.swap"]
+    for suffix in ignored:
+        (tmp_path / "t-0" / f"{0:020}.{suffix}").write_bytes(b"?")
+    for name in ("leader-epoch-checkpoint", "partition.metadata"):
+        (tmp_path / "t-0" / name).write_bytes(b"?")
+    for name in (f"t-1.{'0' * 32}-delete", f"t-2.{'0' * 32}-future", "no-number", "t-4"):
+        (tmp_path / name).mkdir()
+    (tmp_path / f"t-1.{'0' * 32}-delete" / f"{0:020}.log").write_bytes(b"?")
+    (tmp_path / "server.log").write_bytes(b"started")
+    assert find_logs([tmp_path]) == [log]
+
+
+def test_partitions_travel_to_workers() -> None:
+    for log in find_logs([TOPICS / "kafka-4.3" / "segments"]):
+        assert pickle.loads(pickle.dumps(log)) == log
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_a_path_that_is_not_there(tmp_path: Path) -> None:
+    place = tmp_path / "missing"
+    assert refusal(place) == f"{place}: there is no such file or directory"
+
+
+def test_an_empty_directory(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path}: the directory is empty"
+
+
+def test_a_directory_without_segments(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.index").write_bytes(b"")
+    expected = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    assert refusal(tmp_path) == f"{tmp_path}: {expected}"
+    assert refusal(tmp_path / "t-0") == f"{tmp_path}/t-0: {expected}"
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    file = tmp_path / f"{0:020}.index"
+    file.write_bytes(b"")
+    assert refusal(file) == f"{file}: this is no .log file"
+
+
+def test_a_folder_that_does_not_tell_its_topic(tmp_path: Path) -> None:
+    (tmp_path / "backup").mkdir()
+    (tmp_path / "backup" / f"{0:020}.log").write_bytes(b"")
+    assert refusal(tmp_path / "backup") == (
+        f"{tmp_path}/backup: the name of this folder is not <topic>-<partition>; say which topic it holds"
+    )
+
+
+def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
+    for name in ("a-0", "a-1", "b-0"):
+        write_log(tmp_path, {0: b""}, name)
+    assert refusal(tmp_path, topic="c") == f"{tmp_path}: there is no log of topic c here, but of a, b"
+
+
+def test_one_partition_in_two_places(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_log(tmp_path / name, {0: b""}, "t-3")
+    assert refusal(tmp_path / "one", tmp_path / "two") == (
+        f"{tmp_path}/one/t-3, {tmp_path}/two/t-3: both hold t-3; read one of them at a time"
+    )
+
+
+# -- what cannot be read -----------------------------------------------------------------------------------------------
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """As for a user without rights, which root is not."""
+    original = os.scandir
+
+    def scandir(path: str | Path) -> Iterator[os.DirEntry[str]]:
+        if Path(path) == folder:
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+def test_a_partition_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (0, 1):
+        write_log(tmp_path, {0: commit(0)}, f"t-{number}")
+    forbid(monkeypatch, tmp_path / "t-0")
+    expected = f"{tmp_path}/t-0: this folder cannot be listed: Permission denied (nothing in it is read)"
+    forbidden, other = find_logs([tmp_path])
+    rows, _, problems = read_both(forbidden)
+    assert (rows, [str(problem) for problem in problems]) == ([], [expected])
+    assert problems[0].severity == "damage"
+    (stats,) = scan(forbidden)
+    assert (stats.file, stats.problems) == (f"{tmp_path}/t-0", problems)
+    assert len(read_both(other)[0]) == 1
+    assert find_logs([tmp_path / "t-0"]) == [forbidden]
+
+
+def test_a_data_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forbid(monkeypatch, tmp_path)
+    assert refusal(tmp_path) == f"{tmp_path}: this cannot be read: Permission denied"
+
+
+def test_sources_that_are_no_places() -> None:
+    with pytest.raises(LogSourceError, match=r"^'': an empty name is no source; say \. for the current directory$"):
+        find_logs([""])
+    assert refusal(Path("/dev/null")) == "/dev/null: this is neither a file nor a directory"
