@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_engine.columns._cursor import Cursor, Scanned, Vector
 from kafka_records_engine.columns._steps import Broken, Notes, Plan, Slots, existing
 from kafka_records_engine.columns.leaves import items, lists
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire import MAX_INT32
 
 CACHED: Final = 8 << 20

@@ -13,7 +13,7 @@ from kafka_records_engine.columns._cursor import Cursor, Vector
 from kafka_records_engine.columns._steps import Broken, Notes, Plan, Slots, hop_uvarint
 from kafka_records_engine.columns.arrow_types import UNKNOWN_TAGS_TYPE
 from kafka_records_engine.columns.leaves import Constant, at, joined, lists, raw_bytes, structs
-from kafka_records_engine.log.varints import INT64
+from kafka_records_engine.numpy_types import INT64
 from kafka_records_runtime.wire import MAX_TAG
 
 _MOST_TAGS: Final = 64

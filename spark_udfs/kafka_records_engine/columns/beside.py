@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns.leaves import Constant, at, bitmap, joined
-from kafka_records_engine.log.varints import FLAGS, INTEGERS
+from kafka_records_engine.numpy_types import FLAGS, INTEGERS
 
 
 def numbers(kind: pa.DataType, vector: INTEGERS, valid: FLAGS | None = None) -> pa.Array:

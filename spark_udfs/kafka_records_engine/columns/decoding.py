@@ -15,7 +15,7 @@ from kafka_records_engine.columns.arrow_types import arrow_type
 from kafka_records_engine.columns.leaves import at, flags, joined, without_inner_nulls
 from kafka_records_engine.columns.plain import Plain, holds_unknown_tags, plain_values
 from kafka_records_engine.columns.spans import MOST_BYTES, Spans, pieces
-from kafka_records_engine.log.varints import FLAGS, INT16, INT64, INTEGERS
+from kafka_records_engine.numpy_types import FLAGS, INT16, INT64, INTEGERS
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError, MissingValueVersion, UnsupportedVersion
 from kafka_records_runtime.layout import versions_of

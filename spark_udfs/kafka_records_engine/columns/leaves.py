@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kafka_records_engine.columns._cursor import Cursor, Vector
 from kafka_records_engine.columns.arrow_types import TooMuchForOneArray
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire import MAX_INT32
 
 _CHUNK: Final = 1 << 16

@@ -20,7 +20,7 @@ from kafka_records_engine.columns.decoding import PREFIX, Columns, decode_rows, 
 from kafka_records_engine.columns.leaves import joined as concatenated
 from kafka_records_engine.columns.leaves import structs, validity, without_inner_nulls
 from kafka_records_engine.columns.spans import Spans, numbered, pieces
-from kafka_records_engine.log.varints import FLAGS, INT16, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
 from kafka_records_runtime.errors import (
     DecodeError,
     FramingError,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafka_records_engine.columns.leaves import flags
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _SLACK: Final = 256
 """Bytes behind the last row that are kept if there are any: what is picked up near its end then needs no care."""

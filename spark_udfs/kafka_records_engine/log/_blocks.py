@@ -36,7 +36,7 @@ from kafka_records_engine.log.batches import (
 )
 from kafka_records_engine.log.compression import CODECS, Decompressed, decompress
 from kafka_records_engine.log.problems import OnProblem, SegmentProblem
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 CONTROLS: Final = ("commit", "abort")
 TIMESTAMP_TYPES: Final = ("create", "log_append")

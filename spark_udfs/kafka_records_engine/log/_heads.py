@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafka_records_engine.log._scanning import Chunk
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _PRODUCERLESS: Final = -1
 

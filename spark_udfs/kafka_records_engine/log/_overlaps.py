@@ -17,7 +17,7 @@ from kafka_records_engine.log._heads import Heads
 from kafka_records_engine.log._scanning import read_chunks
 from kafka_records_engine.log.opened import SegmentFile
 from kafka_records_engine.log.problems import SegmentProblem
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _DELETE_HORIZON: Final = 0x40
 

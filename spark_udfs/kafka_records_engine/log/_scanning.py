@@ -21,7 +21,7 @@ from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES, read_ba
 from kafka_records_engine.log.crc import crc32, crc32c
 from kafka_records_engine.log.opened import SegmentFile
 from kafka_records_engine.log.problems import OnProblem, SegmentProblem
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import plural
 
 CHUNK: Final = 4 * 1024 * 1024

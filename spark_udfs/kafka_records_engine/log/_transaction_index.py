@@ -28,7 +28,7 @@ from kafka_records_engine.log.batches import (
 )
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
 from kafka_records_engine.log.problems import OnProblem, SegmentProblem
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 Transaction = Literal["none", "committed", "aborted", "open", "unknown", "pending"]
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafka_records_engine.log._scanning import PAD
-from kafka_records_engine.log.varints import FLAGS, INT64, read_varlongs
+from kafka_records_engine.log.varints import read_varlongs
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 SMALLEST_RECORD: Final = 7
 """Bytes of a record with null key and value; more of them than fit need not be looked for."""

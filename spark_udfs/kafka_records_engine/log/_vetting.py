@@ -31,7 +31,7 @@ from kafka_records_engine.log._scanning import Chunk, read_chunks
 from kafka_records_engine.log.batches import LARGEST_OFFSET, Batch, read_batch
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
 from kafka_records_engine.log.problems import OnProblem, SegmentProblem
-from kafka_records_engine.log.varints import INT64
+from kafka_records_engine.numpy_types import INT64
 
 _MOST_AHEAD: Final = 4
 """Chunks in memory while looking for the two entries behind the last one of a chunk."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_engine.log._blocks import CONTROLS, TIMESTAMP_TYPES, Block, Rows, transactions_of
 from kafka_records_engine.log._scanning import Chunk
 from kafka_records_engine.log._transaction_index import TRANSACTIONS
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 RAW_SCHEMA: Final = pa.schema(
     [

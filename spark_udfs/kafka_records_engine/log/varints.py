@@ -7,15 +7,12 @@ most 10 bytes and 64 bits; bits above that are dropped, as Java drops them.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-INT16 = NDArray[np.int16]
-INT64 = NDArray[np.int64]
-INTEGERS = NDArray[np.signedinteger[Any]]
-FLAGS = NDArray[np.bool_]
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 LONGEST_VARLONG: Final = 10
 """Bytes that may be read behind a position that is itself inside the data."""

@@ -14,7 +14,7 @@ from kafka_records_engine.columns.arrow_types import arrow_type
 from kafka_records_engine.columns.decoding import PREFIX, decode_rows, prefixes
 from kafka_records_engine.columns.leaves import joined
 from kafka_records_engine.columns.spans import pieces
-from kafka_records_engine.log.varints import INT16, INT64, INTEGERS
+from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
 from kafka_records_runtime.errors import FramingError, MissingRecordType, MissingValueVersion
 from kafka_records_runtime.framing import KEY_VERSION
 from kafka_records_runtime.schema import MessageSchema

@@ -15,7 +15,7 @@ from kafka_records_engine.columns.beside import bytes_of, numbers, sparse
 from kafka_records_engine.columns.leaves import Constant, flags
 from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
-from kafka_records_engine.log.varints import FLAGS
+from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.log.varints import INT64
+from kafka_records_engine.numpy_types import INT64
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Column

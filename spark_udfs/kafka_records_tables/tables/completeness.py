@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
-from kafka_records_engine.log.varints import INT64
+from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.column_types import YEAR_1_MS, YEAR_9999_END_MS
 
 if TYPE_CHECKING:

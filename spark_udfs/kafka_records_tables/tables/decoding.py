@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.columns.arrow_types import record_arrow_type
 from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
 from kafka_records_engine.findings import UNDECIDED_TRANSACTION, Finding, reason_of, said_of
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import DecodeError, FramingError, MissingRecordType, NullKey
 from kafka_records_tables.tables.latest import LAST_VALUE
 from kafka_records_tables.tables.reading import record_types

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 LAST_VALUE: Final = "last_value"
 """The column that `Latest` adds: the offset of the last record of the key that was no tombstone, whatever became of

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.varints import FLAGS, INT16, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
 from kafka_records_tables.tables.completeness import Completeness
 
 if TYPE_CHECKING:

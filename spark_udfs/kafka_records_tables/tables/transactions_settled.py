@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kafka_records_engine.log.varints import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.tables.latest import joined
 

@@ -1,0 +1,15 @@
+"""The numpy arrays that the engine and the tables hand around, by the type of their elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+INT16 = NDArray[np.int16]
+INT64 = NDArray[np.int64]
+INTEGERS = NDArray[np.signedinteger[Any]]
+"""Integers of any width, with a sign."""
+
+FLAGS = NDArray[np.bool_]
