@@ -15,7 +15,7 @@ from kafka_records_runtime.errors import number as number_text
 from kafka_records_runtime.framing import KEY_VERSION, record_type_of, value_version_of
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, covers
-from kafka_records_runtime.walker import Step, walk
+from kafka_records_runtime.walker import TrailStep, walk
 from kafka_records_runtime.wire import signed32
 
 _HEX_BYTES: Final = 8
@@ -137,12 +137,12 @@ def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:
         yield from explain_message(record.value, version, value, start=_PREFIX, lenient=True)
 
 
-def _line(step: Step, data: bytes) -> Line:
+def _line(step: TrailStep, data: bytes) -> Line:
     raw = data[step.offset : step.offset + step.length]
     return Line(step.offset, _hex(raw), "  " * step.depth + step.path, step.type, _value(step))
 
 
-def _value(step: Step) -> str:
+def _value(step: TrailStep) -> str:
     if step.type in ("length", "count") and step.value == -1:
         return "null"
     if step.type in ("marker", "tag marker"):

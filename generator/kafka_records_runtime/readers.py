@@ -32,7 +32,7 @@ from kafka_records_runtime.layout import (
 from kafka_records_runtime.leniency import Leniency
 from kafka_records_runtime.schema import EMPTY_STRUCT, MessageSchema
 from kafka_records_runtime.trail import TAG_SECTION, Reader, counting, named, noted, numbered
-from kafka_records_runtime.wire import Cursor
+from kafka_records_runtime.wire import ByteCursor
 
 _FIXED: Final[dict[str, Reader[Any]]] = {
     "bool": wire.read_bool,
@@ -83,7 +83,7 @@ class _Builder:
     def _variable(self, length: Reader[int], content: Any, base: str, nullable: bool) -> Reader[Any]:
         recording = self._recording
 
-        def read(cursor: Cursor) -> Any:
+        def read(cursor: ByteCursor) -> Any:
             start = cursor.pos
             size = length(cursor)
             if size < 0:
@@ -138,7 +138,7 @@ class _Builder:
         )
         tags = self._tags(fields) if self._flexible else None
 
-        def read(cursor: Cursor) -> Any:
+        def read(cursor: ByteCursor) -> Any:
             values = blank.copy()
             classes = cursor.classes
             for field in fresh:
@@ -170,13 +170,13 @@ class _Builder:
         read_size = self._name(self._note(wire.read_uvarint, "tag size"), TAG_SECTION)
         recording = self._recording
 
-        def read_unknown(cursor: Cursor, tag: int, size: int) -> bytes:
+        def read_unknown(cursor: ByteCursor, tag: int, size: int) -> bytes:
             if not recording:
                 return wire.read_raw(cursor, size)
             reader = noted(lambda cursor: wire.read_raw(cursor, size), "unknown tag")
             return named(named(reader, f"[{tag}]"), TAG_SECTION)(cursor)
 
-        def read(cursor: Cursor, values: dict[str, Any]) -> None:
+        def read(cursor: ByteCursor, values: dict[str, Any]) -> None:
             if not recording and cursor.pos < cursor.end and cursor.data[cursor.pos] == 0:
                 cursor.pos += 1
                 return
@@ -227,7 +227,7 @@ def _null(start: int, nullable: bool) -> None:
         raise ReadFailure(UnexpectedNull, start)
 
 
-def _check_count(cursor: Cursor, start: int, count: int, smallest: int) -> None:
+def _check_count(cursor: ByteCursor, start: int, count: int, smallest: int) -> None:
     left = cursor.end - cursor.pos
     if smallest:
         limit = left // smallest
@@ -239,7 +239,7 @@ def _check_count(cursor: Cursor, start: int, count: int, smallest: int) -> None:
 
 
 def _elements(count: Reader[int], element: Reader[Any], smallest: int, nullable: bool) -> Reader[Any]:
-    def read(cursor: Cursor) -> Any:
+    def read(cursor: ByteCursor) -> Any:
         start = cursor.pos
         number = count(cursor)
         if number < 0:
@@ -261,7 +261,7 @@ def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reade
     """`_elements` for integers, which one call reads together: after the count is checked nothing can
     fail."""
 
-    def read(cursor: Cursor) -> Any:
+    def read(cursor: ByteCursor) -> Any:
         start = cursor.pos
         number = count(cursor)
         if number < 0:
@@ -277,7 +277,7 @@ def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reade
 def _optional(marker: Reader[int], reader: Reader[Any], null: int) -> Reader[Any]:
     """A nullable struct: a marker (int8 -1 or 1; in a tag, uvarint 0 or 1) and, unless null, the struct."""
 
-    def read(cursor: Cursor) -> Any:
+    def read(cursor: ByteCursor) -> Any:
         start = cursor.pos
         mark = wire.signed32(marker(cursor))
         if mark not in (null, 1):
@@ -296,7 +296,7 @@ class _TagOrder:
         self._highest = -1
         self._seen: set[int] = set()
 
-    def check(self, cursor: Cursor, start: int, tag: int) -> None:
+    def check(self, cursor: ByteCursor, start: int, tag: int) -> None:
         if tag > self._highest:
             self._highest = tag
         elif tag in self._seen:
@@ -306,7 +306,7 @@ class _TagOrder:
         self._seen.add(tag)
 
 
-def _tag_count(cursor: Cursor, read_count: Reader[int]) -> int:
+def _tag_count(cursor: ByteCursor, read_count: Reader[int]) -> int:
     start = cursor.pos
     count = read_count(cursor)
     limit = (cursor.end - cursor.pos) // _SMALLEST_TAG
@@ -318,7 +318,7 @@ def _tag_count(cursor: Cursor, read_count: Reader[int]) -> int:
     return count
 
 
-def _tag_number(cursor: Cursor, start: int, tag: int) -> int:
+def _tag_number(cursor: ByteCursor, start: int, tag: int) -> int:
     """An unknown tag as the int that Java keeps."""
     if tag > wire.MAX_TAG:
         reason = f"the largest that can be written is {wire.MAX_TAG}"

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka_records_runtime.failure import join_path
-from kafka_records_runtime.wire import Cursor
+from kafka_records_runtime.wire import ByteCursor
 
 TAG_SECTION: Final = "tagged_fields"
 """How paths call the section of tagged fields that ends a struct."""
 
 T = TypeVar("T")
 
-Reader = Callable[[Cursor], T]
+Reader = Callable[[ByteCursor], T]
 
 
-class Step(NamedTuple):
+class TrailStep(NamedTuple):
     """`length` bytes at `offset` and what they are.
 
     `type` is a spec type (`int32`, `string`, ...) or a word for what is not a value of its own: `length`,
@@ -37,13 +37,13 @@ class Trail:
     """Steps so far, and the path of what is being read."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[TrailStep] = []
         self.parts: list[str] = []
         self._counters: list[int] = []
 
     def add(self, offset: int, length: int, type: str, value: object) -> None:
         depth = sum(not part.startswith("[") for part in self.parts) - 1
-        self.steps.append(Step(join_path(self.parts), offset, length, type, value, depth))
+        self.steps.append(TrailStep(join_path(self.parts), offset, length, type, value, depth))
 
     def enter_array(self) -> None:
         self._counters.append(0)
@@ -60,7 +60,7 @@ class Trail:
 def noted(reader: Reader[T], type: str) -> Reader[T]:
     """`reader`, leaving a step of `type` for what it has read."""
 
-    def read(cursor: Cursor) -> T:
+    def read(cursor: ByteCursor) -> T:
         start = cursor.pos
         value = reader(cursor)
         _trail(cursor).add(start, cursor.pos - start, type, value)
@@ -72,7 +72,7 @@ def noted(reader: Reader[T], type: str) -> Reader[T]:
 def named(reader: Reader[T], name: str) -> Reader[T]:
     """`reader`, with `name` on the path while it reads."""
 
-    def read(cursor: Cursor) -> T:
+    def read(cursor: ByteCursor) -> T:
         parts = _trail(cursor).parts
         parts.append(name)
         value = reader(cursor)
@@ -85,7 +85,7 @@ def named(reader: Reader[T], name: str) -> Reader[T]:
 def numbered(reader: Reader[T]) -> Reader[T]:
     """`reader` of an array element, with its index on the path while it reads."""
 
-    def read(cursor: Cursor) -> T:
+    def read(cursor: ByteCursor) -> T:
         trail = _trail(cursor)
         trail.parts.append(f"[{trail.next_index()}]")
         value = reader(cursor)
@@ -98,7 +98,7 @@ def numbered(reader: Reader[T]) -> Reader[T]:
 def counting(reader: Reader[T]) -> Reader[T]:
     """`reader` of an array whose elements are `numbered`."""
 
-    def read(cursor: Cursor) -> T:
+    def read(cursor: ByteCursor) -> T:
         trail = _trail(cursor)
         trail.enter_array()
         value = reader(cursor)
@@ -108,7 +108,7 @@ def counting(reader: Reader[T]) -> Reader[T]:
     return read
 
 
-def _trail(cursor: Cursor) -> Trail:
+def _trail(cursor: ByteCursor) -> Trail:
     trail = cursor.trail
     assert trail is not None, "a recording plan needs a cursor with a trail"
     return trail

@@ -20,11 +20,11 @@ from kafka_records_runtime.layout import check_version, default_struct
 from kafka_records_runtime.leniency import Leniency
 from kafka_records_runtime.readers import message_reader
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.trail import Step, Trail
-from kafka_records_runtime.wire import Cursor
+from kafka_records_runtime.trail import Trail, TrailStep
+from kafka_records_runtime.wire import ByteCursor
 from kafka_records_runtime.writers import message_writer
 
-__all__ = ["Step", "decode", "default_value", "encode", "walk"]
+__all__ = ["TrailStep", "decode", "default_value", "encode", "walk"]
 
 
 def decode(
@@ -48,7 +48,7 @@ def decode(
     """
     data = as_bytes(data)
     check_version(schema, version)
-    cursor = Cursor(data, lenient=lenient, leniencies=leniencies, classes=classes)
+    cursor = ByteCursor(data, lenient=lenient, leniencies=leniencies, classes=classes)
     try:
         value = message_reader(schema, version)(cursor)
         left = cursor.end - cursor.pos
@@ -59,7 +59,9 @@ def decode(
     return value, cursor.pos
 
 
-def walk(schema: MessageSchema, version: int, data: bytes, start: int = 0, lenient: bool = False) -> Iterator[Step]:
+def walk(
+    schema: MessageSchema, version: int, data: bytes, start: int = 0, lenient: bool = False
+) -> Iterator[TrailStep]:
     """Yield a step for everything in the message that begins at byte `start` of `data`, in wire order.
 
     Offsets count from the start of `data`. Whatever follows the message is left to the caller. When the
@@ -67,7 +69,7 @@ def walk(schema: MessageSchema, version: int, data: bytes, start: int = 0, lenie
     """
     check_version(schema, version)
     trail = Trail()
-    cursor = Cursor(as_bytes(data), start, lenient=lenient, trail=trail)
+    cursor = ByteCursor(as_bytes(data), start, lenient=lenient, trail=trail)
     broken: ReadFailure | None = None
     try:
         message_reader(schema, version, recording=True)(cursor)

@@ -1,6 +1,6 @@
 """Kafka's wire primitives: how each type lies in bytes.
 
-Everything is big-endian. A `read_x` takes a `Cursor` and moves it; a `write_x` appends to a bytearray. Both
+Everything is big-endian. A `read_x` takes a `ByteCursor` and moves it; a `write_x` appends to a bytearray. Both
 raise failures without a path (`kafka_records_runtime.failure`), which the walker completes. Readers never
 move the cursor past the end of the input and never allocate before they have checked a length against the
 bytes left.
@@ -63,7 +63,7 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
 """Bytes of the types that always take the same number of them."""
 
 
-class Cursor:
+class ByteCursor:
     """A position in immutable bytes, and how to deal with what only Kafka accepts.
 
     Strict unless `lenient`; a lenient cursor appends the name of each thing it let pass to `leniencies`.
@@ -120,7 +120,7 @@ _float64 = struct.Struct(">d").unpack_from
 _new_uuid = bytes.__new__
 
 
-def read_bool(cursor: Cursor) -> bool:
+def read_bool(cursor: ByteCursor) -> bool:
     """One byte; anything but zero is true."""
     pos = cursor.pos
     if pos >= cursor.end:
@@ -129,7 +129,7 @@ def read_bool(cursor: Cursor) -> bool:
     return cursor.data[pos] != 0
 
 
-def read_int8(cursor: Cursor) -> int:
+def read_int8(cursor: ByteCursor) -> int:
     """One byte, two's complement."""
     pos = cursor.pos
     if pos >= cursor.end:
@@ -138,7 +138,7 @@ def read_int8(cursor: Cursor) -> int:
     return _int8(cursor.data, pos)[0]  # type: ignore[no-any-return]
 
 
-def read_int16(cursor: Cursor) -> int:
+def read_int16(cursor: ByteCursor) -> int:
     """Two bytes, two's complement."""
     pos = cursor.pos
     if pos + 2 > cursor.end:
@@ -147,7 +147,7 @@ def read_int16(cursor: Cursor) -> int:
     return _int16(cursor.data, pos)[0]  # type: ignore[no-any-return]
 
 
-def read_uint16(cursor: Cursor) -> int:
+def read_uint16(cursor: ByteCursor) -> int:
     """Two bytes, unsigned."""
     pos = cursor.pos
     if pos + 2 > cursor.end:
@@ -156,7 +156,7 @@ def read_uint16(cursor: Cursor) -> int:
     return _uint16(cursor.data, pos)[0]  # type: ignore[no-any-return]
 
 
-def read_int32(cursor: Cursor) -> int:
+def read_int32(cursor: ByteCursor) -> int:
     """Four bytes, two's complement."""
     pos = cursor.pos
     if pos + 4 > cursor.end:
@@ -165,7 +165,7 @@ def read_int32(cursor: Cursor) -> int:
     return _int32(cursor.data, pos)[0]  # type: ignore[no-any-return]
 
 
-def read_uint32(cursor: Cursor) -> int:
+def read_uint32(cursor: ByteCursor) -> int:
     """Four bytes, unsigned."""
     pos = cursor.pos
     if pos + 4 > cursor.end:
@@ -174,7 +174,7 @@ def read_uint32(cursor: Cursor) -> int:
     return _uint32(cursor.data, pos)[0]  # type: ignore[no-any-return]
 
 
-def read_int64(cursor: Cursor) -> int:
+def read_int64(cursor: ByteCursor) -> int:
     """Eight bytes, two's complement."""
     pos = cursor.pos
     if pos + 8 > cursor.end:
@@ -183,7 +183,7 @@ def read_int64(cursor: Cursor) -> int:
     return _int64(cursor.data, pos)[0]  # type: ignore[no-any-return]
 
 
-def read_float64(cursor: Cursor) -> float:
+def read_float64(cursor: ByteCursor) -> float:
     """Eight bytes, IEEE 754."""
     pos = cursor.pos
     if pos + 8 > cursor.end:
@@ -192,7 +192,7 @@ def read_float64(cursor: Cursor) -> float:
     return _float64(cursor.data, pos)[0]  # type: ignore[no-any-return]
 
 
-def read_uuid(cursor: Cursor) -> Uuid:
+def read_uuid(cursor: ByteCursor) -> Uuid:
     """Sixteen bytes."""
     pos = cursor.pos
     if pos + 16 > cursor.end:
@@ -201,7 +201,7 @@ def read_uuid(cursor: Cursor) -> Uuid:
     return _new_uuid(Uuid, cursor.data[pos : pos + 16])
 
 
-def read_uvarint(cursor: Cursor) -> int:
+def read_uvarint(cursor: ByteCursor) -> int:
     """One to five bytes of seven bits each, lowest first, the high bit of a byte set when another follows: 0
     to 2³²-1.
 
@@ -237,21 +237,21 @@ def signed32(value: int) -> int:
     return value - 0x100000000 if value > MAX_INT32 else value
 
 
-def read_length16(cursor: Cursor) -> int:
+def read_length16(cursor: ByteCursor) -> int:
     """The classic length of a string: an int16, -1 for null."""
     start = cursor.pos
     length = read_int16(cursor)
     return length if length >= -1 else _negative(cursor, start, length)
 
 
-def read_length32(cursor: Cursor) -> int:
+def read_length32(cursor: ByteCursor) -> int:
     """The classic length of bytes, records and arrays: an int32, -1 for null."""
     start = cursor.pos
     length = read_int32(cursor)
     return length if length >= -1 else _negative(cursor, start, length)
 
 
-def read_compact_length(cursor: Cursor) -> int:
+def read_compact_length(cursor: ByteCursor) -> int:
     """The length of everything compact: an unsigned varint, one more than the length, 0 for null (returned as
     -1)."""
     start = cursor.pos
@@ -259,12 +259,12 @@ def read_compact_length(cursor: Cursor) -> int:
     return length if length <= MAX_INT32 else _negative(cursor, start, signed32(length))
 
 
-def _negative(cursor: Cursor, start: int, length: int) -> int:
+def _negative(cursor: ByteCursor, start: int, length: int) -> int:
     cursor.concede(Leniency.NEGATIVE_LENGTH, NegativeLength, start, length)
     return -1
 
 
-def read_raw(cursor: Cursor, length: int) -> bytes:
+def read_raw(cursor: ByteCursor, length: int) -> bytes:
     """`length` bytes as they are."""
     pos = cursor.pos
     end = pos + length
@@ -274,7 +274,7 @@ def read_raw(cursor: Cursor, length: int) -> bytes:
     return cursor.data[pos:end]
 
 
-def read_text(cursor: Cursor, length: int) -> str:
+def read_text(cursor: ByteCursor, length: int) -> str:
     """`length` bytes of UTF-8."""
     pos = cursor.pos
     end = pos + length

@@ -10,7 +10,7 @@ import numpy as np
 
 from kafka_records_engine.columns.arrow_types import record_arrow_type
 from kafka_records_engine.columns.record_columns import RecordColumns
-from kafka_records_engine.spark.row_reader import Row, RowReader
+from kafka_records_engine.spark.row_reader import DecodedRow, RowReader
 from kafka_records_runtime.schema import RecordSchema
 from tests.columns.reference import assert_sound, bits, said
 
@@ -27,20 +27,20 @@ def read_rows(
     values: Iterable[bytes | None],
     unknown_tags: bool,
     is_record: Iterable[bool] | None = None,
-) -> list[Row | None]:
+) -> list[DecodedRow | None]:
     """Every record read on its own; None for rows that nobody looks at."""
     reader = RowReader(schemas, unknown_tags)
-    rows: list[Row | None] = [reader.read(key, value) for key, value in zip(keys, values, strict=True)]
+    rows: list[DecodedRow | None] = [reader.read(key, value) for key, value in zip(keys, values, strict=True)]
     if is_record is None:
         return rows
     return [row if looked_at else None for row, looked_at in zip(rows, is_record, strict=True)]
 
 
 def assert_records(
-    found: RecordColumns, schemas: Mapping[int, RecordSchema], rows: Sequence[Row | None], unknown_tags: bool
+    found: RecordColumns, schemas: Mapping[int, RecordSchema], rows: Sequence[DecodedRow | None], unknown_tags: bool
 ) -> None:
     """`found` says of every record what the row reader says."""
-    blank = Row()
+    blank = DecodedRow()
     seen = [blank if row is None else row for row in rows]
     assert _where(found.record_type, found.has_type) == [row.record_type for row in seen]
     assert _where(found.value_version, found.has_version) == [row.value_version for row in seen]
@@ -61,7 +61,7 @@ def _where(vector: Any, known: Any) -> list[int | None]:
     return [number if has else None for number, has in zip(vector.tolist(), known.tolist(), strict=True)]
 
 
-def _pair(row: Row, number: int, unknown_tags: bool) -> dict[str, Any] | None:
+def _pair(row: DecodedRow, number: int, unknown_tags: bool) -> dict[str, Any] | None:
     if row.record_type != number or row.key is None:
         return None
     return {"key": _plain(row.key, unknown_tags), "value": _plain(row.value, unknown_tags)}

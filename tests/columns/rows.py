@@ -182,7 +182,7 @@ def _lie(random: Random, message: MessageSchema, version: int, row: bytes) -> by
     return row[: step.offset] + _other(random, step) + row[step.offset + step.length :]
 
 
-def _other(random: Random, step: walker.Step) -> bytes:
+def _other(random: Random, step: walker.TrailStep) -> bytes:
     if step.type in ("string", "bytes", "records", "unknown tag"):
         return (random.choice(_BAD_TEXT) + random.randbytes(step.length))[: step.length]
     if step.type in ("length", "count") and step.length in (2, 4) and random.random() < 0.7:

@@ -22,7 +22,7 @@ from kafka_records_codegen.python import codecs
 from kafka_records_codegen.text.page import Package as GeneratedPackage
 from kafka_records_runtime import walker
 from kafka_records_runtime.schema import MessageSchema, covers
-from kafka_records_runtime.trail import Step
+from kafka_records_runtime.trail import TrailStep
 from kafka_records_runtime.uuids import Uuid
 from tests.generator.markdown_pages import Page, anchors, read_page
 
@@ -184,10 +184,10 @@ def full_value(schema: MessageSchema, name: str, version: int) -> dict[str, Any]
     return values
 
 
-def items_by_walker(schema: MessageSchema, version: int) -> dict[str, Step]:
+def items_by_walker(schema: MessageSchema, version: int) -> dict[str, TrailStep]:
     """What the walker finds first for each item of a full message, spelled as pages spell items."""
     data = walker.encode(schema, full_value(schema, schema.root.name, version), version)
-    found: dict[str, Step] = {}
+    found: dict[str, TrailStep] = {}
     for step in walker.walk(schema, version, data):
         path = step.path.replace("[0]", "[]")
         if step.type in ("tag count", "tag", "tag size"):
@@ -196,7 +196,7 @@ def items_by_walker(schema: MessageSchema, version: int) -> dict[str, Step]:
     return found
 
 
-def check_table(rows: list[list[str]], steps: dict[str, Step]) -> None:
+def check_table(rows: list[list[str]], steps: dict[str, TrailStep]) -> None:
     items = [row[2] for row in rows]
     elsewhere = [row[2] for row in rows if " laid out as " in row[3]]
     below = re.compile("|".join(rf"{re.escape(path)}(\[\])?[. ].*" for path in elsewhere) or "-")
@@ -216,7 +216,7 @@ def check_table(rows: list[list[str]], steps: dict[str, Step]) -> None:
         check_size(size, step)
 
 
-def check_size(size: str, step: Step) -> None:
+def check_size(size: str, step: TrailStep) -> None:
     prefix, _, content = size.partition(" + ")
     low, _, high = prefix.replace("+", "–9").partition("–")
     assert int(low) <= step.length <= int(high or low), step

@@ -9,9 +9,9 @@ from pathlib import Path
 from struct import pack, pack_into, unpack_from
 from typing import Any
 
-from kafka_records_engine.log.batches import Record, computed_crc
+from kafka_records_engine.log.batches import RawRecord, computed_crc
 from kafka_records_engine.log.reading import (
-    LogPartition,
+    FoundLog,
     LogRecord,
     SegmentProblem,
     find_logs,
@@ -37,7 +37,7 @@ def case(name: str) -> bytes:
     return bytes.fromhex(found["segment_hex"])
 
 
-def captured_logs() -> list[LogPartition]:
+def captured_logs() -> list[FoundLog]:
     return [log for capture in CAPTURES for log in find_logs([TOPICS / capture / "segments"])]
 
 
@@ -114,7 +114,7 @@ def commit(offset: int, producer_id: int = -1, value: bytes = b"v") -> bytes:
     return batch(record(0, b"k%d" % offset, value), 1, offset=offset, attributes=attributes, producer_id=producer_id)
 
 
-def write_log(folder: Path, files: Mapping[int, bytes], name: str = "__consumer_offsets-0") -> LogPartition:
+def write_log(folder: Path, files: Mapping[int, bytes], name: str = "__consumer_offsets-0") -> FoundLog:
     """A partition folder with these files, found again."""
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
@@ -124,13 +124,13 @@ def write_log(folder: Path, files: Mapping[int, bytes], name: str = "__consumer_
     return log
 
 
-def files_of(log: LogPartition) -> list[str]:
+def files_of(log: FoundLog) -> list[str]:
     """The names of the files that are read, in order."""
     with open_log(log) as opened:
         return [Path(segment.path).name for segment in opened.segments]
 
 
-def read_both(log: LogPartition) -> tuple[list[dict[str, Any]], list[LogRecord], list[SegmentProblem]]:
+def read_both(log: FoundLog) -> tuple[list[dict[str, Any]], list[LogRecord], list[SegmentProblem]]:
     """All rows, all records, and the problems, on which both readers must agree."""
     problems: list[SegmentProblem] = []
     plain: list[SegmentProblem] = []
@@ -154,7 +154,7 @@ def coordinates(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def as_row(each: LogRecord) -> tuple[Any, ...]:
-    record: Record = each.record
+    record: RawRecord = each.record
     return (
         each.topic,
         each.partition,

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records_engine.log import compression
 from kafka_records_engine.log.problems import Severity
-from kafka_records_engine.log.reading import LogPartition, SegmentProblem, scan
+from kafka_records_engine.log.reading import FoundLog, SegmentProblem, scan
 from tests.log.logs import (
     TOPICS,
     batch,
@@ -117,7 +117,7 @@ def test_zeros_that_are_not_all(tmp_path: Path) -> None:
 def test_the_preallocated_file_of_the_capture() -> None:
     file = "__consumer_offsets-1/00000000000000000189.log"
     directory = TOPICS / "kafka-2.8" / "segments"
-    _, _, problems = read_both(LogPartition("t", 0, str(directory / file.split("/")[0]), (file.split("/")[1],)))
+    _, _, problems = read_both(FoundLog("t", 0, str(directory / file.split("/")[0]), (file.split("/")[1],)))
     assert lines(problems, directory) == [
         f"{file}: byte 3597: nothing but zeros from here on (pre-allocated, 2547 bytes without records)"
     ]

@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from kafka_records_engine.log import _scanning as scanning
 from kafka_records_engine.log._resync import BatchSearch
-from kafka_records_engine.log.reading import LogPartition, SegmentProblem, read_log, read_partition
+from kafka_records_engine.log.reading import FoundLog, SegmentProblem, read_log, read_partition
 from tests.log.logs import (
     CAPTURES,
     TOPICS,
@@ -75,7 +75,7 @@ def segments() -> dict[str, tuple[int, bytes]]:
     return {name: (base, data) for name, (base, data) in found.items() if data}
 
 
-def sound(log: LogPartition, base_offset: int, data: bytes) -> Segment:
+def sound(log: FoundLog, base_offset: int, data: bytes) -> Segment:
     entries = []
     at = 0
     for entry in entries_of(data):
@@ -90,7 +90,7 @@ def sound(log: LogPartition, base_offset: int, data: bytes) -> Segment:
     return Segment(base_offset, data, entries)
 
 
-def read(log: LogPartition) -> tuple[list[Row], list[SegmentProblem]]:
+def read(log: FoundLog) -> tuple[list[Row], list[SegmentProblem]]:
     problems: list[SegmentProblem] = []
     rows: list[Row] = []
     for each in read_partition(log, on_problem=problems.append, below_log_start=True):
@@ -103,7 +103,7 @@ def flipped(data: bytes, start: int, bit: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1 << bit % 8]) + data[at + 1 :]
 
 
-def check(log: LogPartition, file: Path, segment: Segment, number: int, bit: int, rest: bytes) -> None:
+def check(log: FoundLog, file: Path, segment: Segment, number: int, bit: int, rest: bytes) -> None:
     """All other batches are there, and what is said about this one is right."""
     entry = segment.entries[number]
     file.write_bytes(flipped(segment.data, entry.start, bit) + rest)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_engine.log.batches import Record
-from kafka_records_engine.log.reading import LogBatch, LogPartition, find_logs, read_batches
+from kafka_records_engine.log.batches import RawRecord
+from kafka_records_engine.log.reading import FoundLog, LogBatch, find_logs, read_batches
 from tests.log.logs import CAPTURES, TOPICS
 
 FOLDERS = [(capture, folder) for capture in CAPTURES for folder in ("dump", "dump-4.3")]
@@ -92,7 +92,7 @@ def check(printed: str, ours: dict[str, str], optional: set[str]) -> None:
     assert ours.keys() - pairs.keys() <= optional, printed
 
 
-def segment_log(capture: str, dump: Path) -> LogPartition:
+def segment_log(capture: str, dump: Path) -> FoundLog:
     partition, offset = dump.name.removesuffix(".txt").split(".")
     (log,) = find_logs([TOPICS / capture / "segments" / partition / f"{offset}.log"])
     return log
@@ -115,7 +115,7 @@ def test_every_line(capture: str, dump: Path) -> None:
     assert lines == sum(len(each.records) for each in found)
 
 
-def optional_of(ours: dict[str, str], line: str, record: Record) -> set[str]:
+def optional_of(ours: dict[str, str], line: str, record: RawRecord) -> set[str]:
     """What this tool does not print for records of this format."""
     always = {"offset", "keySize", "valueSize"} | ({"endTxnMarker", "coordinatorEpoch"} & ours.keys())
     if "sequence" in line.partition(" key: ")[0]:

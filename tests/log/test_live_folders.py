@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.log import _opening as opening
-from kafka_records_engine.log.reading import LogPartition, find_logs, open_log, read_partition, scan
+from kafka_records_engine.log.reading import FoundLog, find_logs, open_log, read_partition, scan
 from tests.log.logs import commit, files_of, lines, marker, read_both, write_log
 
 FOLDER = "t-0"
@@ -22,7 +22,7 @@ def path(folder: Path, offset: int, suffix: str = "") -> Path:
     return folder / FOLDER / f"{offset:020}.log{suffix}"
 
 
-def offsets_of(log: LogPartition) -> list[int]:
+def offsets_of(log: FoundLog) -> list[int]:
     return [row["offset"] for row in read_both(log)[0]]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_records_engine.log import _vectors as vectors
-from kafka_records_engine.log.reading import LogPartition, scan
+from kafka_records_engine.log.reading import FoundLog, scan
 from tests.log.logs import CAPTURES, TOPICS, entries_of, read_both, segment_cases, with_right_crc
 
 
@@ -49,7 +49,7 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "some.log"
         file.write_bytes(data)
-        log = LogPartition("t", 0, str(file.parent), (file.name,))
+        log = FoundLog("t", 0, str(file.parent), (file.name,))
         rows, records, problems = read_both(log)
         with patch.object(vectors, "_FEW", 1):  # as if there were many batches
             assert read_both(log)[0] == rows

@@ -12,7 +12,7 @@ import pytest
 from kafka_records_engine.log.reading import (
     PLACE_FIELDS,
     RAW_SCHEMA,
-    LogPartition,
+    FoundLog,
     find_logs,
     open_log,
     read_log,
@@ -26,7 +26,7 @@ ABORT, COMMIT = 0, 1
 @pytest.mark.parametrize(
     "log", captured_logs(), ids=lambda log: "-".join((log.folder.split("/")[-3], log.folder[-20:]))
 )
-def test_the_same_rows_as_with_a_look_ahead(log: LogPartition) -> None:
+def test_the_same_rows_as_with_a_look_ahead(log: FoundLog) -> None:
     settled = pa.Table.from_batches(read_partition(log, below_log_start=True), RAW_SCHEMA).to_pylist()
     once = pa.Table.from_batches(read_partition(log, below_log_start=True, settle=False), RAW_SCHEMA).to_pylist()
     for one, other in zip(settled, once, strict=True):
@@ -98,7 +98,7 @@ def test_places(tmp_path: Path, batch_rows: int | None) -> None:
 class Told:
     """Rows and holes in the order in which they are told, every row by its offset."""
 
-    def __init__(self, log: LogPartition) -> None:
+    def __init__(self, log: FoundLog) -> None:
         self.order: list[Any] = []
         for rows in read_partition(log, settle=False, batch_rows=1, on_hole=lambda last: self.order.append(f">{last}")):
             self.order += rows.column("offset").to_pylist()

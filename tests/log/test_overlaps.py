@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from kafka_records_engine.log import _scanning as scanning
-from kafka_records_engine.log.reading import LogPartition, find_logs, read_partition
+from kafka_records_engine.log.reading import FoundLog, find_logs, read_partition
 from tests.log.logs import batch, changed, commit, lines, marker, read_both, record, write_log
 
 FOLDER = "t-0"
@@ -16,7 +16,7 @@ FOLDER = "t-0"
 THREE = b"".join(record(delta, b"k%d" % delta, b"v") for delta in range(3))
 
 
-def offsets_of(log: LogPartition) -> tuple[list[int], list[str]]:
+def offsets_of(log: FoundLog) -> tuple[list[int], list[str]]:
     """Offsets of the rows and what is said, wherever chunks end and however often the files are read."""
     rows, _, problems = read_both(log)
     offsets = [row["offset"] for row in rows]

@@ -17,7 +17,7 @@ from kafka_records_engine.log import _blocks as blocks
 from kafka_records_engine.log import _scanning as scanning
 from kafka_records_engine.log.reading import (
     RAW_SCHEMA,
-    LogPartition,
+    FoundLog,
     find_logs,
     open_log,
     read_log,
@@ -40,12 +40,12 @@ from tests.log.logs import (
 )
 
 
-def name_of(log: LogPartition) -> str:
+def name_of(log: FoundLog) -> str:
     return "-".join((Path(log.folder).parts[-3], log.topic, str(log.partition)))
 
 
 @pytest.mark.parametrize("log", captured_logs(), ids=name_of)
-def test_both_readers_agree_on_captured_logs(log: LogPartition) -> None:
+def test_both_readers_agree_on_captured_logs(log: FoundLog) -> None:
     rows, _, problems = read_both(log)
     assert [row["offset"] for row in rows] == sorted(row["offset"] for row in rows)
     assert all(row["base_offset"] <= row["offset"] for row in rows)

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import pytest
 
-from kafka_records_engine.log.reading import LogPartition, read_partition
+from kafka_records_engine.log.reading import FoundLog, read_partition
 from tests.log.logs import batch, changed, commit, record, write_log
 from tests.log.test_offsets import FILE, read
 
@@ -99,7 +99,7 @@ def test_a_place_far_away(tmp_path: Path) -> None:
     junk = b"?" * (9 * 1024 * 1024 + 7)
     file.write_bytes(commit(0) + junk + commit(1))
     said: list[str] = []
-    log = LogPartition("t", 0, str(file.parent), (file.name,))
+    log = FoundLog("t", 0, str(file.parent), (file.name,))
     batches = read_partition(log, on_problem=lambda problem: said.append(str(problem)))
     assert [row["offset"] for each in batches for row in each.to_pylist()] == [0, 1]
     assert said == [

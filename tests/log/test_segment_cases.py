@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.batches import Record
+from kafka_records_engine.log.batches import RawRecord
 from kafka_records_engine.log.reading import LogBatch, SegmentProblem, read_batches
 from tests.log.logs import read_both, segment_cases, write_log
 
@@ -47,7 +47,7 @@ def batch_fields(each: LogBatch, expected: dict[str, Any]) -> dict[str, Any]:
 
 
 def record_fields(each: LogBatch, number: int) -> dict[str, Any]:
-    record: Record = each.records[number]
+    record: RawRecord = each.records[number]
     fields: dict[str, Any] = {
         "offset": record.offset,
         "timestamp": record.timestamp_ms,

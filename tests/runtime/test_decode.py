@@ -190,7 +190,7 @@ def test_the_walk_ends_at_the_same_error(
     name: str, version: int, data: str, kind: type[DecodeError], text: str, leniency: str | None
 ) -> None:
     steps = walker.walk(all_schemas()[name], version, bytes.fromhex(data))
-    seen: list[walker.Step] = []
+    seen: list[walker.TrailStep] = []
     with pytest.raises(kind) as caught:
         seen.extend(steps)
     assert str(caught.value) == text

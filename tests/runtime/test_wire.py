@@ -22,20 +22,20 @@ from kafka_records_runtime.errors import (
 from kafka_records_runtime.failure import ReadFailure, WriteFailure
 from kafka_records_runtime.leniency import Leniency
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
-from kafka_records_runtime.wire import Cursor
+from kafka_records_runtime.wire import ByteCursor
 
 
 class ReaderContract:
     """What holds for every primitive: `samples` maps bytes to values, the zero value and the limits among them."""
 
-    read: ClassVar[Callable[[Cursor], Any]]
+    read: ClassVar[Callable[[ByteCursor], Any]]
     write: ClassVar[Callable[[bytearray, Any], None]]
     samples: ClassVar[dict[str, Any]]
     zero: ClassVar[tuple[str, Any]]
 
     def test_reads_every_sample(self) -> None:
         for text, value in self.samples.items():
-            cursor = Cursor(bytes.fromhex(text))
+            cursor = ByteCursor(bytes.fromhex(text))
             found = type(self).read(cursor)
             assert found == value
             assert type(found) is type(value)
@@ -49,12 +49,12 @@ class ReaderContract:
 
     def test_zero(self) -> None:
         text, value = self.zero
-        assert type(self).read(Cursor(bytes.fromhex(text))) == value
+        assert type(self).read(ByteCursor(bytes.fromhex(text))) == value
 
     def test_leaves_what_follows(self) -> None:
         for text in self.samples:
             raw = bytes.fromhex(text)
-            cursor = Cursor(b"\xaa" + raw + b"\xbb\xcc", 1)
+            cursor = ByteCursor(b"\xaa" + raw + b"\xbb\xcc", 1)
             type(self).read(cursor)
             assert cursor.pos == 1 + len(raw)
 
@@ -62,7 +62,7 @@ class ReaderContract:
         for text in self.samples:
             raw = bytes.fromhex(text)
             for length in range(len(raw)):
-                cursor = Cursor(b"\xaa" + raw[:length], 1)
+                cursor = ByteCursor(b"\xaa" + raw[:length], 1)
                 with pytest.raises(ReadFailure) as caught:
                     type(self).read(cursor)
                 assert caught.value.error is BufferUnderflow
@@ -84,7 +84,7 @@ class TestBool(ReaderContract):
     zero = ("00", False)
 
     def test_any_other_byte_is_true(self) -> None:
-        assert all(wire.read_bool(Cursor(bytes([byte]))) is True for byte in range(1, 256))
+        assert all(wire.read_bool(ByteCursor(bytes([byte]))) is True for byte in range(1, 256))
 
 
 class IntegerContract(ReaderContract):
@@ -167,7 +167,7 @@ class TestFloat64(ReaderContract):
     zero = ("0000000000000000", 0.0)
 
     def test_nan(self) -> None:
-        assert math.isnan(wire.read_float64(Cursor(bytes.fromhex("7ff8000000000000"))))
+        assert math.isnan(wire.read_float64(ByteCursor(bytes.fromhex("7ff8000000000000"))))
 
 
 def write_uuid(out: bytearray, value: bytes) -> None:
@@ -203,24 +203,24 @@ class TestUvarint(ReaderContract):
 
     @pytest.mark.parametrize("text", ["8000", "808000", "80808000", "8080808000"])
     def test_over_long_forms_are_read(self, text: str) -> None:
-        cursor = Cursor(bytes.fromhex(text))
+        cursor = ByteCursor(bytes.fromhex(text))
         assert wire.read_uvarint(cursor) == 0
         assert cursor.pos == cursor.end
 
     @pytest.mark.parametrize("lenient", [False, True])
     def test_more_than_five_bytes(self, lenient: bool) -> None:
         with pytest.raises(ReadFailure) as caught:
-            wire.read_uvarint(Cursor(b"\xff" * 4 + b"\x80\x00", lenient=lenient))
+            wire.read_uvarint(ByteCursor(b"\xff" * 4 + b"\x80\x00", lenient=lenient))
         assert caught.value.error is InvalidVarint
         assert caught.value.details == ("a varint of more than 5 bytes",)
 
     def test_bits_above_the_32nd(self) -> None:
         raw = bytes.fromhex("ffffffff1f")
         with pytest.raises(ReadFailure) as caught:
-            wire.read_uvarint(Cursor(raw))
+            wire.read_uvarint(ByteCursor(raw))
         assert caught.value.error is InvalidVarint
         leniencies: list[str] = []
-        assert wire.read_uvarint(Cursor(raw, lenient=True, leniencies=leniencies)) == 2**32 - 1
+        assert wire.read_uvarint(ByteCursor(raw, lenient=True, leniencies=leniencies)) == 2**32 - 1
         assert leniencies == [Leniency.VARINT_BITS]
 
 
@@ -230,10 +230,10 @@ class LengthContract(ReaderContract):
     def test_other_negative_lengths(self) -> None:
         raw = bytes.fromhex(self.negative)
         with pytest.raises(ReadFailure) as caught:
-            type(self).read(Cursor(b"\x00\x00" + raw, 2))
+            type(self).read(ByteCursor(b"\x00\x00" + raw, 2))
         assert (caught.value.error, caught.value.offset, caught.value.details) == (NegativeLength, 2, (-2,))
         leniencies: list[str] = []
-        assert type(self).read(Cursor(raw, lenient=True, leniencies=leniencies)) == -1
+        assert type(self).read(ByteCursor(raw, lenient=True, leniencies=leniencies)) == -1
         assert leniencies == [Leniency.NEGATIVE_LENGTH]
 
 
@@ -263,32 +263,32 @@ class TestCompactLength(LengthContract):
 
 class TestContent:
     def test_text_and_bytes(self) -> None:
-        cursor = Cursor("ké".encode() + b"\xff")
+        cursor = ByteCursor("ké".encode() + b"\xff")
         assert wire.read_text(cursor, 3) == "ké"
         assert wire.read_raw(cursor, 1) == b"\xff"
         assert wire.read_raw(cursor, 0) == b""
         assert wire.read_text(cursor, 0) == ""
 
     @pytest.mark.parametrize("reader", [wire.read_text, wire.read_raw])
-    def test_truncated(self, reader: Callable[[Cursor, int], object]) -> None:
+    def test_truncated(self, reader: Callable[[ByteCursor, int], object]) -> None:
         with pytest.raises(ReadFailure) as caught:
-            reader(Cursor(b"abc", 1), 3)
+            reader(ByteCursor(b"abc", 1), 3)
         assert (caught.value.error, caught.value.offset, caught.value.details) == (BufferUnderflow, 1, (3, 2))
 
     @pytest.mark.parametrize("lenient", [False, True])
     def test_the_longest_string(self, lenient: bool) -> None:
         data = b"x" * 32768
-        assert len(wire.read_text(Cursor(data, lenient=lenient), 32767)) == 32767
+        assert len(wire.read_text(ByteCursor(data, lenient=lenient), 32767)) == 32767
         with pytest.raises(ReadFailure) as caught:
-            wire.read_text(Cursor(data, lenient=lenient), 32768)
+            wire.read_text(ByteCursor(data, lenient=lenient), 32768)
         assert caught.value.error is StringTooLong
-        assert len(wire.read_raw(Cursor(data), 32768)) == 32768
+        assert len(wire.read_raw(ByteCursor(data), 32768)) == 32768
 
     def test_invalid_utf8(self) -> None:
         with pytest.raises(ReadFailure) as caught:
-            wire.read_text(Cursor(b"..a\xed\xa0\x80b", 2), 5)
+            wire.read_text(ByteCursor(b"..a\xed\xa0\x80b", 2), 5)
         assert (caught.value.error, caught.value.offset) == (InvalidUtf8, 3)
-        assert wire.read_text(Cursor(b"a\xed\xa0\x80b", lenient=True), 5) == "a\ufffdb"
+        assert wire.read_text(ByteCursor(b"a\xed\xa0\x80b", lenient=True), 5) == "a\ufffdb"
 
     def test_text_that_cannot_be_written(self) -> None:
         with pytest.raises(WriteFailure) as caught:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc  # noqa: E402
 
 from kafka_records.schemas.consumer_offsets import RECORDS  # noqa: E402
 from kafka_records_engine.columns.record_columns import decode_record_columns  # noqa: E402
-from kafka_records_engine.log.reading import LogPartition, find_logs, read_partition  # noqa: E402
+from kafka_records_engine.log.reading import FoundLog, find_logs, read_partition  # noqa: E402
 
 PROCESSES: Final = 2
 
@@ -62,7 +62,7 @@ def _of_table(table: pa.Table) -> Outcome:
 # ----------------------------------------------------------------------------------------------- readers, two processes
 
 
-def _by_partition(folder: Path, read: Callable[[LogPartition], tuple[float, int]]) -> Outcome:
+def _by_partition(folder: Path, read: Callable[[FoundLog], tuple[float, int]]) -> Outcome:
     """One partition after the other by two processes, which have started when the clock does."""
     logs = sorted(find_logs([folder]), key=lambda log: -sum(file.stat().st_size for file in _files(folder, log)))
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
@@ -73,7 +73,7 @@ def _by_partition(folder: Path, read: Callable[[LogPartition], tuple[float, int]
     return {"seconds": seconds, "processor": sum(busy for busy, _ in done), "rows": sum(rows for _, rows in done)}
 
 
-def _files(folder: Path, log: LogPartition) -> list[Path]:
+def _files(folder: Path, log: FoundLog) -> list[Path]:
     return list((folder / f"{log.topic}-{log.partition}").glob("*.log"))
 
 
@@ -86,7 +86,7 @@ def bare_reader(folder: Path) -> Outcome:
     return _by_partition(folder, _read)
 
 
-def _read(log: LogPartition) -> tuple[float, int]:
+def _read(log: FoundLog) -> tuple[float, int]:
     start = time.process_time()
     rows = sum(batch.num_rows for batch in read_partition(log))
     return time.process_time() - start, rows
@@ -97,7 +97,7 @@ def decoded(folder: Path) -> Outcome:
     return _by_partition(folder, _decode)
 
 
-def _decode(log: LogPartition) -> tuple[float, int]:
+def _decode(log: FoundLog) -> tuple[float, int]:
     start = time.process_time()
     rows = 0
     for batch in read_partition(log, columns=("offset", "timestamp_ms", "key", "value"), batch_rows=None, settle=False):

@@ -26,10 +26,10 @@ from kafka_records_engine.log.batches import (
     MESSAGES_AT,
     RECORDS_AT,
     SMALLEST_SIZES,
-    Batch,
+    BatchHead,
     BrokenRecordsError,
     Span,
-    read_batch,
+    read_head,
     read_marker,
     record_bytes,
     record_spans,
@@ -50,7 +50,7 @@ _ENDS: Final = np.array([TRANSACTIONS.index(name) for name in _ENDED], np.int8)
 _MOST_DELTA: Final = (1 << 31) - 1
 
 
-class Rows(NamedTuple):
+class BlockRows(NamedTuple):
     """One element per row. `batch` is its entry, an index into the vectors of `Heads`; a size of -1 is a null."""
 
     batch: INT64
@@ -73,7 +73,7 @@ class Block:
     """
 
     arena: bytes
-    rows: Rows
+    rows: BlockRows
     heads: Heads
     base_offset: INT64
     transaction: NDArray[np.int8]
@@ -101,7 +101,7 @@ class _Added:
 class _CarefulReader:
     """Reads the records of one entry one by one, from record number `done` on, which starts at `position`."""
 
-    def __init__(self, head: Batch, at: int, content: Decompressed, done: int = 0, position: int = 0) -> None:
+    def __init__(self, head: BatchHead, at: int, content: Decompressed, done: int = 0, position: int = 0) -> None:
         self.first_offset: int | None = None
         self._head = head
         self._at = at
@@ -339,10 +339,10 @@ def _most_rows(heads: Heads, at: int, size: int) -> int:
     return size // (ENTRY_HEAD + SMALLEST_SIZES[int(heads.magic[at])])
 
 
-def _rows(heads: Heads, batch: INT64, parsed: Parsed) -> Rows:
+def _rows(heads: Heads, batch: INT64, parsed: Parsed) -> BlockRows:
     delta = parsed.timestamp_delta + heads.base_timestamp[batch]
     log_append = (heads.attributes[batch] & 0x08) != 0
-    return Rows(
+    return BlockRows(
         batch,
         heads.offset[batch] + parsed.offset_delta,
         np.where(log_append, heads.max_timestamp[batch], delta) if log_append.any() else delta,
@@ -354,9 +354,9 @@ def _rows(heads: Heads, batch: INT64, parsed: Parsed) -> Rows:
     )
 
 
-def _head(chunk: Chunk, at: int) -> Batch:
+def _head(chunk: Chunk, at: int) -> BatchHead:
     start = int(chunk.entries[at])
-    return read_batch(chunk.data, start, chunk.position + start)
+    return read_head(chunk.data, start, chunk.position + start)
 
 
 def _arena(chunk: Chunk, heads: Heads, entries: INT64, contents: dict[int, Decompressed]) -> tuple[bytes, INT64, INT64]:
@@ -375,7 +375,7 @@ def _arena(chunk: Chunk, heads: Heads, entries: INT64, contents: dict[int, Decom
     return b"".join(parts), np.concatenate(([0], ends[:-1])), ends
 
 
-def _merged(rows: Rows | None, added: _Added) -> Rows:
+def _merged(rows: BlockRows | None, added: _Added) -> BlockRows:
     """Put the carefully read rows in their places among the others."""
     spans = added.spans
     more = (
@@ -390,7 +390,7 @@ def _merged(rows: Rows | None, added: _Added) -> Rows:
     )
     vectors = [np.array(new, np.int64) for new in more]
     if rows is None:
-        return Rows(*vectors)
+        return BlockRows(*vectors)
     joined = [np.concatenate((vector, new)) for vector, new in zip(rows, vectors, strict=True)]
     order = np.argsort(joined[0], kind="stable")
-    return Rows(*(vector[order] for vector in joined))
+    return BlockRows(*(vector[order] for vector in joined))

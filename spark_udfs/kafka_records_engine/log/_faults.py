@@ -8,7 +8,7 @@ from typing import Final
 from kafka_records_engine.log.batches import (
     MESSAGES_AT,
     RECORDS_AT,
-    Batch,
+    BatchHead,
     BrokenRecordsError,
     computed_crc,
     read_marker,
@@ -23,7 +23,7 @@ _MOST_GAIN: Final = 1000
 """Records per byte that no codec exceeds."""
 
 
-def refused(path: str, head: Batch, what: str, *, may_hold_more: bool = False) -> SegmentProblem:
+def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> SegmentProblem:
     """A batch that is skipped as a whole; `may_hold_more` says that its head cannot be trusted to count the records."""
     count = head.count
     if may_hold_more or count is None or not _may_hold(head, count):
@@ -34,14 +34,14 @@ def refused(path: str, head: Batch, what: str, *, may_hold_more: bool = False) -
     return SegmentProblem(path, head.position, head.offset, what, consequence, records=known, bytes=head.size)
 
 
-def wrong_crc(path: str, head: Batch, entry: bytes, doubt: str | None) -> SegmentProblem:
+def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> SegmentProblem:
     """A whole entry whose CRC is wrong; `doubt` is why more may be lost than its head tells."""
     what = f"wrong CRC: {head.crc:#010x} in the file, {computed_crc(head.magic, entry):#010x} computed"
     what += "" if doubt is None else f", and {doubt}"
     return refused(path, head, what, may_hold_more=doubt is not None or not _is_confirmed(head, entry))
 
 
-def _is_confirmed(head: Batch, entry: bytes) -> bool:
+def _is_confirmed(head: BatchHead, entry: bytes) -> bool:
     """Whether something else says as many records as the head does, whose every field may be what is damaged."""
     if head.magic == 2 and head.count == head.last_offset - head.offset + 1:
         return True
@@ -56,7 +56,7 @@ def _is_confirmed(head: Batch, entry: bytes) -> bool:
 
 
 def broken(
-    path: str, head: Batch, what: str, *, delivered: int, left_out: int = 0, left: int = 0, is_cut: bool = False
+    path: str, head: BatchHead, what: str, *, delivered: int, left_out: int = 0, left: int = 0, is_cut: bool = False
 ) -> SegmentProblem:
     """Records of a batch that cannot be read, after `delivered` others and `left_out` that were reported before.
 
@@ -83,13 +83,13 @@ def broken(
     return SegmentProblem(path, head.position, head.offset, what, consequence, records=known, bytes=unread)
 
 
-def _may_hold(head: Batch, count: int) -> bool:
+def _may_hold(head: BatchHead, count: int) -> bool:
     if head.magic == 2 and head.codec == 0:
         return 0 <= count * _SMALLEST_RECORD <= head.size - RECORDS_AT
     return 0 <= count <= head.size * _MOST_GAIN
 
 
-def disorder(path: str, head: Batch, before: int) -> SegmentProblem:
+def disorder(path: str, head: BatchHead, before: int) -> SegmentProblem:
     """Offsets that do not go on from `before`, without a single batch to blame for it."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the {before} before it"
@@ -123,7 +123,7 @@ class ControlLeftOut:
         if self.worst is None or (self.worst[1] == "note" and trouble[1] == "damage"):
             self.worst = trouble
 
-    def problem(self, path: str, head: Batch) -> SegmentProblem | None:
+    def problem(self, path: str, head: BatchHead) -> SegmentProblem | None:
         """What is said once for all of them; None where there are none."""
         if self.worst is None:
             return None

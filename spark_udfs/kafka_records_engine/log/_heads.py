@@ -17,7 +17,7 @@ _PRODUCERLESS: Final = -1
 class Heads:
     """One vector per field of the head, an element per entry of the chunk, all int64.
 
-    What magic 0 and 1 do not have is -1, as in `batches.Batch`, except `count`, which is meaningless for them.
+    What magic 0 and 1 do not have is -1, as in `batches.BatchHead`, except `count`, which is meaningless for them.
     """
 
     def __init__(self, chunk: Chunk) -> None:

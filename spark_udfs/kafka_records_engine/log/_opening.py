@@ -28,7 +28,7 @@ from typing import Final
 from kafka_records_engine.log._checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log._scanning import next_offset
 from kafka_records_engine.log.batches import LARGEST_OFFSET
-from kafka_records_engine.log.discovery import SUFFIXES, LogPartition
+from kafka_records_engine.log.discovery import SUFFIXES, FoundLog
 from kafka_records_engine.log.opened import FrozenFile, NoRegularFile, OpenLog, SegmentFile, with_descriptors
 from kafka_records_engine.log.problems import LogSourceError, SegmentProblem
 from kafka_records_runtime.errors import plural
@@ -49,7 +49,7 @@ Listing = dict[str, int]
 """Inodes by file name, of all that belongs to the log now or may soon."""
 
 
-def open_log(log: LogPartition) -> OpenLog:
+def open_log(log: FoundLog) -> OpenLog:
     """Open the files of `log` as they are now. Nothing is raised: what stands in the way is among its problems."""
     try:
         taken = _settled_files(log.folder)
@@ -67,7 +67,7 @@ def open_log(log: LogPartition) -> OpenLog:
         raise
 
 
-def _unlisted(log: LogPartition, error: OSError) -> SegmentProblem:
+def _unlisted(log: FoundLog, error: OSError) -> SegmentProblem:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         what = "this folder is gone: a broker that deletes or moves a partition renames it"
     else:
@@ -172,7 +172,7 @@ def _opened(folder: str, name: str) -> SegmentFile:
 # -- which of them are the log -----------------------------------------------------------------------------------------
 
 
-def _chosen(log: LogPartition, taken: _Taken) -> OpenLog:
+def _chosen(log: FoundLog, taken: _Taken) -> OpenLog:
     settled, problems = _without_outdated(taken)
     if log.files is None:
         opened = OpenLog(log.topic, log.partition, tuple(settled), problems=tuple(problems))
@@ -221,7 +221,7 @@ def _ordered(segments: Iterable[SegmentFile]) -> list[SegmentFile]:
     return sorted(segments, key=_order)
 
 
-def _only(log: LogPartition, taken: _Taken, settled: list[SegmentFile], problems: list[SegmentProblem]) -> OpenLog:
+def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], problems: list[SegmentProblem]) -> OpenLog:
     """The log cut down to the files that were asked for."""
     names = set(log.files or ())
     # A file that a swap file replaces can still be asked for by its name.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kafka_records_engine.log._faults import refused
 from kafka_records_engine.log._resync import BatchSearch, length_of, wrong_offset, zeros_end
 from kafka_records_engine.log._suspects import HasSize, Stands, Suspects
-from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES, read_batch
+from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES, read_head
 from kafka_records_engine.log.crc import crc32, crc32c
 from kafka_records_engine.log.opened import SegmentFile
 from kafka_records_engine.log.problems import OnProblem, SegmentProblem
@@ -197,7 +197,7 @@ class _Cutter:
     def _wrong_size(self, position: int, size: int) -> SegmentProblem:
         """An entry whose CRC is right with `size` bytes and not with those that it claims."""
         self._file.seek(position)
-        head = read_batch(self._file.read(size), 0, position)
+        head = read_head(self._file.read(size), 0, position)
         what = f"its size says {plural(head.size, 'byte')}, but its CRC is right for {plural(size, 'byte')}"
         return refused(self._path, replace(head, size=size), what)
 
@@ -352,5 +352,5 @@ def next_offset(segment: SegmentFile) -> int:
         right = chunk.entries[chunk.right]
         if len(right):
             at = int(right[-1])
-            behind = read_batch(chunk.data, at, chunk.position + at).last_offset + 1
+            behind = read_head(chunk.data, at, chunk.position + at).last_offset + 1
     return behind

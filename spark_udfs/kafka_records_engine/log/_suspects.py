@@ -14,7 +14,7 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 from kafka_records_engine.log._resync import BatchSearch, FoundBatch, length_of, offset_bounds, wrong_offset
-from kafka_records_engine.log.batches import ENTRY_HEAD, RECORDS_AT, SMALLEST_SIZES, read_batch, records_end
+from kafka_records_engine.log.batches import ENTRY_HEAD, RECORDS_AT, SMALLEST_SIZES, read_head, records_end
 
 _HEAD: Final = Struct(">qiiB")
 _OFFSET: Final = Struct(">q")
@@ -135,7 +135,7 @@ class Suspects:
         if left > _MOST_LOOKED_THROUGH:
             return
         data = self._read(start, left)
-        batch = read_batch(head + bytes(RECORDS_AT), 0, start)
+        batch = read_head(head + bytes(RECORDS_AT), 0, start)
         end = records_end(data, batch.count or 0) if batch.magic == 2 and not batch.codec else None
         yield from () if end is None else (end,)
         end = len(data.rstrip(b"\0"))
@@ -204,7 +204,7 @@ class Suspects:
             return None
         head = self._read(position, RECORDS_AT)
         is_head = len(head) >= _HEAD.size and head[_HEAD.size - 1] <= 2
-        return read_batch(head + bytes(RECORDS_AT), 0, position).last_offset if is_head else None
+        return read_head(head + bytes(RECORDS_AT), 0, position).last_offset if is_head else None
 
     def _read(self, position: int, size: int) -> bytes:
         self._file.seek(position)

@@ -18,10 +18,10 @@ from kafka_records_engine.log._scanning import Chunk
 from kafka_records_engine.log._vetting import Vetted, read_vetted
 from kafka_records_engine.log.batches import (
     RECORDS_AT,
-    Batch,
+    BatchHead,
     BrokenRecordsError,
     ControlMarker,
-    read_batch,
+    read_head,
     read_marker,
     read_records,
     record_bytes,
@@ -107,7 +107,7 @@ class Holes:
         """Whether the batch could be read to its end."""
         start = int(chunk.entries[at])
         entry = chunk.data[start : start + int(chunk.sizes[at])]
-        batch = read_batch(entry, 0, 0)
+        batch = read_head(entry, 0, 0)
         content = record_bytes(batch, entry)
         decided = False
         try:
@@ -121,7 +121,7 @@ class Holes:
             return False
         return content.failure is None
 
-    def _add_marker(self, offset: int, batch: Batch, marker: ControlMarker) -> None:
+    def _add_marker(self, offset: int, batch: BatchHead, marker: ControlMarker) -> None:
         """Who keeps no markers has only looked whether they can be read."""
 
     def _add_plain_markers(self, vetted: Vetted, entries: INT64) -> None:
@@ -157,7 +157,7 @@ class TransactionIndex(Holes):
             return "unknown"
         return markers[at][1] if at < len(markers) else "open"
 
-    def _add_marker(self, offset: int, batch: Batch, marker: ControlMarker) -> None:
+    def _add_marker(self, offset: int, batch: BatchHead, marker: ControlMarker) -> None:
         self.add_marker(offset, batch.producer_id, "committed" if marker.control == "commit" else "aborted")
 
     def _add_plain_markers(self, vetted: Vetted, entries: INT64) -> None:

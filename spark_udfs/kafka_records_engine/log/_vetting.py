@@ -28,7 +28,7 @@ from kafka_records_engine.log._heads import Heads
 from kafka_records_engine.log._overlaps import Overlaps
 from kafka_records_engine.log._resync import SPAN, offset_bounds
 from kafka_records_engine.log._scanning import Chunk, read_chunks
-from kafka_records_engine.log.batches import LARGEST_OFFSET, Batch, read_batch
+from kafka_records_engine.log.batches import LARGEST_OFFSET, BatchHead, read_head
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
 from kafka_records_engine.log.problems import OnProblem, SegmentProblem
 from kafka_records_engine.numpy_types import INT64
@@ -49,10 +49,10 @@ class Vetted:
     repeated: INT64 = field(default_factory=lambda: np.zeros(0, np.int64))
     """Entries that are sound as well, and that an earlier file has given already."""
 
-    def head(self, at: int) -> Batch:
+    def head(self, at: int) -> BatchHead:
         """The head of the entry with index `at`."""
         start = int(self.chunk.entries[at])
-        return read_batch(self.chunk.data, start, self.chunk.position + start)
+        return read_head(self.chunk.data, start, self.chunk.position + start)
 
 
 def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:

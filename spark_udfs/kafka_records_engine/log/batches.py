@@ -45,7 +45,7 @@ _MARKER_VALUE: Final = Struct(">hi")
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchHead:
     """The head of one entry. What a format does not have is -1, as Kafka reports it.
 
     `offset` is the number the entry starts with: the base offset of a magic 2 batch, the offset of an older message,
@@ -115,7 +115,7 @@ class Header(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RawRecord:
     """One record as Kafka's own consumer would see it. `timestamp_ms` is -1 for magic 0."""
 
     offset: int
@@ -169,7 +169,7 @@ class ControlMarker:
 # -- heads -------------------------------------------------------------------------------------------------------------
 
 
-def read_batch(data: bytes, at: int, position: int) -> Batch:
+def read_head(data: bytes, at: int, position: int) -> BatchHead:
     """The head of the entry at index `at` of `data`, which must hold the whole entry; `position` is its byte in the
     file. The magic must be 0, 1 or 2 and the size at least the smallest of its magic."""
     magic = data[at + 16]
@@ -177,7 +177,7 @@ def read_batch(data: bytes, at: int, position: int) -> Batch:
         offset, size, epoch, _, crc, attributes, last_delta, base, most, producer, producer_epoch, sequence, count = (
             _BATCH.unpack_from(data, at)
         )
-        return Batch(
+        return BatchHead(
             position=position,
             size=ENTRY_HEAD + size,
             magic=2,
@@ -195,7 +195,7 @@ def read_batch(data: bytes, at: int, position: int) -> Batch:
         )
     offset, size, crc, _, attributes = _MESSAGE.unpack_from(data, at)
     timestamp: int = _LONG.unpack_from(data, at + _MESSAGE_HEAD)[0] if magic == 1 else -1
-    return Batch(
+    return BatchHead(
         position=position,
         size=ENTRY_HEAD + size,
         magic=magic,
@@ -214,7 +214,7 @@ def computed_crc(magic: int, entry: bytes) -> int:
     return crc32c(entry[21:]) if magic == 2 else crc32(entry[16:])
 
 
-def record_bytes(batch: Batch, entry: bytes) -> Decompressed:
+def record_bytes(batch: BatchHead, entry: bytes) -> Decompressed:
     """The bytes that hold the records: decompressed if need be, and as many as could be."""
     data = entry[RECORDS_AT if batch.magic == 2 else MESSAGES_AT[batch.magic] :]
     if batch.codec == 0:
@@ -237,13 +237,13 @@ def record_bytes(batch: Batch, entry: bytes) -> Decompressed:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def read_records(batch: Batch, data: bytes) -> Iterator[Record]:
+def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
     """The records in the bytes that `record_bytes` gave.
 
     Raises BrokenRecordsError at the first one that does not parse, after those before it.
     """
     for span in record_spans(batch, data):
-        yield Record(
+        yield RawRecord(
             offset=span.offset,
             timestamp_ms=span.timestamp_ms,
             sequence=span.sequence,
@@ -253,7 +253,7 @@ def read_records(batch: Batch, data: bytes) -> Iterator[Record]:
         )
 
 
-def record_spans(batch: Batch, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
+def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
     """Where the records lie in `data`; raises BrokenRecordsError like `read_records`. Of a magic 2 batch those behind
     the first `done` ones, which end at `position`."""
     if batch.magic == 2:
@@ -278,7 +278,7 @@ def records_end(entry: bytes, count: int) -> int | None:
     return at
 
 
-def _batch_spans(batch: Batch, data: bytes, done: int, position: int) -> Iterator[Span]:
+def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Iterator[Span]:
     count = batch.count or 0
     if count < 0:
         raise BrokenRecordsError(f"the batch claims {count} records")
@@ -373,7 +373,7 @@ def _int64(value: int) -> int:
 # -- records of magic 0 and 1 ------------------------------------------------------------------------------------------
 
 
-def _message_span(batch: Batch, data: bytes) -> Iterator[Span]:
+def _message_span(batch: BatchHead, data: bytes) -> Iterator[Span]:
     key_at, key_size, value_at, value_size = _key_and_value(data, 0, len(data), "the message")
     yield _legacy_span(batch.offset, batch.max_timestamp, key_at, key_size, value_at, value_size)
 
@@ -398,7 +398,7 @@ def _read_int32(data: bytes, position: int, stop: int) -> tuple[int, int]:
     return value, position + 4
 
 
-def _wrapped_spans(batch: Batch, data: bytes) -> Iterator[Span]:
+def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
     """The messages inside a wrapper.
 
     Offsets inside magic 0 are those of the log. Inside magic 1 they count from the first message, and the wrapper
@@ -428,7 +428,7 @@ def _wrapped_spans(batch: Batch, data: bytes) -> Iterator[Span]:
         yield span._replace(offset=offset, timestamp_ms=timestamp)
 
 
-def _inner_spans(batch: Batch, data: bytes) -> Iterator[tuple[Span, int]]:
+def _inner_spans(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]:
     """The messages as they stand, each with where it ends."""
     position = 0
     try:
@@ -440,7 +440,7 @@ def _inner_spans(batch: Batch, data: bytes) -> Iterator[tuple[Span, int]]:
         raise
 
 
-def _inner_messages(batch: Batch, data: bytes) -> Iterator[tuple[Span, int]]:
+def _inner_messages(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]:
     position, end, number = 0, len(data), 0
     if not end:
         raise BrokenRecordsError("the wrapper message holds no message")

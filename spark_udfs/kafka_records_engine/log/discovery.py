@@ -32,7 +32,7 @@ _MOST_DIGITS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class LogPartition:
+class FoundLog:
     """The log of one partition, found and not opened. Small, picklable, read by `read_partition`."""
 
     topic: str
@@ -45,7 +45,7 @@ class LogPartition:
     """Bytes of these files when the log was found."""
 
 
-def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[LogPartition]:
+def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[FoundLog]:
     """The log partitions in `sources`, sorted by topic and partition.
 
     A source is a data directory, a partition folder, or a `.log` file. `topic` leaves out every other topic; for a
@@ -76,9 +76,9 @@ def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[L
     return [_found(*each) for each in chosen]
 
 
-def _found(topic: str, partition: int, folder: Path, files: list[str] | None) -> LogPartition:
+def _found(topic: str, partition: int, folder: Path, files: list[str] | None) -> FoundLog:
     names = None if files is None else tuple(sorted(set(files)))
-    return LogPartition(topic, partition, str(folder), names, _size(folder, names))
+    return FoundLog(topic, partition, str(folder), names, _size(folder, names))
 
 
 def _size(folder: Path, names: tuple[str, ...] | None) -> int:

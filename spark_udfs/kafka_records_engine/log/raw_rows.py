@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.log._blocks import CONTROLS, TIMESTAMP_TYPES, Block, Rows, transactions_of
+from kafka_records_engine.log._blocks import CONTROLS, TIMESTAMP_TYPES, Block, BlockRows, transactions_of
 from kafka_records_engine.log._scanning import Chunk
 from kafka_records_engine.log._transaction_index import TRANSACTIONS
 from kafka_records_engine.numpy_types import FLAGS, INT64
@@ -99,7 +99,7 @@ class RowColumns:
         rows = block.rows
         if self._log_start and bool((rows.offset < self._log_start).any()):
             kept = np.flatnonzero(rows.offset >= self._log_start)
-            rows = Rows(*(vector[kept] for vector in rows))
+            rows = BlockRows(*(vector[kept] for vector in rows))
         pieces = _pieces(block.arena, rows) if self._has_bytes else None
         columns = [self._column(name, block, rows, pieces) for name in self._names]
         if self._files is not None:
@@ -108,7 +108,7 @@ class RowColumns:
             columns.append(pa.array(chunk.position + chunk.entries[rows.batch]))
         return pa.record_batch(columns, schema=self.schema)
 
-    def _column(self, name: str, block: Block, rows: Rows, pieces: Any) -> Any:
+    def _column(self, name: str, block: Block, rows: BlockRows, pieces: Any) -> Any:
         entry, heads = rows.batch, block.heads
         match name:
             case "topic":
@@ -151,7 +151,7 @@ def _names(names: tuple[str, ...], codes: Any) -> Any:
     return pa.array(names, pa.string()).take(pa.array(codes, mask=codes < 0))
 
 
-def _pieces(arena: bytes, rows: Rows) -> Any:
+def _pieces(arena: bytes, rows: BlockRows) -> Any:
     """A binary array of key, gap, value, gap and so on, over the same bytes.
 
     Keys and values follow one another in the arena, so one array of offsets makes it, and Arrow takes from it what is

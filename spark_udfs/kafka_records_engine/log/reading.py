@@ -31,16 +31,16 @@ from kafka_records_engine.log._opening import open_log
 from kafka_records_engine.log._transaction_index import Holes, OnHole, Transaction, TransactionIndex, index_transactions
 from kafka_records_engine.log._vetting import Vetted, read_vetted
 from kafka_records_engine.log.batches import (
-    Batch,
+    BatchHead,
     BrokenRecordsError,
     ControlMarker,
-    Record,
+    RawRecord,
     read_marker,
     read_records,
     record_bytes,
 )
 from kafka_records_engine.log.compression import CODECS
-from kafka_records_engine.log.discovery import LogPartition, find_logs
+from kafka_records_engine.log.discovery import FoundLog, find_logs
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
 from kafka_records_engine.log.problems import LogSourceError, OnProblem, SegmentProblem
 from kafka_records_engine.log.raw_rows import PLACE_FIELDS, RAW_SCHEMA, RowColumns, rebatched
@@ -49,14 +49,14 @@ __all__ = [
     "BATCH_ROWS",
     "PLACE_FIELDS",
     "RAW_SCHEMA",
+    "FoundLog",
     "LogBatch",
-    "LogPartition",
     "LogRecord",
     "LogSourceError",
     "OpenLog",
+    "SegmentCounts",
     "SegmentFile",
     "SegmentProblem",
-    "SegmentStats",
     "find_logs",
     "open_log",
     "read_batches",
@@ -74,7 +74,7 @@ def _ignore(problem: SegmentProblem) -> None:
 
 
 @contextmanager
-def _opened(log: LogPartition | OpenLog) -> Iterator[OpenLog]:
+def _opened(log: FoundLog | OpenLog) -> Iterator[OpenLog]:
     """The log opened, and closed again unless it came open."""
     if isinstance(log, OpenLog):
         yield log
@@ -84,7 +84,7 @@ def _opened(log: LogPartition | OpenLog) -> Iterator[OpenLog]:
 
 
 def read_partition(
-    log: LogPartition | OpenLog,
+    log: FoundLog | OpenLog,
     *,
     below_log_start: bool = False,
     on_problem: OnProblem = _ignore,
@@ -166,8 +166,8 @@ class LogBatch:
     """A batch (magic 2), a message or a wrapper of messages (magic 0 and 1) with the records that could be read."""
 
     file: str
-    batch: Batch
-    records: tuple[Record, ...]
+    batch: BatchHead
+    records: tuple[RawRecord, ...]
     transaction: Transaction
     """How the transaction ended that it is part of, or that the first marker of a control batch ends."""
     markers: tuple[ControlMarker | None, ...] = ()
@@ -186,8 +186,8 @@ class LogRecord:
     topic: str
     partition: int
     file: str
-    batch: Batch
-    record: Record
+    batch: BatchHead
+    record: RawRecord
     transaction: Transaction
     marker: ControlMarker | None
     """What a control record says; None for ordinary records and for one that does not parse."""
@@ -204,7 +204,7 @@ class LogRecord:
 
 
 def read_batches(
-    log: LogPartition | OpenLog,
+    log: FoundLog | OpenLog,
     *,
     on_problem: OnProblem = _ignore,
     settle: bool = True,
@@ -226,7 +226,7 @@ def read_batches(
 
 
 def read_log(
-    log: LogPartition | OpenLog,
+    log: FoundLog | OpenLog,
     *,
     below_log_start: bool = True,
     other_control: bool = True,
@@ -258,7 +258,7 @@ def read_log(
 
 def _entries(
     log: OpenLog, on_problem: OnProblem, settle: bool, on_hole: OnHole | None
-) -> Iterator[tuple[str, Batch, bytes, Callable[[], Transaction]]]:
+) -> Iterator[tuple[str, BatchHead, bytes, Callable[[], Transaction]]]:
     """Every usable entry: its file, its head, its bytes, and how the transaction ended that it is part of."""
     index, chunks = _watched(log, on_problem, settle, on_hole)
     for segment, vetted in chunks:
@@ -272,7 +272,7 @@ def _entries(
                 yield segment.path, head, chunk.data[start : start + size], partial(_state, index, head)
 
 
-def _state(index: TransactionIndex | None, batch: Batch) -> Transaction:
+def _state(index: TransactionIndex | None, batch: BatchHead) -> Transaction:
     if not batch.is_transactional:
         return "none"
     return "pending" if index is None else index.state(batch.producer_id, batch.offset)
@@ -285,8 +285,8 @@ def _ended(marker: ControlMarker | None) -> Transaction:
 
 
 def _records(
-    path: str, batch: Batch, entry: bytes, on_problem: OnProblem
-) -> Iterator[tuple[Record, ControlMarker | None]]:
+    path: str, batch: BatchHead, entry: bytes, on_problem: OnProblem
+) -> Iterator[tuple[RawRecord, ControlMarker | None]]:
     """The records of an entry, with what they say where they are control records; then tell what is wrong with it."""
     content = record_bytes(batch, entry)
     failure = content.failure
@@ -317,7 +317,7 @@ def _records(
 
 
 @dataclass(slots=True)
-class SegmentStats:
+class SegmentCounts:
     """What one file holds. Batches that are not usable are not counted among its batches, but in its problems."""
 
     file: str
@@ -348,17 +348,17 @@ class SegmentStats:
     problems: list[SegmentProblem] = field(default_factory=list)
 
 
-def scan(log: LogPartition | OpenLog) -> list[SegmentStats]:
-    """Read all files of a log partition to their ends and count, one SegmentStats per file.
+def scan(log: FoundLog | OpenLog) -> list[SegmentCounts]:
+    """Read all files of a log partition to their ends and count, one SegmentCounts per file.
 
-    A partition without files that can be opened has one SegmentStats, for the folder or the file that is not there.
+    A partition without files that can be opened has one SegmentCounts, for the folder or the file that is not there.
     """
     with _opened(log) as opened:
         return _scanned(opened)
 
 
-def _scanned(log: OpenLog) -> list[SegmentStats]:
-    found = {each.path: SegmentStats(each.path, each.base_offset, log.log_start, each.size) for each in log.segments}
+def _scanned(log: OpenLog) -> list[SegmentCounts]:
+    found = {each.path: SegmentCounts(each.path, each.base_offset, log.log_start, each.size) for each in log.segments}
     others: list[SegmentProblem] = []
 
     def on_problem(problem: SegmentProblem) -> None:
@@ -382,13 +382,13 @@ def _scanned(log: OpenLog) -> list[SegmentStats]:
             each.missing_offsets = max(each.last_offset + 1 - expected - each.records, 0)
             expected = each.last_offset + 1
     if not stats and others:
-        stats = [SegmentStats(others[0].file, None)]
+        stats = [SegmentCounts(others[0].file, None)]
     if stats:
         stats[0].problems[:0] = others
     return stats
 
 
-def _count(stats: SegmentStats, vetted: Vetted) -> None:
+def _count(stats: SegmentCounts, vetted: Vetted) -> None:
     heads, usable = vetted.heads, vetted.usable
     if not len(usable):
         return

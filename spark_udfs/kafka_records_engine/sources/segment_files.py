@@ -41,7 +41,7 @@ class Segments:
 class SegmentPartition:
     """One log partition in segment files."""
 
-    log: reader.LogPartition
+    log: reader.FoundLog
 
     @property
     def topic(self) -> str:

@@ -19,7 +19,7 @@ from kafka_records_runtime.schema import RecordSchema
 
 
 @dataclass(slots=True)
-class Row:
+class DecodedRow:
     """What could be read of one record.
 
     `record_type` is None when the key has none, `value_version` for tombstones and unknown types. `key` and `value`
@@ -51,7 +51,7 @@ class RowReader:
     def __init__(self, schemas: Mapping[int, RecordSchema], unknown_tags: bool = False) -> None:
         """`unknown_tags` keeps tagged fields that the schemas do not define."""
         self._types: Final = {
-            number: _Type(
+            number: _TypeReader(
                 SchemaRecordType(schema),
                 plain_values(schema.key, unknown_tags),
                 plain_values(schema.value, unknown_tags),
@@ -59,20 +59,20 @@ class RowReader:
             for number, schema in schemas.items()
         }
 
-    def read(self, key: bytes | None, value: bytes | None) -> Row:
-        """Never raises for what stands in the bytes: `Row.error` holds it.
+    def read(self, key: bytes | None, value: bytes | None) -> DecodedRow:
+        """Never raises for what stands in the bytes: `DecodedRow.error` holds it.
 
         A value version outside the range of its type is an UnsupportedVersion there, as it is for the broker, which
         stops loading the partition; a record type without schema is no error.
         """
-        row = Row()
+        row = DecodedRow()
         try:
             self._read(row, key, value)
         except (DecodeError, FramingError) as error:
             row.error = error
         return row
 
-    def _read(self, row: Row, key: bytes | None, value: bytes | None) -> None:
+    def _read(self, row: DecodedRow, key: bytes | None, value: bytes | None) -> None:
         if key is None:
             raise NullKey
         row.record_type = record_type_of(key)
@@ -94,13 +94,13 @@ class RowReader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Type:
+class _TypeReader:
     reader: SchemaRecordType
     plain_key: Plain
     plain_value: Plain
 
 
-def error_fields(row: Row) -> dict[str, Any] | None:
+def error_fields(row: DecodedRow) -> dict[str, Any] | None:
     """The `error` struct of a row, None for one without."""
     return None if row.error is None else fields_of_error(row.error, row.record_type)
 

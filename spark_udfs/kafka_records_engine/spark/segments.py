@@ -17,9 +17,9 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafka_records_engine.log.reading import (
-    LogPartition,
+    FoundLog,
+    SegmentCounts,
     SegmentProblem,
-    SegmentStats,
     find_logs,
     read_partition,
     scan,
@@ -34,7 +34,8 @@ from kafka_records_runtime.errors import KafkaRecordsError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Source = str | PathLike[str] | LogPartition
+
+PathOrLog = str | PathLike[str] | FoundLog
 
 _LISTING: Final = StructType([StructField("log", BinaryType())])
 
@@ -93,7 +94,7 @@ class DamagedLog(KafkaRecordsError, ValueError):
 
 def read_segments(
     spark: SparkSession,
-    paths: Source | Sequence[Source],
+    paths: PathOrLog | Sequence[PathOrLog],
     topic: str | None = None,
     mode: str = FAILFAST,
     below_log_start: bool = False,
@@ -145,7 +146,7 @@ def read_segments(
     return map_batches(_listing(spark, paths, topic), _LISTING, reader, RAW_SCHEMA)
 
 
-def segment_report(spark: SparkSession, paths: Source | Sequence[Source], topic: str | None = None) -> DataFrame:
+def segment_report(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic: str | None = None) -> DataFrame:
     """What stands in log segment files, and what is wrong with them: one row of `REPORT_SCHEMA` per file.
 
     Takes `spark`, `paths` and `topic` as `read_segments` does, and reads every file to its end. Damage never raises
@@ -154,21 +155,21 @@ def segment_report(spark: SparkSession, paths: Source | Sequence[Source], topic:
     return map_batches(_listing(spark, paths, topic), _LISTING, report_batches, REPORT_SCHEMA)
 
 
-def _listing(spark: SparkSession, paths: Source | Sequence[Source], topic: str | None) -> DataFrame:
+def _listing(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic: str | None) -> DataFrame:
     check_workers(spark)
     rows = [(dumps(log),) for log in _found(paths, topic)]
     listing = spark.createDataFrame(rows, _LISTING)
     return listing.repartition(max(len(rows), 1))
 
 
-def _found(paths: Source | Sequence[Source], topic: str | None) -> list[LogPartition]:
-    sources = [paths] if isinstance(paths, str | PathLike | LogPartition) else paths
+def _found(paths: PathOrLog | Sequence[PathOrLog], topic: str | None) -> list[FoundLog]:
+    sources = [paths] if isinstance(paths, str | PathLike | FoundLog) else paths
     if not isinstance(sources, Iterable):
         raise TypeError(f"paths is {paths!r}: give it a path or several")
-    found: list[LogPartition] = []
+    found: list[FoundLog] = []
     places: list[str] = []
     for source in sources:
-        if isinstance(source, LogPartition):
+        if isinstance(source, FoundLog):
             found.append(source)
         elif isinstance(source, str | PathLike):
             places.append(str(source))
@@ -179,7 +180,7 @@ def _found(paths: Source | Sequence[Source], topic: str | None) -> list[LogParti
     return [log for log in found if topic in (None, log.topic)]
 
 
-def _logs(batches: Iterator[pa.RecordBatch]) -> Iterator[LogPartition]:
+def _logs(batches: Iterator[pa.RecordBatch]) -> Iterator[FoundLog]:
     for batch in batches:
         for pickled in batch.column("log").to_pylist():
             yield loads(pickled)
@@ -196,7 +197,7 @@ class SegmentReader:
         for log in _logs(batches):
             yield from self.rows(log)
 
-    def rows(self, log: LogPartition) -> Iterator[pa.RecordBatch]:
+    def rows(self, log: FoundLog) -> Iterator[pa.RecordBatch]:
         """The raw rows of one log partition."""
         return read_partition(log, below_log_start=self.below_log_start, on_problem=self._on_problem)
 
@@ -212,7 +213,7 @@ def report_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         yield pa.RecordBatch.from_pylist(rows, schema=_REPORT)
 
 
-def _report_row(log: LogPartition, stats: SegmentStats) -> dict[str, Any]:
+def _report_row(log: FoundLog, stats: SegmentCounts) -> dict[str, Any]:
     counted = (
         "file",
         "base_offset",

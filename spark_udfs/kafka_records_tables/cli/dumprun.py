@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_engine.log.reading import LogPartition, OpenLog, open_log, read_partition
+from kafka_records_engine.log.reading import FoundLog, OpenLog, open_log, read_partition
 from kafka_records_runtime.jsontext import json_lines
 from kafka_records_tables.cli.progress import ByteProgress
 from kafka_records_tables.cli.recordlines import COLUMNS, RecordPrinter, found_records
@@ -27,9 +27,7 @@ _ROWS: Final = 4096
 class DumpRun:
     """Prints the records of `logs` that `choice` asks for."""
 
-    def __init__(
-        self, logs: Sequence[LogPartition], catalog: Catalog, choice: Choice, *, with_bytes: bool = False
-    ) -> None:
+    def __init__(self, logs: Sequence[FoundLog], catalog: Catalog, choice: Choice, *, with_bytes: bool = False) -> None:
         self._logs = logs
         self._catalog = catalog
         self._choice = choice
@@ -70,7 +68,7 @@ class DumpRun:
                     moved(done + asked.bytes_read, total)
                 done += opened.size
 
-    def follow(self, find: Callable[[], Sequence[LogPartition]]) -> int:
+    def follow(self, find: Callable[[], Sequence[FoundLog]]) -> int:
         """Print them and what is appended to them until Ctrl-C; `find` finds the logs, new partitions too."""
         from kafka_records_tables.cli.follow import Follower
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.log.discovery import SUFFIXES
 from kafka_records_engine.log.opened import FrozenFile, OpenLog, SegmentFile
-from kafka_records_engine.log.reading import LogPartition, SegmentProblem, open_log, read_partition
+from kafka_records_engine.log.reading import FoundLog, SegmentProblem, open_log, read_partition
 from kafka_records_tables.cli.failures import CommandError
 from kafka_records_tables.cli.recordlines import COLUMNS
 from kafka_records_tables.cli.reporting import say
@@ -33,9 +33,7 @@ Report = Callable[[SegmentProblem], None]
 class Follower:
     """Follows the partitions `logs`, and those that `find` finds once a data directory has changed."""
 
-    def __init__(
-        self, logs: Sequence[LogPartition], find: Callable[[], Sequence[LogPartition]], on_problem: Report
-    ) -> None:
+    def __init__(self, logs: Sequence[FoundLog], find: Callable[[], Sequence[FoundLog]], on_problem: Report) -> None:
         self._find = find
         self._on_problem = on_problem
         self._said: set[tuple[str, int | None, str]] = set()
@@ -63,7 +61,7 @@ class Follower:
                 with suppress(CommandError):
                     self._add(self._find())
 
-    def _add(self, logs: Sequence[LogPartition]) -> None:
+    def _add(self, logs: Sequence[FoundLog]) -> None:
         for log in logs:
             self._tails.setdefault((log.topic, log.partition), _Tail(log))
         self._directories = self._looked_at()
@@ -83,7 +81,7 @@ class Follower:
 class _Tail:
     """Where reading of one log has got to."""
 
-    def __init__(self, log: LogPartition) -> None:
+    def __init__(self, log: FoundLog) -> None:
         self.log = log
         self.files: set[str] = set()
         self._seen: object = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.reading import LogPartition, read_partition
+from kafka_records_engine.log.reading import FoundLog, read_partition
 from kafka_records_runtime.errors import FramingError
 from kafka_records_runtime.framing import record_type_of, value_version_of
 
@@ -53,7 +53,7 @@ class _Tally:
     versions: Counter[int] = field(default_factory=Counter)
 
 
-def count_records(logs: Iterable[LogPartition], catalog: Catalog, on_problem: OnProblem) -> list[dict[str, Any]]:
+def count_records(logs: Iterable[FoundLog], catalog: Catalog, on_problem: OnProblem) -> list[dict[str, Any]]:
     """Rows of SCHEMA by topic and record type, transaction markers behind them.
 
     `value_versions` maps the versions (`v4`) to their numbers of records; a value too short for a version counts under

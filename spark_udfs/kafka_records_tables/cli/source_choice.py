@@ -12,7 +12,7 @@ from kafka_records_tables.cli.reporting import say
 from kafka_records_tables.cli.topics import TOPICS_TEXT, Catalog
 
 if TYPE_CHECKING:
-    from kafka_records_engine.log.reading import LogPartition
+    from kafka_records_engine.log.reading import FoundLog
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +43,7 @@ def place(text: str) -> str:
     return text
 
 
-def known_logs(
-    sources: Sequence[str], topic: str | None, catalog: Catalog, quietly: bool = False
-) -> list[LogPartition]:
+def known_logs(sources: Sequence[str], topic: str | None, catalog: Catalog, quietly: bool = False) -> list[FoundLog]:
     """The log partitions whose records `catalog` knows, sorted by topic and partition.
 
     Other topics in the same directory are left out, which standard error is told unless `quietly`. Raises a

@@ -75,7 +75,7 @@ def write_text(
 
 
 @dataclass(frozen=True)
-class _Column:
+class _ShownColumn:
     """A column of the printed table."""
 
     at: int
@@ -90,7 +90,7 @@ class _Column:
     width: int
 
 
-def _column(table: pa.Table, at: int, is_folded: bool) -> _Column:
+def _column(table: pa.Table, at: int, is_folded: bool) -> _ShownColumn:
     field = table.schema.field(at)
     values = max((widest(cell_texts(batch.column(at))) for batch in _slices(table)), default=0)
     name = printable(field.name)
@@ -98,10 +98,10 @@ def _column(table: pa.Table, at: int, is_folded: bool) -> _Column:
     header_width = max(map(width_of, header))
     natural = max(values, header_width)
     least = min(natural, max(_NARROWEST, header_width)) if can_be_cut(field.type) else natural
-    return _Column(at, name, header, holds_numbers(field.type), least, natural, natural)
+    return _ShownColumn(at, name, header, holds_numbers(field.type), least, natural, natural)
 
 
-def _unfolded(column: _Column) -> _Column:
+def _unfolded(column: _ShownColumn) -> _ShownColumn:
     natural = max(column.natural, width_of(column.name))
     return replace(column, header=(column.name,), least=natural, natural=natural, width=natural)
 
@@ -126,12 +126,12 @@ def _shown(table: pa.Table) -> Iterator[int]:
 
 
 def _fitting(
-    columns: Sequence[_Column],
+    columns: Sequence[_ShownColumn],
     room: int,
     details: Collection[str] = (),
     essential: Collection[str] = (),
     is_whole: bool = False,
-) -> list[_Column] | None:
+) -> list[_ShownColumn] | None:
     """The columns that fit into `room`, with their widths; None when two of them do not, or not those of `essential`,
     or with `is_whole` not all."""
     kept = list(columns)
@@ -160,11 +160,11 @@ def _fitting(
     return fitting
 
 
-def _limited(column: _Column, limit: int) -> int:
+def _limited(column: _ShownColumn, limit: int) -> int:
     return max(column.least, min(column.natural, limit))
 
 
-def _missing(columns: Sequence[_Column], fitting: Sequence[_Column]) -> str | None:
+def _missing(columns: Sequence[_ShownColumn], fitting: Sequence[_ShownColumn]) -> str | None:
     shown = {column.at for column in fitting}
     left_out = [column.name for column in columns if column.at not in shown]
     is_cut = [column.name for column in fitting if column.width < column.natural]
@@ -188,7 +188,7 @@ def _word_parts(word: str, width: int) -> list[str]:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _write_rows(table: pa.Table, columns: Sequence[_Column], out: TextIO, is_styled: bool) -> None:
+def _write_rows(table: pa.Table, columns: Sequence[_ShownColumn], out: TextIO, is_styled: bool) -> None:
     _write_header(columns, out, is_styled)
     for batch in _slices(table):
         cells = []
@@ -200,7 +200,7 @@ def _write_rows(table: pa.Table, columns: Sequence[_Column], out: TextIO, is_sty
         write_lines(joined([lines, "\n"]), out)
 
 
-def _write_header(columns: Sequence[_Column], out: TextIO, is_styled: bool) -> None:
+def _write_header(columns: Sequence[_ShownColumn], out: TextIO, is_styled: bool) -> None:
     height = max((len(column.header) for column in columns), default=0)
     for line in range(height):
         cells = []

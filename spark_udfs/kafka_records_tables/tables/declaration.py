@@ -17,7 +17,7 @@ Helper = Literal["latest", "fold", "facts"]
 """latest: the last record of each key decides. fold: records one after another, as a coordinator replays them. facts:
 every record is a row."""
 
-Rows = Callable[[Iterator[Any], "Context"], Iterator[Any]]
+RowsFunction = Callable[[Iterator[Any], "Context"], Iterator[Any]]
 """Raw rows of one log partition in order, to rows of the table; findings go to the context."""
 
 
@@ -79,7 +79,7 @@ class Table:
         """
         from kafka_records_tables.tables.reading import in_order
 
-        function = cast(Rows, import_module(self.module).rows)
+        function = cast(RowsFunction, import_module(self.module).rows)
         yield from function(in_order(batches, context, self), context)
         context.sum_up()
 

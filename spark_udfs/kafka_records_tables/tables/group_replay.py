@@ -73,7 +73,7 @@ _FIRST_EPOCH: Final = 1
 _LEFT: Final = -1
 """The epoch of a member whose current assignment was deleted."""
 
-Row = tuple[str, str, str | None, int | None, str | None, str | None, int | None, int]
+GroupRow = tuple[str, str, str | None, int | None, str | None, str | None, int | None, int]
 """Group id, kind, state, epoch, protocol type, protocol, members, and the place of the record that makes the group."""
 
 
@@ -133,7 +133,7 @@ class Replay:
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
             self._groups[group_id] = _Group(CLASSIC, offset, protocol_type="")
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[GroupRow]:
         """The groups that exist, without their partition in the log."""
         return [_row(group_id, group) for group_id, group in self._groups.items()]
 
@@ -196,7 +196,7 @@ class Replay:
             group.members[event.key[1]] = (value[0], value[1])
 
 
-def _row(group_id: str, group: _Group) -> Row:
+def _row(group_id: str, group: _Group) -> GroupRow:
     if group.kind != CLASSIC:
         count: int | None = len(group.members)
         return group_id, group.kind, _state(group), group.epoch, group.kind, None, count, group.made_at

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kafka_records_engine.spark.raw import RAW_COLUMNS
-from kafka_records_engine.spark.row_reader import Row, RowReader, error_fields
+from kafka_records_engine.spark.row_reader import DecodedRow, RowReader, error_fields
 from kafka_records_engine.spark.spark_types import column_name
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import RecordSchema
@@ -28,7 +28,7 @@ def decoded_rows(raw: Iterable[Mapping[str, Any]], schemas: Schemas, unknown_tag
     reader = RowReader(schemas, unknown_tags)
     for each in raw:
         is_record = each["control"] is None
-        row = reader.read(each["key"], each["value"]) if is_record else Row()
+        row = reader.read(each["key"], each["value"]) if is_record else DecodedRow()
         says_all = row.is_decoded and not (row.leniencies or row.key_left or row.value_left)
         keeps_bytes = is_record and not (says_all and (unknown_tags or not row.has_unknown_tags))
         yield {
