@@ -1,5 +1,5 @@
 # `make help` lists the targets. Every target sets up what it needs: a virtual environment in .venv with this package,
-# all its extras and the development tools.
+# all its extras and the development tools; `demo` alone has one of its own, .venv-demo, with what a user installs.
 
 SHELL := /bin/sh
 VENV := .venv
@@ -43,8 +43,8 @@ $(INSTALLED): pyproject.toml | python-found
 # ----------------------------------------------------------------------------------------------------------- the jobs
 
 .PHONY: demo
-demo: $(INSTALLED) ## Decode a captured offsets topic: counts per record type, groups, current offsets.
-	@$(BIN)/python tools/demo.py
+demo: ## Show a captured topic as tables, here and by PySpark, with what a user installs (in .venv-demo).
+	@tools/demo.sh
 
 .PHONY: test
 test: java-found lint types contracts check ## Run every check: lint, types, import contracts, generated tree, tests.
@@ -117,7 +117,7 @@ bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's ow
 	$(BIN)/python tools/benchmarks/linear.py --plot docs/img/linear.svg
 
 .PHONY: clean
-clean: ## Remove .venv, caches and build results.
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+clean: ## Remove .venv, .venv-demo, caches and build results.
+	rm -rf $(VENV) .venv-demo build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf artifacts metastore_db spark-warehouse derby.log
 	find examples generated generator spark_udfs tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

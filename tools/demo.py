@@ -1,30 +1,98 @@
-"""A captured offsets topic as tables: how many records of which type, the groups, the committed offsets.
+"""The tables of a captured data directory, tests/data/topics/kafka-4.3, which a Kafka 4.3.1 broker wrote.
 
-Runs the command itself on tests/data/topics/kafka-4.3, which a Kafka 4.3.1 broker wrote. Exit status as the command's.
+    python tools/demo.py local    the first rows of every table, by the command
+    python tools/demo.py spark    the same by PySpark, and whether all rows are those of the local engine
+
+Exit status 1 when a table has damage or the engines differ. `make demo` (tools/demo.sh) installs what the parts need.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.cli.main import main as kafka_records
 
-SEGMENTS = Path(__file__).resolve().parents[1] / "tests" / "data" / "topics" / "kafka-4.3" / "segments"
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+SEGMENTS: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "topics" / "kafka-4.3" / "segments"
+ROWS_SHOWN: Final = 10
+ROWS_SHOWN_BY_SPARK: Final = 5
+COLUMNS_SHOWN_BY_SPARK: Final = 5
 
 
-def main() -> int:
-    """Print the three results; the command's exit status when one of them went wrong."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Show one part; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", choices=["local", "spark"])
     source = str(SEGMENTS.relative_to(Path.cwd()) if SEGMENTS.is_relative_to(Path.cwd()) else SEGMENTS)
-    status = _show("Records by topic and type", "counts", source)
-    for title, table in (("Groups", "groups"), ("Committed offsets", "current_offsets")):
-        status = max(status, _show(title, "table", table, source))
+    return show_local(source) if parser.parse_args(arguments).engine == "local" else show_by_spark(source)
+
+
+def show_local(source: str) -> int:
+    """Run the command once per table; returns the highest of its exit statuses."""
+    status = 0
+    for name, table in TABLES.items():
+        words = ["table", name, source, "--limit", str(ROWS_SHOWN)]
+        print(f"\n{name}: {table.about}\n$ kafka-records {' '.join(words)}\n", flush=True)
+        status = max(status, kafka_records(words))
     return status
 
 
-def _show(title: str, *arguments: str) -> int:
-    print(f"\n{title}\n$ kafka-records {' '.join(arguments)}\n", flush=True)
-    return kafka_records(arguments)
+def show_by_spark(source: str) -> int:
+    """Read every table by the data source, and hold its rows against those of the local engine."""
+    import pyspark
+
+    from kafka_records_tables.engines.session import local_session
+    from kafka_records_tables.spark import register
+
+    print(f"The same by PySpark {pyspark.__version__}, which starts now:", flush=True)
+    differ = 0
+    with local_session({}) as spark:
+        register(spark)
+        for name in TABLES:
+            by_spark = _show_by_spark(spark, name, source)
+            problem = difference(read_table(name, source).table, by_spark)
+            differ += problem is not None
+            print(
+                f"{name}: {problem or f'all {len(by_spark)} rows are equal to those of the local engine'}", flush=True
+            )
+    print(f"\n{differ} of {len(TABLES)} tables differ." if differ else f"\nAll {len(TABLES)} tables are equal.")
+    return 1 if differ else 0
+
+
+def _show_by_spark(spark: SparkSession, name: str, source: str) -> pa.Table:
+    """Print the first rows; returns all of them, in the order of the table."""
+    table = TABLES[name]
+    first = table.names[:COLUMNS_SHOWN_BY_SPARK]
+    print(f'\n>>> {name} = spark.read.format("kafka-records").option("table", "{name}").load("{source}")')
+    print(
+        f">>> {name}.orderBy{table.sort}.select{tuple(first)}.show({ROWS_SHOWN_BY_SPARK})".replace("'", '"'), flush=True
+    )
+    frame = spark.read.format("kafka-records").option("table", name).load(source)
+    frame.orderBy(*table.sort).select(*first).show(ROWS_SHOWN_BY_SPARK)
+    rows: pa.Table = frame.toArrow().cast(table.schema)
+    return rows.sort_by([(each, "ascending") for each in table.sort])
+
+
+def difference(expected: pa.Table, found: pa.Table) -> str | None:
+    """How the rows of Spark differ from those of the local engine; None where they are equal."""
+    if len(expected) != len(found):
+        return f"NOT EQUAL: {len(found)} rows by Spark, {len(expected)} by the local engine"
+    if expected.equals(found):
+        return None
+    pairs = enumerate(zip(expected.to_pylist(), found.to_pylist(), strict=True))
+    place, (ours, theirs) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
+    columns = ", ".join(
+        f"{each} {theirs[each]!r} by Spark, {ours[each]!r} here" for each in ours if ours[each] != theirs[each]
+    )
+    return f"NOT EQUAL, first in row {place}: {columns}"
 
 
 if __name__ == "__main__":

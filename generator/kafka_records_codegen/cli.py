@@ -57,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("black", "jinja2"):
             raise
-        return _unusable(f"{error.name} is not installed; pip install 'kafka-records[codegen]' brings it")
+        from kafka_records_runtime.installing import install_command
+
+        return _unusable(f"{error.name} is not installed; {install_command('codegen')} brings it")
     except BrokenPipeError:
         # The reader of a diff has what it wanted. Whatever is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

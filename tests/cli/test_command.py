@@ -17,6 +17,7 @@ from kafka_records_tables.cli import failures
 from kafka_records_tables.engines.java import JavaMissing, check_java
 from tests.cli.running import run
 
+ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ((), ("table",), ("dump",), ("counts",), ("explain",))
 
 SUBSCRIPTION = "00000001000474617073ffffffff0000000000000005ffff"
@@ -228,9 +229,10 @@ def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, .
     [("dump", "pyarrow", "tables"), ("counts", "google_crc32c", "tables"), ("table", "pyarrow", "tables")],
 )
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str) -> None:
+    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(failures, "find_spec", lambda name: None if name == package else object())
     arguments = ("table", "groups", "x") if command == "table" else (command, "x")
-    message = f"{command} needs {package}, which is not installed: pip install 'kafka-records[{extra}]'"
+    message = f"{command} needs {package}, which is not installed: pip install -e '.[{extra}]'"
     assert run(*arguments) == (2, "", f"kafka-records: {message}\n")
 
 

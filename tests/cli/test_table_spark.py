@@ -17,6 +17,8 @@ from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import run_on
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
@@ -101,8 +103,9 @@ def test_options_of_the_other_engine(tmp_path: Path, arguments: tuple[str, ...],
 
 
 def test_no_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(failures, "find_spec", lambda name: None if name == "pyspark" else object())
-    message = "table --engine spark needs pyspark, which is not installed: pip install 'kafka-records[spark]'"
+    message = "table --engine spark needs pyspark, which is not installed: pip install -e '.[spark]'"
     assert run("table", "groups", str(tmp_path), "--engine", "spark") == (2, "", f"kafka-records: {message}\n")
 
 

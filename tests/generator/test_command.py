@@ -181,10 +181,15 @@ def test_without_the_extra(specs: Path, tmp_path: Path, missing: str) -> None:
     arguments = ["generate", "--specs", str(specs), "--out", str(tmp_path / "acme"), "--package", "acme"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "generator")}
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"kafka-records-codegen: {missing} is not installed; pip install 'kafka-records[codegen]' brings it\n"
+        f"kafka-records-codegen: {missing} is not installed; pip install -e '.[codegen]' brings it\n"
     )
     assert not (tmp_path / "acme").exists()

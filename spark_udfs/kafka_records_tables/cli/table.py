@@ -155,7 +155,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         choices=["local", "spark"],
         default="local",
         help="local (default): processes on this machine. spark: the same rows by Spark, a task per log partition, "
-        "where every worker sees the files; needs Java 17 or later and kafka-records[spark]",
+        "where every worker sees the files; needs Java 17 or later and the extra spark",
     )
     parser.add_argument(
         "--processes",

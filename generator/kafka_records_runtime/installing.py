@@ -1,0 +1,69 @@
+"""The pip command that brings an extra of this project, for messages about a package that is not installed.
+
+The project need not be in any index: what was installed from a clone, a wheel or a repository is asked for there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+_PROJECT: Final = "kafka-records"
+_SOURCE_TREE: Final = Path(__file__).resolve().parents[2]
+"""The clone, when this module is imported from one: `generator/kafka_records_runtime` stands in it."""
+
+
+def install_command(extra: str) -> str:
+    """The line to type into a shell, such as `pip install -e '.[tables]'` in a clone."""
+    options, requirement = _requirement(extra)
+    quoted = "'" + requirement.replace("'", "'\\''") + "'"
+    return " ".join(["pip install", *options, quoted])
+
+
+def _requirement(extra: str) -> tuple[list[str], str]:
+    """Options of pip, and what it is to install."""
+    if _is_clone(_SOURCE_TREE):
+        return ["-e"], f"{_from_here(_SOURCE_TREE)}[{extra}]"
+    origin = _origin()
+    url = str(origin.get("url", ""))
+    if url.startswith("file:"):
+        # The clone or wheel of the last installation may be gone.
+        path = Path(url2pathname(unquote(urlsplit(url).path)))
+        if path.is_file() or _is_clone(path):
+            return [], f"{_from_here(path)}[{extra}]"
+    elif url:
+        repository = origin.get("vcs_info")
+        if repository:
+            url = f"{repository['vcs']}+{url}@{repository.get('requested_revision') or repository['commit_id']}"
+        return [], f"{_PROJECT}[{extra}] @ {url}"
+    return [], f"{_PROJECT}[{extra}]"
+
+
+def _is_clone(folder: Path) -> bool:
+    try:
+        return f'\nname = "{_PROJECT}"\n' in (folder / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _from_here(path: Path) -> str:
+    try:
+        return "." if os.path.samefile(path, os.curdir) else str(path)
+    except OSError:
+        return str(path)
+
+
+def _origin() -> dict[str, Any]:
+    """From where pip installed the project: the "direct URL" that PEP 610 has it write, empty after an index."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        text = distribution(_PROJECT).read_text("direct_url.json")
+        found = json.loads(text or "{}")
+    except (PackageNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
