@@ -17,25 +17,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafka_records_runtime import scalars, wire
+from kafka_records_runtime.defaults import default_of, is_default, member_getter
 from kafka_records_runtime.errors import JsonError, NullNotAllowed
 from kafka_records_runtime.failure import WriteFailure, join_path
-from kafka_records_runtime.layout import (
-    UNKNOWN_TAGS,
-    FieldLayout,
-    check_version,
-    default_of,
-    is_default,
-    layouts,
-    member_getter,
-    plan,
-)
+from kafka_records_runtime.layout import UNKNOWN_TAGS, FieldLayout, check_version, struct_layouts
 from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_runtime.writers import check_absent, check_keys, member
 
 _FLOAT_TEXTS: Final = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
-
-_Structs = dict[str, tuple[FieldLayout, ...]]
 
 
 def to_json(schema: MessageSchema, value: Any, version: int) -> dict[str, Any]:
@@ -66,32 +56,24 @@ def from_json(schema: MessageSchema, data: Any, version: int, classes: Mapping[s
         raise JsonError(schema.name, version, path, failure.reason) from None
 
 
-def _structs(schema: MessageSchema, version: int) -> _Structs:
-    return plan(
-        schema,
-        ("json", version),
-        lambda: {struct.name: layouts(struct, version) for struct in schema.structs},
-    )
-
-
 class _Printer:
     def __init__(self, schema: MessageSchema, version: int) -> None:
         self._schema = schema
-        self._structs = _structs(schema, version)
+        self._layouts = struct_layouts(schema, version)
 
     def struct(self, name: str, value: Any) -> dict[str, Any]:
         if value is None:
             raise WriteFailure(NullNotAllowed)
-        fields = self._structs[name]
+        fields = self._layouts[name].fields
         check_keys(value, frozenset((UNKNOWN_TAGS, *(layout.field.name for layout in fields))))
         get = member_getter(value)
         printed: dict[str, Any] = {}
         layout = None
         try:
             for layout in fields:
-                held = member(self._schema, layout, get, value)
+                held = member(self._schema, layout.field, get, value)
                 if not layout.present:
-                    check_absent(self._schema, layout, held)
+                    check_absent(self._schema, layout.field, held)
                 elif not layout.tagged or not is_default(self._schema, layout.field, held):
                     printed[layout.field.json_name] = self._field(layout, held)
         except WriteFailure as failure:
@@ -162,14 +144,14 @@ class _JsonFailure(Exception):
 class _Parser:
     def __init__(self, schema: MessageSchema, version: int, classes: Mapping[str, Any] | None) -> None:
         self._schema = schema
-        self._structs = _structs(schema, version)
+        self._layouts = struct_layouts(schema, version)
         self._classes = classes
 
     def struct(self, name: str, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise _JsonFailure(f"is {_describe(data)}, expected an object")
         values: dict[str, Any] = {}
-        for layout in self._structs[name]:
+        for layout in self._layouts[name].fields:
             field = layout.field
             try:
                 if field.json_name in data:

@@ -1,39 +1,299 @@
-"""What a schema means in one version: which fields are there, how they lie, how small they can be, what is
-default.
+"""The wire layout of a message: what stands where in one version of it.
 
-Nothing here touches bytes. The readers, the writers and the JSON conversion ask these questions once per
-(schema, version) and keep what they build from the answers in `plans`.
+`struct_layouts` derives it from the compact schema, once per version, and nothing else does: the schema walker, the
+generator's readers, writers and pages, the JSON conversion and the columns all work from the values defined here. Two
+versions look the same on the wire exactly when their layouts are equal.
+
+Nothing here touches bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, TypeVar
+from functools import cached_property
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from kafka_records_runtime.errors import UnsupportedVersion
-from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, MessageSchema, StructSchema, covers
+from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema, covers
 from kafka_records_runtime.wire import FIXED_SIZES
 
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 """The member of a struct that keeps tags its schema does not define: a tuple of (tag, bytes), in wire
 order."""
 
-MISSING: Final = object()
+UVARINT: Final = "uvarint"
+"""The head of everything compact, and of what stands in a tag: an unsigned varint."""
 
 P = TypeVar("P")
 
 
+# -- values --------------------------------------------------------------------------------------
+#
+# `head` names the type of the length, count or marker in front of a value: int8, int16, int32 or uvarint; None where
+# there is none. `size` is the number of bytes of a value that always has as many, else None; `smallest` the fewest that
+# a value can have.
+
+
+@dataclass(frozen=True)
+class FixedValue:
+    """A number, a bool or a uuid."""
+
+    type: str
+
+    head: ClassVar[None] = None
+    nullable: ClassVar[bool] = False
+
+    @property
+    def size(self) -> int:
+        return FIXED_SIZES[self.type]
+
+    @property
+    def smallest(self) -> int:
+        return self.size
+
+
+@dataclass(frozen=True)
+class SizedValue:
+    """A string, bytes or records: a length, and as many bytes. The length of null is -1, of a compact one 0."""
+
+    type: str
+    length: str
+    nullable: bool
+
+    size: ClassVar[None] = None
+
+    @property
+    def head(self) -> str:
+        return self.length
+
+    @property
+    def smallest(self) -> int:
+        return FIXED_SIZES.get(self.length, 1)
+
+
+@dataclass(frozen=True)
+class ArrayValue:
+    """A count, and as many elements, which are never null. The count of null is -1, of a compact one 0."""
+
+    count: str
+    element: Value
+    nullable: bool
+
+    size: ClassVar[None] = None
+
+    @property
+    def head(self) -> str:
+        return self.count
+
+    @property
+    def smallest(self) -> int:
+        return FIXED_SIZES.get(self.count, 1)
+
+
+@dataclass(frozen=True)
+class StructValue:
+    """A struct. One that may be null has a marker in front: 1, or for null -1 as int8 and 0 as uvarint (in a tag)."""
+
+    layout: StructLayout
+    marker: str | None = None
+
+    @property
+    def head(self) -> str | None:
+        return self.marker
+
+    @property
+    def nullable(self) -> bool:
+        return self.marker is not None
+
+    @property
+    def size(self) -> int | None:
+        return self.layout.size if self.marker is None else None
+
+    @property
+    def smallest(self) -> int:
+        return self.layout.smallest if self.marker is None else 1
+
+
+Value: TypeAlias = FixedValue | SizedValue | ArrayValue | StructValue
+
+
+# -- structs -------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class FieldLayout:
-    """A field of a struct in one version. `present` is false for a field the version does not have."""
+    """A field of a struct in one version. `value` is None if the version does not have it."""
 
     field: FieldSchema
-    present: bool
-    tagged: bool
-    nullable: bool
-    compact: bool
+    value: Value | None
+    tagged: bool = False
+
+    @property
+    def present(self) -> bool:
+        return self.value is not None
+
+    @property
+    def nullable(self) -> bool:
+        return self.value is not None and self.value.nullable
+
+    @property
+    def compact(self) -> bool:
+        """Whether the length or count of the field is a compact one."""
+        return self.value is not None and self.value.head == UVARINT
+
+
+@dataclass(frozen=True)
+class Member:
+    """A field that the version has, and how it lies."""
+
+    field: FieldSchema
+    value: Value
+
+
+@dataclass(frozen=True)
+class TagsLayout:
+    """What ends a struct of a flexible version: a count, and for each tagged field its tag, its size and its value.
+
+    `known` holds the fields that may stand there, by ascending tag; `misplaced` those whose tag may not: the version
+    does not have them, or has them before the section.
+    """
+
+    known: tuple[Member, ...]
+    misplaced: tuple[FieldSchema, ...]
+
+    head: ClassVar[str] = UVARINT
+
+
+@dataclass(frozen=True)
+class FixedRun:
+    """Members of fixed width that stand side by side, and what follows them: a member of another kind, the tagged
+    fields, or nothing more."""
+
+    fixed: tuple[Member, ...]
+    behind: Member | TagsLayout | None
+
+
+@dataclass(frozen=True)
+class StructLayout:
+    """A struct, or the body of a message, in the versions that lay it out alike. `fields` are in declared order."""
+
+    name: str
+    fields: tuple[FieldLayout, ...]
+    is_flexible: bool
+
+    @cached_property
+    def body(self) -> tuple[Member, ...]:
+        """The untagged members in wire order."""
+        return tuple(Member(each.field, each.value) for each in self.fields if each.value and not each.tagged)
+
+    @cached_property
+    def tags(self) -> TagsLayout | None:
+        """The section of tagged fields; None where there is none."""
+        if not self.is_flexible:
+            return None
+        known = [Member(each.field, each.value) for each in self.fields if each.value and each.tagged]
+        return TagsLayout(
+            tuple(sorted(known, key=lambda member: member.field.tag or 0)),
+            tuple(each.field for each in self.fields if each.field.tag is not None and not each.tagged),
+        )
+
+    @cached_property
+    def absent(self) -> tuple[FieldSchema, ...]:
+        """The fields that the version does not have."""
+        return tuple(each.field for each in self.fields if each.value is None)
+
+    @cached_property
+    def runs(self) -> tuple[FixedRun, ...]:
+        """Everything in wire order. The last run alone ends with the tagged fields or with nothing."""
+        return tuple(self._runs())
+
+    def _runs(self) -> Iterator[FixedRun]:
+        fixed: list[Member] = []
+        for member in self.body:
+            if isinstance(member.value, FixedValue):
+                fixed.append(member)
+            else:
+                yield FixedRun(tuple(fixed), member)
+                fixed = []
+        yield FixedRun(tuple(fixed), self.tags)
+
+    @cached_property
+    def size(self) -> int | None:
+        """Bytes of the struct, None if they vary."""
+        sizes = [member.value.size for member in self.body]
+        return None if self.is_flexible or None in sizes else sum(size or 0 for size in sizes)
+
+    @cached_property
+    def smallest(self) -> int:
+        """The fewest bytes that the struct can have."""
+        return int(self.is_flexible) + sum(member.value.smallest for member in self.body)
+
+
+# -- the derivation ------------------------------------------------------------------------------
+
+
+def struct_layouts(schema: MessageSchema, version: int) -> Mapping[str, StructLayout]:
+    """The layout of every struct of a message, its body included, by the name of the spec.
+
+    The version must be one the message has. Equal layouts of several versions are one object.
+    """
+    return plan(schema, ("layouts", version), lambda: _Derivation(schema, version).all())
+
+
+def message_layout(schema: MessageSchema, version: int) -> StructLayout:
+    """The layout of the body of a message. The version must be one it has."""
+    return struct_layouts(schema, version)[schema.root.name]
+
+
+class _Derivation:
+    def __init__(self, schema: MessageSchema, version: int) -> None:
+        self._schema = schema
+        self._version = version
+        self._made: dict[str, StructLayout] = {}
+        self._of_other_versions: dict[str, list[StructLayout]] = plan(schema, ("distinct layouts", 0), dict)
+
+    def all(self) -> Mapping[str, StructLayout]:
+        return {struct.name: self._struct(struct) for struct in self._schema.structs}
+
+    def _struct(self, struct: StructSchema) -> StructLayout:
+        made = self._made.get(struct.name)
+        if made is None:
+            fields = tuple(self._field(field) for field in struct.fields)
+            made = StructLayout(struct.name, fields, self._schema.is_flexible(self._version))
+            known = self._of_other_versions.setdefault(struct.name, [])
+            # As structs inside are shared already, this compares one level only.
+            equal = next((other for other in known if other == made), None)
+            if equal is None:
+                known.append(made)
+            self._made[struct.name] = made = equal or made
+        return made
+
+    def _field(self, field: FieldSchema) -> FieldLayout:
+        version = self._version
+        if not covers(field.versions, version):
+            return FieldLayout(field, None)
+        tagged = field.tag is not None and covers(field.tagged, version)
+        compact = tagged or covers(field.flexible, version)
+        nullable = covers(field.nullable, version)
+        if field.is_array:
+            value: Value = ArrayValue(UVARINT if compact else "int32", self._single(field, compact), nullable)
+        else:
+            value = self._single(field, compact, nullable, tagged)
+        return FieldLayout(field, value, tagged)
+
+    def _single(self, field: FieldSchema, compact: bool, nullable: bool = False, tagged: bool = False) -> Value:
+        """The field or, of an array, an element."""
+        base = field.base
+        if field.is_struct:
+            marker = UVARINT if tagged else "int8"
+            return StructValue(self._struct(self._schema.struct(base)), marker if nullable else None)
+        if base in FIXED_SIZES:
+            return FixedValue(base)
+        return SizedValue(base, UVARINT if compact else "int16" if base == "string" else "int32", nullable)
+
+
+# -- versions ------------------------------------------------------------------------------------
 
 
 def versions_of(schema: MessageSchema) -> range:
@@ -55,106 +315,3 @@ def plan(schema: MessageSchema, key: tuple[str, int], build: Callable[[], P]) ->
     if made is None:
         made = schema.plans[key] = build()
     return made  # type: ignore[return-value]
-
-
-def layouts(struct: StructSchema, version: int) -> tuple[FieldLayout, ...]:
-    """The fields of `struct` in declared order, tagged ones among them."""
-    return tuple(_layout(field, version) for field in struct.fields)
-
-
-def _layout(field: FieldSchema, version: int) -> FieldLayout:
-    tagged = field.tag is not None and covers(field.tagged, version)
-    return FieldLayout(
-        field=field,
-        present=covers(field.versions, version),
-        tagged=tagged,
-        nullable=covers(field.nullable, version),
-        compact=tagged or covers(field.flexible, version),
-    )
-
-
-# -- sizes ---------------------------------------------------------------------------------------
-
-
-def smallest_element(schema: MessageSchema, layout: FieldLayout, version: int) -> int:
-    """The fewest bytes an element of an array can take."""
-    return _smallest(schema, layout.field.base, layout.compact, version)
-
-
-def _smallest(schema: MessageSchema, base: str, compact: bool, version: int) -> int:
-    if base in FIXED_SIZES:
-        return FIXED_SIZES[base]
-    if base == "string":
-        return 1 if compact else 2
-    if base in ("bytes", "records"):
-        return 1 if compact else 4
-    return _smallest_struct(schema, schema.struct(base), version)
-
-
-def _smallest_struct(schema: MessageSchema, struct: StructSchema, version: int) -> int:
-    size = 1 if schema.is_flexible(version) else 0
-    for layout in layouts(struct, version):
-        if not layout.present or layout.tagged:
-            continue
-        if layout.field.is_array:
-            size += 1 if layout.compact else 4
-        elif layout.field.is_struct and layout.nullable:
-            size += 1
-        else:
-            size += _smallest(schema, layout.field.base, layout.compact, version)
-    return size
-
-
-# -- defaults ------------------------------------------------------------------------------------
-
-
-def default_of(schema: MessageSchema, field: FieldSchema, classes: Mapping[str, Any] | None = None) -> Any:
-    """The default value of a field; a struct comes as a new dict, or as the type `classes` has for it."""
-    if field.default is EMPTY_STRUCT:
-        return default_struct(schema, field.base, classes)
-    return field.default
-
-
-def default_struct(schema: MessageSchema, name: str, classes: Mapping[str, Any] | None = None) -> Any:
-    """A struct, or with the message's own name its body, with every member at its default."""
-    values = {field.name: default_of(schema, field, classes) for field in schema.struct(name).fields}
-    if schema.flexible is not None:
-        values[UNKNOWN_TAGS] = ()
-    return values if classes is None else classes[name](**values)
-
-
-def member_getter(value: object) -> Callable[[str, object], Any]:
-    """`get(name, fallback)` for a struct that is a dict or an object with attributes."""
-    return value.get if isinstance(value, dict) else partial(getattr, value)
-
-
-def is_default(schema: MessageSchema, field: FieldSchema, value: object) -> bool:
-    """Whether Kafka's generated class would call `value` the default of `field`.
-
-    Arrays and bytes compare by being empty, numbers by `!=` (a NaN is never the default), structs by equality
-    of every member, unknown tags included. Only a bool is the default of a bool.
-    """
-    default = field.default
-    if value is None or default is None:
-        return value is default
-    if default is EMPTY_STRUCT:
-        return _is_default_struct(schema, schema.struct(field.base), value)
-    if field.is_array:
-        return isinstance(value, tuple | list) and not value
-    if isinstance(default, bool):
-        return value is default
-    return bool(value == default)
-
-
-def _is_default_struct(schema: MessageSchema, struct: StructSchema, value: object) -> bool:
-    get = member_getter(value)
-    if get(UNKNOWN_TAGS, ()):
-        return False
-    fallback = MISSING if not isinstance(value, dict) else None
-    for field in struct.fields:
-        member = get(field.name, MISSING)
-        if member is MISSING and fallback is None:
-            continue
-        if not is_default(schema, field, member):
-            return False
-    return True

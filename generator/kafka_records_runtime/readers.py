@@ -11,6 +11,7 @@ import struct
 from typing import Any, Final
 
 from kafka_records_runtime import wire
+from kafka_records_runtime.defaults import default_of
 from kafka_records_runtime.errors import (
     CountTooLarge,
     DuplicateTag,
@@ -23,11 +24,16 @@ from kafka_records_runtime.errors import (
 from kafka_records_runtime.failure import ReadFailure
 from kafka_records_runtime.layout import (
     UNKNOWN_TAGS,
-    FieldLayout,
-    default_of,
-    layouts,
+    UVARINT,
+    ArrayValue,
+    FixedValue,
+    SizedValue,
+    StructLayout,
+    StructValue,
+    TagsLayout,
+    Value,
+    message_layout,
     plan,
-    smallest_element,
 )
 from kafka_records_runtime.leniency import Leniency
 from kafka_records_runtime.schema import EMPTY_STRUCT, MessageSchema
@@ -46,6 +52,19 @@ _FIXED: Final[dict[str, Reader[Any]]] = {
     "uuid": wire.read_uuid,
 }
 
+_LENGTHS: Final[dict[str, Reader[int]]] = {
+    "int16": wire.read_length16,
+    "int32": wire.read_length32,
+    UVARINT: wire.read_compact_length,
+}
+"""Lengths and counts, -1 for null, by the type that the layout names."""
+
+_MARKERS: Final[dict[str, tuple[Reader[int], str, int]]] = {
+    "int8": (wire.read_int8, "marker", -1),
+    UVARINT: (wire.read_uvarint, "tag marker", 0),
+}
+"""What stands before a struct that may be null, by its type: how it is read, its name in a step, what null is."""
+
 _SMALLEST_TAG: Final = 2
 """Bytes of a tagged field with an empty payload: its tag and its size."""
 
@@ -53,15 +72,14 @@ _SMALLEST_TAG: Final = 2
 def message_reader(schema: MessageSchema, version: int, *, recording: bool = False) -> Reader[Any]:
     """The reader of a whole message. The version must be one the message has."""
     kind = "walk" if recording else "read"
-    return plan(schema, (kind, version), lambda: _Builder(schema, version, recording).struct(schema.root.name))
+    return plan(schema, (kind, version), lambda: _Builder(schema, recording).struct(message_layout(schema, version)))
 
 
 class _Builder:
-    def __init__(self, schema: MessageSchema, version: int, recording: bool) -> None:
+    def __init__(self, schema: MessageSchema, recording: bool) -> None:
         self._schema = schema
-        self._version = version
         self._recording = recording
-        self._flexible = schema.is_flexible(version)
+        self._structs: dict[str, Reader[Any]] = {}
 
     # -- leaves ----------------------------------------------------------------------------------
 
@@ -71,17 +89,22 @@ class _Builder:
     def _name(self, reader: Reader[Any], name: str) -> Reader[Any]:
         return named(reader, name) if self._recording else reader
 
-    def _primitive(self, base: str, compact: bool, nullable: bool) -> Reader[Any]:
-        if base in _FIXED:
-            return self._note(_FIXED[base], base)
-        if base == "string":
-            length = wire.read_compact_length if compact else wire.read_length16
-            return self._variable(self._note(length, "length"), wire.read_text, base, nullable)
-        length = wire.read_compact_length if compact else wire.read_length32
-        return self._variable(self._note(length, "length"), wire.read_raw, base, nullable)
+    def _value(self, value: Value) -> Reader[Any]:
+        match value:
+            case FixedValue():
+                return self._note(_FIXED[value.type], value.type)
+            case SizedValue():
+                return self._sized(value)
+            case ArrayValue():
+                return self._array(value)
+            case StructValue():
+                return self._nested(value)
 
-    def _variable(self, length: Reader[int], content: Any, base: str, nullable: bool) -> Reader[Any]:
+    def _sized(self, value: SizedValue) -> Reader[Any]:
         recording = self._recording
+        length = self._note(_LENGTHS[value.length], "length")
+        content: Any = wire.read_text if value.type == "string" else wire.read_raw
+        nullable = value.nullable
 
         def read(cursor: ByteCursor) -> Any:
             start = cursor.pos
@@ -89,54 +112,46 @@ class _Builder:
             if size < 0:
                 return _null(start, nullable)
             if recording:
-                return noted(lambda cursor: content(cursor, size), base)(cursor)
+                return noted(lambda cursor: content(cursor, size), value.type)(cursor)
             return content(cursor, size)
 
         return read
 
     # -- arrays ----------------------------------------------------------------------------------
 
-    def _array(self, layout: FieldLayout) -> Reader[Any]:
-        base = layout.field.base
-        smallest = smallest_element(self._schema, layout, self._version)
-        count = self._note(wire.read_compact_length if layout.compact else wire.read_length32, "count")
-        if base in wire.INTEGERS and not self._recording:
-            return _integers(count, wire.INTEGERS[base][0], smallest, layout.nullable)
-        element = self._element(layout)
+    def _array(self, value: ArrayValue) -> Reader[Any]:
+        smallest = value.element.smallest
+        count = self._note(_LENGTHS[value.count], "count")
+        if isinstance(value.element, FixedValue) and value.element.type in wire.INTEGERS and not self._recording:
+            return _integers(count, wire.INTEGERS[value.element.type][0], smallest, value.nullable)
+        element = self._value(value.element)
         if self._recording:
-            return counting(_elements(count, numbered(element), smallest, layout.nullable))
-        return _elements(count, element, smallest, layout.nullable)
-
-    def _element(self, layout: FieldLayout) -> Reader[Any]:
-        if layout.field.is_struct:
-            return self.struct(layout.field.base)
-        return self._primitive(layout.field.base, layout.compact, nullable=False)
+            return counting(_elements(count, numbered(element), smallest, value.nullable))
+        return _elements(count, element, smallest, value.nullable)
 
     # -- structs ---------------------------------------------------------------------------------
 
-    def _field(self, layout: FieldLayout) -> Reader[Any]:
-        if layout.field.is_array:
-            return self._array(layout)
-        if not layout.field.is_struct:
-            return self._primitive(layout.field.base, layout.compact, layout.nullable)
-        reader = self.struct(layout.field.base)
-        if not layout.nullable:
+    def _nested(self, value: StructValue) -> Reader[Any]:
+        reader = self.struct(value.layout)
+        if value.marker is None:
             return reader
-        if layout.tagged:
-            return _optional(self._note(wire.read_uvarint, "tag marker"), reader, null=0)
-        return _optional(self._note(wire.read_int8, "marker"), reader, null=-1)
+        read_marker, name, null = _MARKERS[value.marker]
+        return _optional(self._note(read_marker, name), reader, null)
 
-    def struct(self, name: str) -> Reader[Any]:
+    def struct(self, layout: StructLayout) -> Reader[Any]:
         """The reader of a struct: its untagged members, then, in flexible versions, its tagged ones."""
-        schema = self._schema
-        fields = layouts(schema.struct(name), self._version)
+        made = self._structs.get(layout.name)
+        if made is None:
+            made = self._structs[layout.name] = self._struct(layout)
+        return made
+
+    def _struct(self, layout: StructLayout) -> Reader[Any]:
+        schema, name = self._schema, layout.name
         blank, fresh = _defaults(schema, name)
         untagged = tuple(
-            (layout.field.name, self._name(self._field(layout), layout.field.name))
-            for layout in fields
-            if layout.present and not layout.tagged
+            (member.field.name, self._name(self._value(member.value), member.field.name)) for member in layout.body
         )
-        tags = self._tags(fields) if self._flexible else None
+        tags = None if layout.tags is None else self._tags(layout.tags)
 
         def read(cursor: ByteCursor) -> Any:
             values = blank.copy()
@@ -158,13 +173,12 @@ class _Builder:
 
     # -- tagged fields ---------------------------------------------------------------------------
 
-    def _tags(self, fields: tuple[FieldLayout, ...]) -> Any:
+    def _tags(self, section: TagsLayout) -> Any:
         known = {
-            layout.field.tag: (layout.field.name, self._name(self._field(layout), layout.field.name))
-            for layout in fields
-            if layout.tagged
+            member.field.tag: (member.field.name, self._name(self._value(member.value), member.field.name))
+            for member in section.known
         }
-        elsewhere = {layout.field.tag: layout.field.name for layout in fields if not layout.tagged}
+        elsewhere = {field.tag: field.name for field in section.misplaced}
         read_count = self._name(self._note(wire.read_uvarint, "tag count"), TAG_SECTION)
         read_tag = self._name(self._note(wire.read_uvarint, "tag"), TAG_SECTION)
         read_size = self._name(self._note(wire.read_uvarint, "tag size"), TAG_SECTION)

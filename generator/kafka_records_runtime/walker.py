@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafka_records_runtime.buffers import as_bytes
+from kafka_records_runtime.defaults import default_struct
 from kafka_records_runtime.errors import TrailingBytes
 from kafka_records_runtime.failure import ReadFailure, WriteFailure
-from kafka_records_runtime.layout import check_version, default_struct
+from kafka_records_runtime.layout import check_version
 from kafka_records_runtime.leniency import Leniency
 from kafka_records_runtime.readers import message_reader
 from kafka_records_runtime.schema import MessageSchema

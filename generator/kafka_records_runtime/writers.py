@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from kafka_records_runtime import scalars, wire
+from kafka_records_runtime.defaults import MISSING, default_of, is_default, member_getter
 from kafka_records_runtime.errors import (
     FieldNotInVersion,
     NullNotAllowed,
@@ -22,38 +23,50 @@ from kafka_records_runtime.errors import (
 )
 from kafka_records_runtime.failure import WriteFailure
 from kafka_records_runtime.layout import (
-    MISSING,
     UNKNOWN_TAGS,
-    FieldLayout,
-    default_of,
-    is_default,
-    layouts,
-    member_getter,
+    UVARINT,
+    ArrayValue,
+    FixedValue,
+    SizedValue,
+    StructLayout,
+    StructValue,
+    Value,
+    message_layout,
     plan,
 )
-from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.schema import FieldSchema, MessageSchema
 
 Writer = Callable[[bytearray, Any], None]
+
+_LENGTHS: Final[dict[str, Callable[[bytearray, int], None]]] = {
+    "int16": wire.write_length16,
+    "int32": wire.write_length32,
+    UVARINT: wire.write_compact_length,
+}
+"""Lengths and counts, -1 for null, by the type that the layout names."""
+
+_MARKERS: Final = {"int8": (b"\xff", b"\x01"), UVARINT: (b"\x00", b"\x01")}
+"""What stands for null and before a struct that may be null, by the type of the marker."""
 
 
 def message_writer(schema: MessageSchema, version: int) -> Writer:
     """The writer of a whole message. The version must be one the message has."""
-    return plan(schema, ("write", version), lambda: _Builder(schema, version).struct(schema.root.name))
+    return plan(schema, ("write", version), lambda: _Builder(schema).struct(message_layout(schema, version)))
 
 
-def member(schema: MessageSchema, layout: FieldLayout, get: Callable[[str, object], Any], value: object) -> Any:
+def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object], Any], value: object) -> Any:
     """A field of the struct `value`: what it holds, or the default when a dict leaves it out."""
-    found = get(layout.field.name, MISSING)
+    found = get(field.name, MISSING)
     if found is not MISSING:
         return found
     if isinstance(value, dict):
-        return default_of(schema, layout.field)
-    raise scalars.wrong_type(f"a struct with {layout.field.name}", value)
+        return default_of(schema, field)
+    raise scalars.wrong_type(f"a struct with {field.name}", value)
 
 
-def check_absent(schema: MessageSchema, layout: FieldLayout, value: object) -> None:
+def check_absent(schema: MessageSchema, field: FieldSchema, value: object) -> None:
     """Refuse a value that the version cannot carry, unless the field is ignorable (Kafka drops it then)."""
-    if not layout.field.ignorable and not is_default(schema, layout.field, value):
+    if not field.ignorable and not is_default(schema, field, value):
         raise WriteFailure(FieldNotInVersion)
 
 
@@ -66,69 +79,54 @@ def check_keys(value: object, names: frozenset[str]) -> None:
 
 
 class _Builder:
-    def __init__(self, schema: MessageSchema, version: int) -> None:
+    def __init__(self, schema: MessageSchema) -> None:
         self._schema = schema
-        self._version = version
-        self._flexible = schema.is_flexible(version)
+        self._structs: dict[str, Writer] = {}
 
-    def _primitive(self, base: str, compact: bool, nullable: bool) -> Writer:
-        if base in wire.INTEGERS:
-            return _integer(base)
-        match base:
-            case "bool":
-                return lambda out, value: wire.write_bool(out, scalars.as_bool(value))
-            case "float64":
-                return lambda out, value: wire.write_float64(out, scalars.as_float(value))
-            case "uuid":
-                return _uuid
-            case "string":
-                write_length = wire.write_compact_length if compact else wire.write_length16
-                return _variable(write_length, lambda value: wire.text_bytes(scalars.as_text(value)), nullable)
-            case _:
-                write_length = wire.write_compact_length if compact else wire.write_length32
-                return _variable(write_length, scalars.as_raw, nullable)
+    def _value(self, value: Value) -> Writer:
+        match value:
+            case FixedValue():
+                return _fixed(value.type)
+            case SizedValue(type="string"):
+                text: Callable[[object], bytes] = lambda value: wire.text_bytes(scalars.as_text(value))  # noqa: E731
+                return _variable(_LENGTHS[value.length], text, value.nullable)
+            case SizedValue():
+                return _variable(_LENGTHS[value.length], scalars.as_raw, value.nullable)
+            case ArrayValue():
+                return _elements(_LENGTHS[value.count], self._value(value.element), value.nullable)
+            case StructValue():
+                writer = self.struct(value.layout)
+                return writer if value.marker is None else _optional(writer, *_MARKERS[value.marker])
 
-    def _field(self, layout: FieldLayout) -> Writer:
-        field = layout.field
-        if field.is_array:
-            if field.is_struct:
-                element = self.struct(field.base)
-            else:
-                element = self._primitive(field.base, layout.compact, nullable=False)
-            write_count = wire.write_compact_length if layout.compact else wire.write_length32
-            return _elements(write_count, element, layout.nullable)
-        if not field.is_struct:
-            return self._primitive(field.base, layout.compact, layout.nullable)
-        writer = self.struct(field.base)
-        if not layout.nullable:
-            return writer
-        null, present = (b"\x00", b"\x01") if layout.tagged else (b"\xff", b"\x01")
-        return _optional(writer, null, present)
-
-    def struct(self, name: str) -> Writer:
+    def struct(self, layout: StructLayout) -> Writer:
         """The writer of a struct: untagged members in declared order, then, in flexible versions, the tagged
         ones."""
+        made = self._structs.get(layout.name)
+        if made is None:
+            made = self._structs[layout.name] = self._struct(layout)
+        return made
+
+    def _struct(self, layout: StructLayout) -> Writer:
         schema = self._schema
-        fields = layouts(schema.struct(name), self._version)
-        absent = tuple(layout for layout in fields if not layout.present)
-        untagged = tuple((layout, self._field(layout)) for layout in fields if layout.present and not layout.tagged)
-        names = frozenset((UNKNOWN_TAGS, *(layout.field.name for layout in fields)))
-        write_tags = self._tags(fields) if self._flexible else _refuse_tags
+        absent = layout.absent
+        untagged = tuple((member.field, self._value(member.value)) for member in layout.body)
+        names = frozenset((UNKNOWN_TAGS, *(each.field.name for each in layout.fields)))
+        write_tags = self._tags(layout) if layout.is_flexible else _refuse_tags
 
         def write(out: bytearray, value: Any) -> None:
             if value is None:
                 raise WriteFailure(NullNotAllowed)
             check_keys(value, names)
             get = member_getter(value)
-            layout = None
+            field = None
             try:
-                for layout in absent:
-                    check_absent(schema, layout, member(schema, layout, get, value))
-                for layout, writer in untagged:
-                    writer(out, member(schema, layout, get, value))
+                for field in absent:
+                    check_absent(schema, field, member(schema, field, get, value))
+                for field, writer in untagged:
+                    writer(out, member(schema, field, get, value))
             except WriteFailure as failure:
-                if layout is not None:
-                    failure.parts.append(layout.field.name)
+                if field is not None:
+                    failure.parts.append(field.name)
                 raise
             write_tags(out, value, get)
 
@@ -136,18 +134,17 @@ class _Builder:
 
     # -- tagged fields ---------------------------------------------------------------------------
 
-    def _tags(self, fields: tuple[FieldLayout, ...]) -> Callable[[bytearray, Any, Any], None]:
+    def _tags(self, layout: StructLayout) -> Callable[[bytearray, Any, Any], None]:
         schema = self._schema
-        tagged = tuple((layout, self._field(layout)) for layout in fields if layout.tagged)
-        names = {layout.field.tag: layout.field.name for layout in fields if layout.field.tag is not None}
+        tagged = tuple((each.field, self._value(each.value)) for each in layout.fields if each.value and each.tagged)
+        names = {each.field.tag: each.field.name for each in layout.fields if each.field.tag is not None}
 
         def write(out: bytearray, value: Any, get: Callable[[str, object], Any]) -> None:
             payloads = _unknown_payloads(get(UNKNOWN_TAGS, ()), names)
-            for layout, writer in tagged:
-                field = layout.field
+            for field, writer in tagged:
                 payload = bytearray()
                 try:
-                    held = member(schema, layout, get, value)
+                    held = member(schema, field, get, value)
                     writer(payload, held)
                 except WriteFailure as failure:
                     failure.parts.append(field.name)
@@ -162,6 +159,18 @@ class _Builder:
                 out += content
 
         return write
+
+
+def _fixed(type: str) -> Writer:
+    match type:
+        case "bool":
+            return lambda out, value: wire.write_bool(out, scalars.as_bool(value))
+        case "float64":
+            return lambda out, value: wire.write_float64(out, scalars.as_float(value))
+        case "uuid":
+            return _uuid
+        case _:
+            return _integer(type)
 
 
 def _integer(type: str) -> Writer:

@@ -18,7 +18,7 @@ from kafka_records import registry
 from kafka_records_codegen.cli import main
 from kafka_records_runtime import walker, wire
 from kafka_records_runtime.errors import CountTooLarge, DecodeError
-from kafka_records_runtime.layout import UNKNOWN_TAGS, layouts
+from kafka_records_runtime.layout import UNKNOWN_TAGS, struct_layouts
 from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.uuids import Uuid
 from tools.hostile import BYTES_PER_BYTE
@@ -38,7 +38,7 @@ def versions_of(cls: Any) -> list[int]:
 def shaped(schema: MessageSchema, version: int, name: str, count: int, *, depth: int, tags: int) -> dict[str, Any]:
     """A struct with all that `version` has: `count` elements in the arrays `depth` levels down, one in all others."""
     values: dict[str, Any] = {}
-    for layout in layouts(schema.struct(name), version):
+    for layout in struct_layouts(schema, version)[name].fields:
         field = layout.field
         if not layout.present:
             continue
@@ -56,7 +56,7 @@ def depth_of(schema: MessageSchema, name: str, version: int) -> int:
     """How many levels of structs stand below a struct."""
     below = [
         1 + depth_of(schema, layout.field.base, version)
-        for layout in layouts(schema.struct(name), version)
+        for layout in struct_layouts(schema, version)[name].fields
         if layout.present and layout.field.is_struct
     ]
     return max(below, default=0)

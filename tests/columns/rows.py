@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.layout import FieldLayout, layouts, smallest_element
+from kafka_records_runtime.layout import ArrayValue, FieldLayout, struct_layouts
 from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_runtime.wire import INTEGERS, MAX_TAG
@@ -51,7 +51,7 @@ class Values:
         return self._struct(self._message.root.name)
 
     def _struct(self, name: str) -> dict[str, Any]:
-        fields = layouts(self._message.struct(name), self._version)
+        fields = struct_layouts(self._message, self._version)[name].fields
         row = {layout.field.name: self._member(layout) for layout in fields if layout.present and self._comes(layout)}
         if self._message.is_flexible(self._version) and self._random.random() < 0.3:
             row["unknown_tagged_fields"] = self._unknown_tags({layout.field.tag for layout in fields})
@@ -64,11 +64,10 @@ class Values:
         if layout.nullable and self._random.random() < 0.25:
             return None
         base = layout.field.base
-        if not layout.field.is_array:
+        if not isinstance(layout.value, ArrayValue):
             return self._one(base)
         # How many elements without bytes a reader believes in depends on the bytes that follow.
-        has_bytes = smallest_element(self._message, layout, self._version) > 0
-        count = min(self._count(), self._left) if has_bytes else 0
+        count = min(self._count(), self._left) if layout.value.element.smallest else 0
         self._left -= count
         return tuple(self._one(base) for _ in range(count))
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_records_runtime import jsonform, walker
+from kafka_records_runtime.defaults import default_of
 from kafka_records_runtime.errors import DecodeError, EncodeError
 from kafka_records_runtime.explain import explain_message, explain_text
-from kafka_records_runtime.layout import UNKNOWN_TAGS, FieldLayout, default_of, layouts
+from kafka_records_runtime.layout import UNKNOWN_TAGS, FieldLayout, struct_layouts
 from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_runtime.wire import INTEGERS, MAX_TAG
@@ -34,7 +35,7 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
 
 def values(schema: MessageSchema, version: int, name: str) -> st.SearchStrategy[dict[str, Any]]:
     """Structs that the version can carry: absent fields at their defaults, unknown tags above the known ones."""
-    fields = layouts(schema.struct(name), version)
+    fields = struct_layouts(schema, version)[name].fields
     members = {layout.field.name: _member(schema, version, layout) for layout in fields}
     if schema.flexible is not None:
         members[UNKNOWN_TAGS] = _unknown_tags(len(fields)) if schema.is_flexible(version) else st.just(())

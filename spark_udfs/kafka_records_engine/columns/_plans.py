@@ -24,7 +24,7 @@ from kafka_records_engine.columns._steps import (
 from kafka_records_engine.columns._tags import Known, TagSection
 from kafka_records_engine.columns.arrow_types import UNKNOWN_TAGS_TYPE, arrow_type
 from kafka_records_engine.columns.leaves import Constant, structs
-from kafka_records_runtime.layout import UNKNOWN_TAGS, FieldLayout, layouts, plan, smallest_element
+from kafka_records_runtime.layout import UNKNOWN_TAGS, ArrayValue, FieldLayout, plan, struct_layouts
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, MessageSchema
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_runtime.wire import FIXED_SIZES
@@ -103,7 +103,7 @@ class _Planner:
         return self._struct(self._message.root.name, self._type)
 
     def _struct(self, name: str, kind: pa.StructType) -> _Struct:
-        fields = layouts(self._message.struct(name), self._version)
+        fields = struct_layouts(self._message, self._version)[name].fields
         run = _Run()
         constants: dict[int, Constant] = {}
         for slot, layout in enumerate(fields):
@@ -139,9 +139,9 @@ class _Planner:
     def _append(self, run: _Run, slot: int, layout: FieldLayout, kind: pa.DataType, of_array: bool = False) -> None:
         """Add the steps of a field, or of an element of the array that the field is, to a run."""
         field = layout.field
-        if field.is_array and not of_array:
+        if isinstance(layout.value, ArrayValue) and not of_array:
             element = self._single(layout, kind.value_type, of_array=True)
-            smallest = smallest_element(self._message, layout, self._version)
+            smallest = layout.value.element.smallest
             run.variable(layout.compact, "int32", Elements(slot, kind, element, smallest, layout.nullable))
         elif field.is_struct:
             inner = self._struct(field.base, kind)

@@ -17,7 +17,7 @@ from kafka_records_engine.columns.arrow_types import UNKNOWN_TAGS_TYPE
 from kafka_records_engine.spark.errors import InvalidUuid, MissingField
 from kafka_records_runtime.errors import EncodeError, UnknownField, WrongType
 from kafka_records_runtime.failure import WriteFailure
-from kafka_records_runtime.layout import UNKNOWN_TAGS, layouts
+from kafka_records_runtime.layout import UNKNOWN_TAGS, struct_layouts
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
 from kafka_records_runtime.spark_names import SPARK_TYPES
 from kafka_records_runtime.uuids import Uuid
@@ -72,6 +72,7 @@ class _Check:
     def __init__(self, message: MessageSchema, version: int) -> None:
         self._message = message
         self._version = version
+        self._layouts = struct_layouts(message, version)
 
     def struct(self, struct: StructSchema, type: pa.DataType, path: str) -> Iterator[EncodeError]:
         if arrow.is_null(type):
@@ -79,7 +80,7 @@ class _Check:
         if not arrow.is_struct(type):
             yield self._wrong_type(path, "struct", type)
             return
-        fields = {layout.field.name: layout for layout in layouts(struct, self._version)}
+        fields = {layout.field.name: layout for layout in self._layouts[struct.name].fields}
         names = [item.name for item in type]
         for item in type:
             inner = f"{path}.{item.name}" if path else item.name
