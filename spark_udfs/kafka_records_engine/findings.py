@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from kafka_records_runtime.printable import printable
 
-    from kafka_records_engine.log.problems import SegmentProblem
+if TYPE_CHECKING:
     from kafka_records_runtime.errors import KafkaRecordsError
 
 Severity = Literal["damage", "note"]
@@ -31,10 +31,14 @@ INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that whoever reads the answer has to know; `str()` is one line.
+    """One thing that whoever reads the answer has to know.
 
-    `damage` means that something is missing from the answer or may be: a command that met some ends with status 1. A
-    `note` is what a healthy log may have. What does not apply is None.
+    `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, with the partition
+    where there is no file.
+
+    `damage` means that bytes are not what a broker wrote, or that something is missing from the answer or may be: a
+    command that met some ends with status 1. A `note` is what a healthy log may have: zeros of a pre-allocated file, an
+    append that a crash cut short at the very end, files a cleaner left half swapped. What does not apply is None.
     """
 
     severity: Severity
@@ -49,9 +53,9 @@ class Finding:
     """Of the record, in the log."""
     file: str | None = None
     position: int | None = None
-    """The byte in the file where the batch starts."""
+    """The byte in the file where the batch (or what stands in its place) starts; None for the file as a whole."""
     batch_offset: int | None = None
-    """The offset its entry starts with."""
+    """The offset its entry starts with (the base offset of a magic 2 batch); None where no batch can be told."""
     record_type: int | None = None
     version: int | None = None
     path: str | None = None
@@ -63,13 +67,14 @@ class Finding:
     records: int = 0
     """Records that are not read because of it, as far as their number is known."""
     bytes: int = 0
-    """Bytes of the file that are not read because of it."""
+    """Bytes of the file that are not read because of it: the whole batch if no record of it is read, and all bytes of
+    compressed records if only some come out."""
 
     def __str__(self) -> str:
         return f"{self._place()}: {self.what} ({self.consequence})"
 
     def _place(self) -> str:
-        place = self.file or ("the log" if self.topic is None else f"{self.topic}-{self.partition}")
+        place = printable(self.file or ("the log" if self.topic is None else f"{self.topic}-{self.partition}"))
         if self.position is not None:
             place += f": byte {self.position}"
             if self.batch_offset is not None:
@@ -93,20 +98,30 @@ class Finding:
         )
 
 
-def found_in_file(problem: SegmentProblem, topic: str, partition: int) -> Finding:
-    """What a reader of segment files met, as a Finding."""
+OnFinding = Callable[[Finding], None]
+
+
+def in_file(
+    file: str,
+    position: int | None,
+    batch_offset: int | None,
+    what: str,
+    consequence: str,
+    severity: Severity = "damage",
+    records: int = 0,
+    bytes: int = 0,
+) -> Finding:
+    """What a reader of segment files met in one of them; the source adds topic and partition."""
     return Finding(
-        severity=problem.severity,
-        reason=DAMAGED_LOG if problem.severity == "damage" else UNREAD_LOG,
-        what=problem.what,
-        consequence=problem.consequence,
-        topic=topic,
-        partition=partition,
-        file=problem.file,
-        position=problem.position,
-        batch_offset=problem.batch_offset,
-        records=problem.records,
-        bytes=problem.bytes,
+        severity=severity,
+        reason=DAMAGED_LOG if severity == "damage" else UNREAD_LOG,
+        what=what,
+        consequence=consequence,
+        file=file,
+        position=position,
+        batch_offset=batch_offset,
+        records=records,
+        bytes=bytes,
     )
 
 

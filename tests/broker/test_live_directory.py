@@ -30,7 +30,6 @@ from kafka_records.rpc.offset_commit_request import (
 )
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.problems import SegmentProblem
 from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import read_table
 from tests.broker.clients import annotated, commit, create_topics, wait_for_coordinators
@@ -163,14 +162,14 @@ def answered(client: KafkaAdminClient, groups: list[str]) -> Offsets:
     }
 
 
-def committed(data: Path, problems: list[SegmentProblem | Finding]) -> Offsets:
+def committed(data: Path, findings: list[Finding]) -> Offsets:
     """The same as the log tells, record by record, transactions settled by their markers as the coordinator does."""
     offsets: Offsets = {}
     for log in find_logs([data], "__consumer_offsets"):
         latest: dict[bytes, tuple[int, bytes]] = {}
         pending: dict[int, list[tuple[bytes, int, bytes]]] = {}
         columns = ("key", "value", "offset", "producer_id", "transaction", "control")
-        for rows in read_partition(log, settle=False, columns=columns, on_problem=problems.append):
+        for rows in read_partition(log, settle=False, columns=columns, on_finding=findings.append):
             for key, value, offset, producer, transaction, control in zip(
                 *(column.to_pylist() for column in rows.columns), strict=True
             ):
@@ -189,25 +188,25 @@ def committed(data: Path, problems: list[SegmentProblem | Finding]) -> Offsets:
     return offsets
 
 
-def as_a_table(data: Path, problems: list[SegmentProblem | Finding]) -> Offsets:
+def as_a_table(data: Path, findings: list[Finding]) -> Offsets:
     """The same as people ask for it; and every group that has an offset is listed."""
     offsets = read_table("current_offsets", data)
     groups = read_table("groups", data)
-    problems += [found for result in (offsets, groups) for found in result.findings if found.severity == "damage"]
+    findings += [found for result in (offsets, groups) for found in result.findings if found.severity == "damage"]
     found = {(row["group_id"], row["partition"]): row["offset"] for row in offsets.table.to_pylist()}
     assert {group for group, _ in found} <= set(groups.table["group_id"].to_pylist())
     return found
 
 
 def test_every_read_is_a_moment_of_the_broker(restless: Broker, client: KafkaAdminClient, writers: Writers) -> None:
-    problems: list[SegmentProblem | Finding] = []
+    findings: list[Finding] = []
     seen: set[tuple[str, int]] = set()
     reads = 0
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline or reads < FEWEST_READS:
         before = answered(client, writers.groups)
         read = (committed, as_a_table)[reads % 2]
-        found = read(restless.data, problems)
+        found = read(restless.data, findings)
         after = answered(client, writers.groups)
         assert before.keys() == after.keys() == found.keys()
         wrong = {
@@ -216,11 +215,11 @@ def test_every_read_is_a_moment_of_the_broker(restless: Broker, client: KafkaAdm
             if not before[place] <= found[place] <= after[place]
         }
         assert wrong == {}, f"in read {reads}, {read.__name__}"
-        assert [str(problem) for problem in problems if problem.severity == "damage"] == []
+        assert [str(finding) for finding in findings if finding.severity == "damage"] == []
         for log in find_logs([restless.data], "__consumer_offsets"):
             seen |= {(entry.name, entry.inode()) for entry in os.scandir(log.folder) if entry.name.endswith(".log")}
         reads += 1
     assert writers.failures == []
-    print(f"{reads} reads, {writers.commits} commits, {len(seen)} files, {len(problems)} notes")
+    print(f"{reads} reads, {writers.commits} commits, {len(seen)} files, {len(findings)} notes")
     # Else the broker was not as restless as this test is about.
     assert len(seen) > reads

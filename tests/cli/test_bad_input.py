@@ -106,7 +106,7 @@ def test_not_a_log_segment(tmp_path: Path) -> None:
         f"{path}: byte 0: not a log segment: offset 6998706423909916783 cannot stand in a file named for "
         "offset 0 (68 bytes not read)",
         "0 records and 0 transaction markers in 1 file of 1 partition",
-        "1 problem in the files: 0 records known to be lost, 68 bytes not read",
+        "1 damaged place in the files: 0 records known to be lost, 68 bytes not read",
     ]
 
 
@@ -119,7 +119,7 @@ def test_a_wrong_crc(tmp_path: Path) -> None:
     assert ran.err.splitlines() == [
         f"{path}: byte {len(FIRST)}, batch at offset 2: {_crc_text(ran)} (1 record, {len(SECOND)} bytes skipped)",
         "3 records and 0 transaction markers in 1 file of 1 partition",
-        f"1 problem in the files: 1 record known to be lost, {len(SECOND)} bytes not read",
+        f"1 damaged place in the files: 1 record known to be lost, {len(SECOND)} bytes not read",
     ]
 
 
@@ -157,7 +157,7 @@ def test_an_unknown_codec(tmp_path: Path) -> None:
     assert ran.err.splitlines() == [
         f"{path}: byte {len(FIRST)}, batch at offset 2: codec 6 is unknown (0 records delivered, 1 lost)",
         "3 records and 0 transaction markers in 1 file of 1 partition",
-        f"1 problem in the files: 1 record known to be lost, {len(unknown)} bytes not read",
+        f"1 damaged place in the files: 1 record known to be lost, {len(unknown)} bytes not read",
     ]
 
 

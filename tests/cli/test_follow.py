@@ -169,7 +169,7 @@ def test_damage_is_told_once_and_where_it_is(tmp_path: Path) -> None:
     assert lines[0].startswith(f"{path}: byte {len(one(0))}, batch at offset 1: wrong CRC: ")
     assert lines[1:] == [
         "3 records and 0 transaction markers in 1 file of 1 partition",
-        f"1 problem in the files: 1 record known to be lost, {len(broken)} bytes not read",
+        f"1 damaged place in the files: 1 record known to be lost, {len(broken)} bytes not read",
     ]
 
 

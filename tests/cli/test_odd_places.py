@@ -49,7 +49,7 @@ def test_what_is_read(odd: Path) -> None:
     dumped = run("dump", str(odd))
     assert len(dumped.lines) == 2
     assert "2 records and 0 transaction markers in 3 files of 2 partitions" in dumped.err
-    assert "2 problems in the files: 0 records known to be lost, 0 bytes not read" in dumped.err
+    assert "2 damaged places in the files: 0 records known to be lost, 0 bytes not read" in dumped.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -122,7 +122,7 @@ def test_damage_is_told_and_the_rest_is_delivered(tmp_path: Path) -> None:
     assert lines[3:] == [
         "1 row from 4 records and 0 transaction markers in 1 file of 1 partition",
         "2 records could not be decoded",
-        f"1 problem in the files: 1 record known to be lost, {len(spoiled)} bytes not read",
+        f"1 damaged place in the files: 1 record known to be lost, {len(spoiled)} bytes not read",
     ]
 
 

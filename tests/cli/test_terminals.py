@@ -97,7 +97,7 @@ def test_a_bar_shows_how_far_a_dump_is_and_goes_away(tmp_path: Path) -> None:
     ended = seen.screen.rpartition("\x1b[2K")[2]
     assert ended == (
         "59999 records and 0 transaction markers in 1 file of 1 partition\n"
-        f"1 problem in the files: 1 record known to be lost, {len(broken)} bytes not read\n"
+        f"1 damaged place in the files: 1 record known to be lost, {len(broken)} bytes not read\n"
     )
     assert f"{path}: byte {len(broken)}, batch at offset 1: wrong CRC: " in seen.screen
     on_terminal = run_on("dump", str(tmp_path), "--offset", "0", columns=100)

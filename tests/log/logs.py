@@ -9,11 +9,11 @@ from pathlib import Path
 from struct import pack, pack_into, unpack_from
 from typing import Any
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.batches import RawRecord, computed_crc
 from kafka_records_engine.log.reading import (
     FoundLog,
     LogRecord,
-    SegmentProblem,
     find_logs,
     open_log,
     read_log,
@@ -130,18 +130,18 @@ def files_of(log: FoundLog) -> list[str]:
         return [Path(segment.path).name for segment in opened.segments]
 
 
-def read_both(log: FoundLog) -> tuple[list[dict[str, Any]], list[LogRecord], list[SegmentProblem]]:
-    """All rows, all records, and the problems, on which both readers must agree."""
-    problems: list[SegmentProblem] = []
-    plain: list[SegmentProblem] = []
-    batches = list(read_partition(log, below_log_start=True, on_problem=problems.append))
+def read_both(log: FoundLog) -> tuple[list[dict[str, Any]], list[LogRecord], list[Finding]]:
+    """All rows, all records, and the findings, on which both readers must agree."""
+    findings: list[Finding] = []
+    plain: list[Finding] = []
+    batches = list(read_partition(log, below_log_start=True, on_finding=findings.append))
     for each in batches:
         each.validate(full=True)
     rows = [row for each in batches for row in each.to_pylist()]
-    records = list(read_log(log, on_problem=plain.append))
-    assert problems == plain
+    records = list(read_log(log, on_finding=plain.append))
+    assert findings == plain
     assert [coordinates(row) for row in rows] == [as_row(record) for record in records if is_row(record)]
-    return rows, records, problems
+    return rows, records, findings
 
 
 def is_row(record: LogRecord) -> bool:
@@ -171,6 +171,6 @@ def as_row(each: LogRecord) -> tuple[Any, ...]:
     )
 
 
-def lines(problems: Iterable[SegmentProblem], folder: Path) -> list[str]:
-    """The problems as they print, below `folder`."""
-    return [str(problem).replace(f"{folder}/", "") for problem in problems]
+def lines(findings: Iterable[Finding], folder: Path) -> list[str]:
+    """The findings as they print, below `folder`."""
+    return [str(finding).replace(f"{folder}/", "") for finding in findings]

@@ -79,8 +79,8 @@ def test_a_wrapper_of_magic_1_with_an_impossible_offset(tmp_path: Path) -> None:
 def test_wrapper_offsets(tmp_path: Path) -> None:
     # Offsets inside count back from that of the wrapper; a wrapper at 0 never had its offset set.
     log = write_log(tmp_path, {0: wrapper(1, inner(1, 0) + inner(1, 3), 0) + wrapper(1, inner(1, 0) + inner(1, 4))})
-    rows, _, problems = read_both(log)
-    assert problems == []
+    rows, _, findings = read_both(log)
+    assert findings == []
     assert [(row["offset"], row["base_offset"], row["timestamp_ms"]) for row in rows] == [
         (0, 0, 1000),
         (3, 0, 1003),
@@ -130,43 +130,43 @@ def control(key: bytes | None, value: bytes | None) -> bytes:
 )
 def test_a_control_record_that_does_not_parse(tmp_path: Path, key: bytes | None, value: bytes | None, why: str) -> None:
     log = write_log(tmp_path, {0: commit(0) + control(key, value) + commit(2)})
-    rows, records, (problem,) = read_both(log)
+    rows, records, (finding,) = read_both(log)
     assert [row["offset"] for row in rows] == [0, 2]
     assert [each.record.offset for each in records] == [0, 1, 2]
-    assert lines([problem], tmp_path) == [f"{FILE}: byte 71, batch at offset 1: {why} (1 control record left out)"]
-    assert (problem.severity, problem.records) == ("damage", 1)
+    assert lines([finding], tmp_path) == [f"{FILE}: byte 71, batch at offset 1: {why} (1 control record left out)"]
+    assert (finding.severity, finding.records) == ("damage", 1)
 
 
 @pytest.mark.parametrize("kind", [2, 6, -1, 99])
 def test_a_control_record_of_another_type(tmp_path: Path, kind: int) -> None:
     log = write_log(tmp_path, {0: commit(0) + marker(1, 7, kind) + commit(2)})
-    rows, records, (problem,) = read_both(log)
+    rows, records, (finding,) = read_both(log)
     assert [row["offset"] for row in rows] == [0, 2]
     assert [each.marker.type for each in records if each.marker] == [kind]
-    assert lines([problem], tmp_path) == [
+    assert lines([finding], tmp_path) == [
         f"{FILE}: byte 71, batch at offset 1: a control record of type {kind}, which ends no transaction"
         " (1 control record left out)"
     ]
-    assert problem.severity == "note"
+    assert finding.severity == "note"
 
 
 def test_a_data_batch_with_the_control_bit(tmp_path: Path) -> None:
     data = b"".join(record(number, pack(">hh", 1, 9), b"v") for number in range(3))
     log = write_log(tmp_path, {0: commit(0) + batch(data, 3, offset=1, attributes=0x20) + commit(4)})
-    rows, records, (problem,) = read_both(log)
+    rows, records, (finding,) = read_both(log)
     assert [row["offset"] for row in rows] == [0, 4]
     assert [each.record.offset for each in records if each.is_left_out] == [1, 2, 3]
     assert [each.record.offset for each in read_log(log, other_control=False)] == [0, 4]
-    assert lines([problem], tmp_path) == [
+    assert lines([finding], tmp_path) == [
         f"{FILE}: byte 71, batch at offset 1: a control record of type 9, which ends no transaction"
         " (3 control records left out)"
     ]
-    assert (problem.severity, problem.records) == ("note", 3)
+    assert (finding.severity, finding.records) == ("note", 3)
     (stats,) = scan(log)
     assert (stats.records, stats.control_batches, stats.control_left_out) == (2, 1, 3)
 
 
 def test_later_versions_of_markers_are_read(tmp_path: Path) -> None:
     later = control(pack(">hh", 3, 1) + b"more", pack(">hi", 9, 5) + b"more")
-    rows, _, problems = read_both(write_log(tmp_path, {0: later}))
-    assert ([row["control"] for row in rows], problems) == (["commit"], [])
+    rows, _, findings = read_both(write_log(tmp_path, {0: later}))
+    assert ([row["control"] for row in rows], findings) == (["commit"], [])

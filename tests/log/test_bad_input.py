@@ -9,9 +9,9 @@ from struct import pack
 
 import pytest
 
+from kafka_records_engine.findings import Finding, Severity
 from kafka_records_engine.log import compression
-from kafka_records_engine.log.problems import Severity
-from kafka_records_engine.log.reading import FoundLog, SegmentProblem, scan
+from kafka_records_engine.log.reading import FoundLog, scan
 from tests.log.logs import (
     TOPICS,
     batch,
@@ -35,14 +35,14 @@ REAL = (TOPICS / "kafka-2.8" / "segments" / "__consumer_offsets-0" / f"{57:020}.
 
 def read(
     folder: Path, files: Mapping[int, bytes], severity: Severity = "damage"
-) -> tuple[list[int], list[str], SegmentProblem]:
-    """Offsets of the rows, the lines, and the only problem."""
+) -> tuple[list[int], list[str], Finding]:
+    """Offsets of the rows, the lines, and the only finding."""
     log = write_log(folder, files)
-    rows, _, (problem,) = read_both(log)
-    assert problem.severity == severity
-    assert [each for stats in scan(log) for each in stats.problems] == [problem]
+    rows, _, (finding,) = read_both(log)
+    assert finding.severity == severity
+    assert [each for stats in scan(log) for each in stats.findings] == [finding]
     assert [stats.bytes for stats in scan(log)] == [len(data) for data in files.values()]
-    return [row["offset"] for row in rows], lines([problem], folder), problem
+    return [row["offset"] for row in rows], lines([finding], folder), finding
 
 
 # -- files that are no segments ----------------------------------------------------------------------------------------
@@ -71,32 +71,32 @@ def read(
     ids=["text", "image", "small", "negative", "magic", "small-for-magic", "huge"],
 )
 def test_not_a_log_segment(tmp_path: Path, data: bytes, why: str) -> None:
-    offsets, said, problem = read(tmp_path, {0: data, 90: commit(90)})
+    offsets, said, finding = read(tmp_path, {0: data, 90: commit(90)})
     assert offsets == [90]
     assert said == [f"{FILE}: byte 0: not a log segment: {why} ({len(data)} bytes not read)"]
-    assert problem.bytes == len(data)
+    assert finding.bytes == len(data)
 
 
 def test_an_empty_file_is_fine(tmp_path: Path) -> None:
-    rows, _, problems = read_both(write_log(tmp_path, {0: commit(0), 1: b""}))
-    assert ([row["offset"] for row in rows], problems) == ([0], [])
+    rows, _, findings = read_both(write_log(tmp_path, {0: commit(0), 1: b""}))
+    assert ([row["offset"] for row in rows], findings) == ([0], [])
 
 
 def test_a_file_that_vanished_before_reading_started(tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: commit(0), 90: commit(90)})
     (tmp_path / FILE).unlink()
-    rows, _, problems = read_both(log)
-    assert ([row["offset"] for row in rows], problems) == ([90], [])
+    rows, _, findings = read_both(log)
+    assert ([row["offset"] for row in rows], findings) == ([90], [])
 
 
 # -- the end of a file -------------------------------------------------------------------------------------------------
 
 
 def test_zeros_of_a_preallocated_file(tmp_path: Path) -> None:
-    offsets, said, problem = read(tmp_path, {0: commit(0) + bytes(1000)}, "note")
+    offsets, said, finding = read(tmp_path, {0: commit(0) + bytes(1000)}, "note")
     assert offsets == [0]
     assert said == [f"{FILE}: byte 71: nothing but zeros from here on (pre-allocated, 1000 bytes without records)"]
-    assert problem.bytes == 1000
+    assert finding.bytes == 1000
 
 
 def test_zeros_behind_a_file_that_is_not_the_last(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_zeros_that_are_not_all(tmp_path: Path) -> None:
 def test_the_preallocated_file_of_the_capture() -> None:
     file = "__consumer_offsets-1/00000000000000000189.log"
     directory = TOPICS / "kafka-2.8" / "segments"
-    _, _, problems = read_both(FoundLog("t", 0, str(directory / file.split("/")[0]), (file.split("/")[1],)))
-    assert lines(problems, directory) == [
+    _, _, findings = read_both(FoundLog("t", 0, str(directory / file.split("/")[0]), (file.split("/")[1],)))
+    assert lines(findings, directory) == [
         f"{file}: byte 3597: nothing but zeros from here on (pre-allocated, 2547 bytes without records)"
     ]
-    assert problems[0].severity == "note"
+    assert findings[0].severity == "note"
 
 
 @pytest.mark.parametrize("left", [1, 7, 8, 11])
@@ -155,13 +155,13 @@ def test_text_behind_the_last_batch(tmp_path: Path, rest: bytes, what: str) -> N
 
 @pytest.mark.parametrize("left", [12, 13, 17, 60, 70])
 def test_an_append_cut_short(tmp_path: Path, left: int) -> None:
-    offsets, said, problem = read(tmp_path, {0: commit(0) + commit(1)[:left]}, "note")
+    offsets, said, finding = read(tmp_path, {0: commit(0) + commit(1)[:left]}, "note")
     assert offsets == [0]
     assert said == [
         f"{FILE}: byte 71, batch at offset 1: the batch has 71 bytes, {left} are left"
         f" (an append that was cut short, {left} bytes not read)"
     ]
-    assert problem.bytes == left
+    assert finding.bytes == left
 
 
 def test_a_torn_batch_in_a_file_that_is_not_the_last(tmp_path: Path) -> None:
@@ -180,14 +180,14 @@ def test_a_wrong_size_is_no_torn_append(tmp_path: Path) -> None:
     data = b"".join(entries)
     before = len(b"".join(entries[:3]))
     log = write_log(tmp_path, {57: data})
-    rows, _, (problem,) = read_both(log)
+    rows, _, (finding,) = read_both(log)
     assert [row["offset"] for row in rows] == [57, 58, 59, *range(61, 110)]
-    assert lines([problem], tmp_path) == [
+    assert lines([finding], tmp_path) == [
         f"{FOLDER}/{57:020}.log: byte {before}, batch at offset 60: the batch has 1000012 bytes,"
         f" {len(data) - before} are left"
         f" ({len(entries[3])} bytes skipped up to the next batch, an unknown number of records)"
     ]
-    assert problem.severity == "damage"
+    assert finding.severity == "damage"
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ def test_a_batch_that_cannot_be(tmp_path: Path, at: int, new: bytes, why: str) -
 
 def test_a_wrong_crc(tmp_path: Path) -> None:
     broken = changed(batch(record(0, b"k", b"v") * 3, 3, offset=1), 65, b"\xee", crc=False)
-    offsets, said, problem = read(tmp_path, {0: commit(0) + broken + commit(4)})
+    offsets, said, finding = read(tmp_path, {0: commit(0) + broken + commit(4)})
     assert offsets == [0, 4]
     assert said == [
         f"{FILE}: byte 71, batch at offset 1: wrong CRC: 0x07122d04 in the file, 0xc5618b9f computed"
         " (3 records, 88 bytes skipped)"
     ]
-    assert (problem.records, problem.bytes) == (3, 88)
+    assert (finding.records, finding.bytes) == (3, 88)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -230,25 +230,25 @@ def test_a_wrong_crc_of_an_older_message(tmp_path: Path, magic: int, codec: str)
     first, *others = entries_of(case(f"magic {magic} {codec} three records"))
     broken = changed(first, 30, b"\xee", crc=False)
     count = "1 record" if codec == "none" else "an unknown number of records"
-    offsets, (said,), problem = read(tmp_path, {0: broken + b"".join(others)})
+    offsets, (said,), finding = read(tmp_path, {0: broken + b"".join(others)})
     assert offsets == ([11, 12] if codec == "none" else [])
     assert said.startswith(f"{FILE}: byte 0, batch at offset {10 if codec == 'none' else 12}: wrong CRC: 0x")
     assert said.endswith(f" computed ({count}, {len(first)} bytes skipped)")
-    assert problem.records == (1 if codec == "none" else 0)
+    assert finding.records == (1 if codec == "none" else 0)
 
 
 def test_a_wrong_crc_with_a_senseless_count(tmp_path: Path) -> None:
-    _, (said,), problem = read(tmp_path, {0: changed(commit(0), 57, b"\xff\xff\xff\xff", crc=False)})
+    _, (said,), finding = read(tmp_path, {0: changed(commit(0), 57, b"\xff\xff\xff\xff", crc=False)})
     assert said.endswith(" computed (an unknown number of records, 71 bytes skipped)")
-    assert problem.records == 0
+    assert finding.records == 0
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_an_unknown_codec(tmp_path: Path, codec: int) -> None:
     broken = batch(record(0, b"k", b"v") * 2, 2, offset=1, attributes=codec)
-    offsets, said, problem = read(tmp_path, {0: commit(0) + broken + commit(4)})
+    offsets, said, finding = read(tmp_path, {0: commit(0) + broken + commit(4)})
     assert offsets == [0, 4]
-    assert problem.bytes == len(broken)
+    assert finding.bytes == len(broken)
     assert said == [f"{FILE}: byte 71, batch at offset 1: codec {codec} is unknown (0 records delivered, 2 lost)"]
 
 
@@ -272,17 +272,17 @@ def test_bytes_that_do_not_decompress(tmp_path: Path, codec: str) -> None:
         "lz4": "the lz4 data ends too early",
         "zstd": "the zstd data is broken: Unknown frame descriptor",
     }[codec]
-    offsets, said, problem = read(tmp_path, {0: with_right_crc(entry[:61] + b"\xba\x55\x00\x11\x22") + commit(13)})
+    offsets, said, finding = read(tmp_path, {0: with_right_crc(entry[:61] + b"\xba\x55\x00\x11\x22") + commit(13)})
     assert offsets == [13]
     assert said == [f"{FILE}: byte 0, batch at offset 10: {why} (0 records delivered, 3 lost)"]
-    assert problem.records == 3
+    assert finding.records == 3
 
 
 def test_compressed_data_that_ends_too_early(tmp_path: Path) -> None:
     data = b"".join(record(number, b"key", bytes([number]) * 50) for number in range(100))
     packed = gzip.compress(data)
     broken = batch(packed[: len(packed) // 2], 100, attributes=1)
-    offsets, (said,), problem = read(tmp_path, {0: broken + commit(100)})
+    offsets, (said,), finding = read(tmp_path, {0: broken + commit(100)})
     delivered = len(offsets) - 1
     assert 10 < delivered < 90
     assert offsets == [*range(delivered), 100]
@@ -290,7 +290,7 @@ def test_compressed_data_that_ends_too_early(tmp_path: Path) -> None:
         f"{FILE}: byte 0, batch at offset 0: the gzip data ends too early"
         f" ({delivered} records delivered, {100 - delivered} lost)"
     )
-    assert problem.records == 100 - delivered
+    assert finding.records == 100 - delivered
 
 
 def test_a_decompression_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,66 +329,66 @@ def inside(size: int, rest: bytes) -> bytes:
 )
 def test_a_record_that_does_not_parse(tmp_path: Path, second: bytes, why: str) -> None:
     broken = batch(record(0, b"k", b"v") + second, 3, offset=1)
-    offsets, said, problem = read(tmp_path, {0: commit(0) + broken + commit(4)})
+    offsets, said, finding = read(tmp_path, {0: commit(0) + broken + commit(4)})
     assert offsets == [0, 1, 4]
     lost, known = ("2 lost", 2) if len(second) >= 14 else ("the batch claims 2 more", -(-len(second) // 7))
     assert said == [f"{FILE}: byte 71, batch at offset 1: {why} (1 record delivered, {lost})"]
-    assert (problem.records, problem.bytes) == (known, len(second))
+    assert (finding.records, finding.bytes) == (known, len(second))
 
 
 def test_a_count_that_is_too_large(tmp_path: Path) -> None:
     broken = batch(b"".join(record(number, b"k", b"v") for number in range(4)), 500, offset=1)
-    offsets, said, problem = read(tmp_path, {0: commit(0) + broken})
+    offsets, said, finding = read(tmp_path, {0: commit(0) + broken})
     assert offsets == [0, 1, 2, 3, 4]
     assert said == [
         f"{FILE}: byte 71, batch at offset 1: record 5 of 500 is missing"
         " (4 records delivered, the batch claims 496 more)"
     ]
-    assert (problem.records, problem.bytes) == (0, 0)
+    assert (finding.records, finding.bytes) == (0, 0)
 
 
 def test_records_lost_in_a_row(tmp_path: Path) -> None:
     rest = b"".join(record(number, b"k", b"v") for number in (2, 3))
     broken = batch(record(0, b"k", b"v") + inside(6, b"\0\0\0\x10\0\0") + rest, 4, offset=1)
-    offsets, said, problem = read(tmp_path, {0: commit(0) + broken})
+    offsets, said, finding = read(tmp_path, {0: commit(0) + broken})
     assert offsets == [0, 1]
     assert said == [
         f"{FILE}: byte 71, batch at offset 1: record 2 of 4 has a key of 8 bytes, 2 are left"
         " (1 record delivered, 3 lost)"
     ]
-    assert (problem.records, problem.bytes) == (3, 25)
+    assert (finding.records, finding.bytes) == (3, 25)
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_more_compressed_records_than_the_count_says(tmp_path: Path, count: int) -> None:
     packed = gzip.compress(b"".join(record(number, b"k", b"v") for number in range(3)), mtime=0)
-    offsets, said, problem = read(tmp_path, {0: batch(packed, count, attributes=1) + commit(4)})
+    offsets, said, finding = read(tmp_path, {0: batch(packed, count, attributes=1) + commit(4)})
     assert offsets == [*range(count), 4]
     left = 9 * (3 - count)
     assert said == [
         f"{FILE}: byte 0, batch at offset 0: {left} bytes behind the last of {count} records"
         f" ({count} records delivered, {left} bytes that may be records not read)"
     ]
-    assert (problem.records, problem.bytes) == (0, left)
+    assert (finding.records, finding.bytes) == (0, left)
 
 
 def test_an_emptied_batch_is_fine(tmp_path: Path) -> None:
     emptied = batch(b"", 0, attributes=1, last_delta=2) + batch(gzip.compress(b""), 0, offset=3, attributes=1)
-    rows, _, problems = read_both(write_log(tmp_path, {0: emptied + commit(4)}))
-    assert ([row["offset"] for row in rows], problems) == ([4], [])
+    rows, _, findings = read_both(write_log(tmp_path, {0: emptied + commit(4)}))
+    assert ([row["offset"] for row in rows], findings) == ([4], [])
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_more_bytes_than_records(tmp_path: Path, count: int) -> None:
     broken = batch(record(0, b"k", b"v") * 3, count, offset=1)
-    offsets, said, problem = read(tmp_path, {0: commit(0) + broken + commit(4)})
+    offsets, said, finding = read(tmp_path, {0: commit(0) + broken + commit(4)})
     assert offsets == [0, *[1] * count, 4]
     left, records = ("18 bytes", "1 record") if count == 1 else ("9 bytes", "2 records")
     assert said == [
         f"{FILE}: byte 71, batch at offset 1: {left} behind the last of {records}"
         f" ({records} delivered, {left} that may be records not read)"
     ]
-    assert problem.records == 0
+    assert finding.records == 0
 
 
 @pytest.mark.parametrize("count", [-1, 1 << 30])

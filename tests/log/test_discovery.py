@@ -36,7 +36,7 @@ def test_captured_data_directories(capture: str) -> None:
         with open_log(log) as opened:
             assert [Path(segment.path) for segment in opened.segments] == present
             assert [segment.base_offset for segment in opened.segments] == [int(path.stem) for path in present]
-            assert (opened.problems, opened.ends_early, opened.is_part) == ((), False, False)
+            assert (opened.findings, opened.ends_early, opened.is_part) == ((), False, False)
             assert opened.size == log.size
 
 
@@ -93,8 +93,8 @@ def test_named_topic_for_a_place_that_does_not_tell(tmp_path: Path) -> None:
     assert (log.topic, log.partition) == ("__consumer_offsets", 0)
     with open_log(log) as opened:
         assert [segment.base_offset for segment in opened.segments] == [None]
-    rows, _, problems = read_both(log)
-    assert (len(rows), problems) == (1, [])
+    rows, _, findings = read_both(log)
+    assert (len(rows), findings) == (1, [])
 
 
 def test_everything_else_in_there_is_ignored(tmp_path: Path) -> None:
@@ -185,11 +185,11 @@ def test_a_partition_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: p
     forbid(monkeypatch, tmp_path / "t-0")
     expected = f"{tmp_path}/t-0: this folder cannot be listed: Permission denied (nothing in it is read)"
     forbidden, other = find_logs([tmp_path])
-    rows, _, problems = read_both(forbidden)
-    assert (rows, [str(problem) for problem in problems]) == ([], [expected])
-    assert problems[0].severity == "damage"
+    rows, _, findings = read_both(forbidden)
+    assert (rows, [str(finding) for finding in findings]) == ([], [expected])
+    assert findings[0].severity == "damage"
     (stats,) = scan(forbidden)
-    assert (stats.file, stats.problems) == (f"{tmp_path}/t-0", problems)
+    assert (stats.file, stats.findings) == (f"{tmp_path}/t-0", findings)
     assert len(read_both(other)[0]) == 1
     assert find_logs([tmp_path / "t-0"]) == [forbidden]
 

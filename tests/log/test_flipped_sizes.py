@@ -17,9 +17,10 @@ from unittest.mock import patch
 import pytest
 from hypothesis import settings
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log import _scanning as scanning
 from kafka_records_engine.log._resync import BatchSearch
-from kafka_records_engine.log.reading import FoundLog, SegmentProblem, read_log, read_partition
+from kafka_records_engine.log.reading import FoundLog, read_log, read_partition
 from tests.log.logs import (
     CAPTURES,
     TOPICS,
@@ -90,12 +91,12 @@ def sound(log: FoundLog, base_offset: int, data: bytes) -> Segment:
     return Segment(base_offset, data, entries)
 
 
-def read(log: FoundLog) -> tuple[list[Row], list[SegmentProblem]]:
-    problems: list[SegmentProblem] = []
+def read(log: FoundLog) -> tuple[list[Row], list[Finding]]:
+    findings: list[Finding] = []
     rows: list[Row] = []
-    for each in read_partition(log, on_problem=problems.append, below_log_start=True):
+    for each in read_partition(log, on_finding=findings.append, below_log_start=True):
         rows += zip(*(each.column(name).to_pylist() for name in ("offset", "key", "value")), strict=True)
-    return rows, problems
+    return rows, findings
 
 
 def flipped(data: bytes, start: int, bit: int) -> bytes:
@@ -107,16 +108,16 @@ def check(log: FoundLog, file: Path, segment: Segment, number: int, bit: int, re
     """All other batches are there, and what is said about this one is right."""
     entry = segment.entries[number]
     file.write_bytes(flipped(segment.data, entry.start, bit) + rest)
-    rows, problems = read(log)
+    rows, findings = read(log)
     expected = [row for each in segment.entries if each is not entry for row in each.rows]
-    assert rows == expected, (number, bit, [str(problem) for problem in problems])
-    damage = [problem for problem in problems if problem.severity == "damage"]
-    assert damage, [str(problem) for problem in problems]
-    said = [str(problem) for problem in damage]
+    assert rows == expected, (number, bit, [str(finding) for finding in findings])
+    damage = [finding for finding in findings if finding.severity == "damage"]
+    assert damage, [str(finding) for finding in findings]
+    said = [str(finding) for finding in damage]
     assert any(UNKNOWN in each for each in said) or sum(each.records for each in damage) == entry.records, said
-    assert not any("cut short" in str(problem) for problem in problems)
+    assert not any("cut short" in str(finding) for finding in findings)
     if not rest:
-        assert sum(problem.bytes for problem in problems) == len(segment.data) - sum(
+        assert sum(finding.bytes for finding in findings) == len(segment.data) - sum(
             len(each) for at, each in enumerate(entries_of(segment.data)) if at != number
         ), said
 
@@ -146,10 +147,10 @@ def test_where_chunks_end_makes_no_difference(tmp_path: Path, chunk: int) -> Non
     tries = [(number, bit) for number in range(len(segment.entries)) for bit in range(32)]
     for number, bit in random.Random(chunk).sample(tries, 20):
         file.write_bytes(flipped(data, segment.entries[number].start, bit))
-        problems = read(log)[1]
+        findings = read(log)[1]
         with patch.object(scanning, "CHUNK", chunk):
             check(log, file, segment, number, bit, b"")
-            assert read(log)[1] == problems
+            assert read(log)[1] == findings
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------
@@ -157,8 +158,8 @@ def test_where_chunks_end_makes_no_difference(tmp_path: Path, chunk: int) -> Non
 
 def said(folder: Path, files: dict[int, bytes]) -> tuple[list[int], list[str]]:
     """Offsets of the rows, and the lines, on which both readers agree."""
-    rows, _, problems = read_both(write_log(folder, files))
-    return [row["offset"] for row in rows], lines(problems, folder)
+    rows, _, findings = read_both(write_log(folder, files))
+    return [row["offset"] for row in rows], lines(findings, folder)
 
 
 def resized(entry: bytes, size: int) -> bytes:
@@ -296,10 +297,10 @@ def test_the_work_is_bounded_where_everything_is_wrong(tmp_path: Path) -> None:
     damaged = [changed(resized(commit(offset), 3999 * 75), 66, b"?", crc=False) for offset in offsets]
     data = b"".join(damaged[at] if at % 2 else commit(offset) for at, offset in enumerate(offsets))
     started = perf_counter()
-    rows, problems = read(write_log(tmp_path, {10_000: data}))
+    rows, findings = read(write_log(tmp_path, {10_000: data}))
     assert perf_counter() - started < 20
     assert 100 < len(rows) < len(offsets) // 2
-    assert any("no other batch was looked for inside it" in problem.what for problem in problems)
+    assert any("no other batch was looked for inside it" in finding.what for finding in findings)
 
 
 def test_what_is_overlooked_for_want_of_work_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

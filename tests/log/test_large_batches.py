@@ -41,11 +41,11 @@ def test_blocks_of_a_few_rows_hold_the_same(tmp_path: Path, most: int, attribute
     body = PLAIN + zigzag(len(WITH_HEADER)) + WITH_HEADER
     large = batch(zstd(body) if attributes else body, 1001, offset=1, attributes=attributes)
     log = write_log(tmp_path, {0: commit(0) + large + commit(1002) + large[:30]})
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == list(range(1003))
     with patch.object(blocks, "_MOST_ROWS", most):
         again, _, same = read_both(log)
-    assert (again, same) == (rows, problems)
+    assert (again, same) == (rows, findings)
 
 
 @pytest.mark.parametrize("most_bytes", [1, 60, 5000])
@@ -59,9 +59,9 @@ def test_blocks_of_a_few_bytes_hold_the_same(tmp_path: Path, most_bytes: int) ->
 @pytest.mark.parametrize("most", [1, 3])
 def test_small_blocks_of_what_kafka_wrote(tmp_path: Path, most: int) -> None:
     for log in captured_logs():
-        rows, _, problems = read_both(log)
+        rows, _, findings = read_both(log)
         with patch.object(blocks, "_MOST_ROWS", most), patch.object(blocks, "_MOST_DECOMPRESSED", 40):
-            assert read_both(log)[::2] == (rows, problems)
+            assert read_both(log)[::2] == (rows, findings)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -78,9 +78,9 @@ def test_a_record_that_does_not_parse_in_a_later_block(tmp_path: Path, most: int
     data = PLAIN + zigzag(6) + b"\0\0\0\x10\0\0"
     log = write_log(tmp_path, {0: batch(zstd(data), 1003, attributes=4) + commit(1003)})
     with patch.object(blocks, "_MOST_ROWS", most):
-        rows, _, problems = read_both(log)
+        rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == [*range(1000), 1003]
-    assert lines(problems, tmp_path) == [
+    assert lines(findings, tmp_path) == [
         f"{FILE}: byte 0, batch at offset 0: record 1001 of 1003 has a key of 8 bytes, 2 are left"
         " (1000 records delivered, the batch claims 3 more)"
     ]
@@ -90,9 +90,9 @@ def test_a_record_that_does_not_parse_in_a_later_block(tmp_path: Path, most: int
 def test_bytes_behind_the_last_record_of_many(tmp_path: Path, most: int) -> None:
     log = write_log(tmp_path, {0: batch(zstd(PLAIN + b"rest"), 1000, attributes=4)})
     with patch.object(blocks, "_MOST_ROWS", most):
-        rows, _, problems = read_both(log)
+        rows, _, findings = read_both(log)
     assert len(rows) == 1000
-    assert lines(problems, tmp_path) == [
+    assert lines(findings, tmp_path) == [
         f"{FILE}: byte 0, batch at offset 0: 4 bytes behind the last of 1000 records"
         " (1000 records delivered, 4 bytes that may be records not read)"
     ]

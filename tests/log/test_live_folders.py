@@ -57,8 +57,8 @@ def test_files_merged_since_the_log_was_found(tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: commit(0) + commit(1), 2: commit(2) + commit(3), 4: commit(4)}, FOLDER)
     path(tmp_path, 0).write_bytes(commit(1) + commit(3))
     path(tmp_path, 2).unlink()
-    rows, _, problems = read_both(log)
-    assert ([row["offset"] for row in rows], problems) == ([1, 3, 4], [])
+    rows, _, findings = read_both(log)
+    assert ([row["offset"] for row in rows], findings) == ([1, 3, 4], [])
 
 
 def test_files_rolled_since_the_log_was_found(tmp_path: Path) -> None:
@@ -74,14 +74,14 @@ def test_a_folder_that_is_gone(tmp_path: Path, suffix: str | None) -> None:
         (tmp_path / FOLDER).rename(tmp_path / f"{FOLDER}.{'0' * 32}-{suffix}")
     else:
         shutil.rmtree(tmp_path / FOLDER)
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert rows == []
-    assert lines(problems, tmp_path) == [
+    assert lines(findings, tmp_path) == [
         "t-0: this folder is gone: a broker that deletes or moves a partition renames it (nothing in it is read)"
     ]
-    assert problems[0].severity == "damage"
+    assert findings[0].severity == "damage"
     (stats,) = scan(log)
-    assert (stats.file, stats.problems) == (log.folder, problems)
+    assert (stats.file, stats.findings) == (log.folder, findings)
 
 
 def test_a_data_directory_that_is_gone(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_a_file_that_was_asked_for_and_is_gone(tmp_path: Path) -> None:
     write_log(tmp_path, {0: commit(0, 7), 1: marker(1, 7, 1), 2: commit(2)}, FOLDER)
     (log,) = find_logs([path(tmp_path, offset) for offset in range(3)])
     path(tmp_path, 1).rename(path(tmp_path, 1, ".deleted"))
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert [(row["offset"], row["transaction"]) for row in rows] == [(0, "unknown"), (2, "none")]
-    assert lines(problems, tmp_path) == [
+    assert lines(findings, tmp_path) == [
         f"t-0/{1:020}.log: this file is gone: a broker that cleans or deletes its log renames it"
         " (nothing in it is read)"
     ]
@@ -178,7 +178,7 @@ def test_what_the_cleaner_writes_is_no_change(tmp_path: Path, meanwhile: Meanwhi
 def test_a_folder_that_is_renamed_while_its_files_are_opened(tmp_path: Path, meanwhile: Meanwhile) -> None:
     log = write_log(tmp_path, {0: commit(0)}, FOLDER)
     meanwhile.happens[1] = lambda: (tmp_path / FOLDER).rename(tmp_path / f"{FOLDER}.{'0' * 32}-delete")
-    assert [str(problem).split(": ")[1] for problem in read_both(log)[2]] == ["this folder is gone"]
+    assert [str(finding).split(": ")[1] for finding in read_both(log)[2]] == ["this folder is gone"]
 
 
 def test_a_log_that_never_stands_still(tmp_path: Path, meanwhile: Meanwhile) -> None:
@@ -191,11 +191,11 @@ def test_a_log_that_never_stands_still(tmp_path: Path, meanwhile: Meanwhile) -> 
     meanwhile.always = churn
     with open_log(log) as opened:
         assert opened.segments == ()
-        (problem,) = opened.problems
-    assert str(problem) == (
+        (finding,) = opened.findings
+    assert str(finding) == (
         f"{log.folder}: its files changed 60 times in a row while they were opened (nothing in it is read; try again)"
     )
-    assert problem.severity == "damage"
+    assert finding.severity == "damage"
     assert meanwhile.listed == 2 * opening.TRIES
 
 
@@ -218,8 +218,8 @@ def test_a_file_system_that_gives_other_inodes_every_time(tmp_path: Path, monkey
 @pytest.mark.parametrize("settle", [True, False])
 def test_files_that_vanish_and_change_while_they_are_read(tmp_path: Path, settle: bool) -> None:
     log = write_log(tmp_path, {0: commit(0, 7), 1: commit(1), 2: marker(2, 7, 1)}, FOLDER)
-    problems: list[Any] = []
-    rows = read_partition(log, settle=settle, batch_rows=None, on_problem=problems.append)
+    findings: list[Any] = []
+    rows = read_partition(log, settle=settle, batch_rows=None, on_finding=findings.append)
     assert [row["offset"] for row in next(rows).to_pylist()] == [0]
     path(tmp_path, 0).unlink()
     path(tmp_path, 1).rename(path(tmp_path, 1, ".deleted"))
@@ -228,7 +228,7 @@ def test_files_that_vanish_and_change_while_they_are_read(tmp_path: Path, settle
     with path(tmp_path, 2).open("ab") as file:
         file.write(commit(3))
     assert [row["offset"] for batch in rows for row in batch.to_pylist()] == [1, 2]
-    assert problems == []
+    assert findings == []
 
 
 def test_what_is_appended_later_is_not_read(tmp_path: Path) -> None:
@@ -247,10 +247,10 @@ def test_a_file_that_is_cut_short_while_it_is_read(tmp_path: Path, left: int) ->
     log = write_log(tmp_path, {0: commit(0) + commit(1)}, FOLDER)
     with open_log(log) as opened:
         os.truncate(path(tmp_path, 0), left)
-        problems: list[Any] = []
-        rows = [row for batch in read_partition(opened, on_problem=problems.append) for row in batch.to_pylist()]
+        findings: list[Any] = []
+        rows = [row for batch in read_partition(opened, on_finding=findings.append) for row in batch.to_pylist()]
     assert [row["offset"] for row in rows] == [0][: left // 71]
-    assert [problem.severity for problem in problems] == (["note"] if left % 71 else [])
+    assert [finding.severity for finding in findings] == (["note"] if left % 71 else [])
 
 
 def test_files_are_closed_in_the_end(tmp_path: Path) -> None:

@@ -50,16 +50,16 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
         file = Path(folder) / "some.log"
         file.write_bytes(data)
         log = FoundLog("t", 0, str(file.parent), (file.name,))
-        rows, records, problems = read_both(log)
+        rows, records, findings = read_both(log)
         with patch.object(vectors, "_FEW", 1):  # as if there were many batches
             assert read_both(log)[0] == rows
         (stats,) = scan(log)
     assert all(0 <= row["offset"] < 1 << 63 for row in rows)
-    assert stats.problems == problems
+    assert stats.findings == findings
     assert stats.records == len(rows)
     assert stats.control_left_out == sum(record.is_left_out for record in records)
     assert stats.bytes == len(data)
-    return rows, [str(problem) for problem in problems]
+    return rows, [str(finding) for finding in findings]
 
 
 def without_state(row: dict[str, Any]) -> dict[str, Any]:

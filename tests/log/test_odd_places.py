@@ -26,11 +26,11 @@ def test_a_path_that_is_no_utf8(tmp_path: Path) -> None:
     write_log(data, {0: commit(0) + b"?" * 40, 1: commit(1)}, "t-0")
     (log,) = find_logs([data])
     log = pickle.loads(pickle.dumps(log))
-    rows, records, problems = read_both(log)
+    rows, records, findings = read_both(log)
     shown = f"{tmp_path}/da\\udcffta\\x1b[31m\\n/{FILE}"
     assert [row["offset"] for row in rows] == [0, 1]
     assert {record.file for record in records} == {shown, shown.replace(f"{0:020}", f"{1:020}")}
-    assert [str(problem).split(": ")[0] for problem in problems] == [shown]
+    assert [str(finding).split(": ")[0] for finding in findings] == [shown]
     assert next(stats.file for stats in scan(log)) == shown
     table = pa.Table.from_batches(read_partition(log, places=True))
     assert table["file"].to_pylist()[0] == shown
@@ -96,9 +96,9 @@ def test_folders_of_partitions_as_kafka_takes_them(tmp_path: Path, name: str, to
 def test_numbers_that_are_too_large(tmp_path: Path, line: str, detail: str) -> None:
     log = write_log(tmp_path, {0: commit(0)}, "t-0")
     (tmp_path / CHECKPOINT).write_text(f"0\n1\n{line}\n")
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert len(rows) == 1
-    assert lines(problems, tmp_path) == [f"{CHECKPOINT}: line 3 has {detail} (the log is read from its first record)"]
+    assert lines(findings, tmp_path) == [f"{CHECKPOINT}: line 3 has {detail} (the log is read from its first record)"]
 
 
 def test_numbers_that_are_long_and_not_large(tmp_path: Path) -> None:
@@ -148,19 +148,19 @@ def test_what_is_called_a_log_and_is_no_file(tmp_path: Path, make: Callable[[Pat
     make(tmp_path / FILE)
     (log,) = find_logs([tmp_path])
     assert log.size == len(commit(5))
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == [5]
-    assert lines(problems, tmp_path) == [f"{FILE}: {what} (nothing in it is read)"]
-    assert problems[0].severity == "damage"
+    assert lines(findings, tmp_path) == [f"{FILE}: {what} (nothing in it is read)"]
+    assert findings[0].severity == "damage"
 
 
 @pytest.mark.parametrize(("make", "what"), ODD)
 def test_what_is_called_a_checkpoint_and_is_no_file(tmp_path: Path, make: Callable[[Path], object], what: str) -> None:
     log = write_log(tmp_path, {0: commit(0)}, "t-0")
     make(tmp_path / CHECKPOINT)
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert len(rows) == 1
-    (said,) = lines(problems, tmp_path)
+    (said,) = lines(findings, tmp_path)
     assert said.startswith(f"{CHECKPOINT}: this ")
     assert said.endswith(" (the log is read from its first record)")
 

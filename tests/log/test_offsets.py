@@ -23,14 +23,14 @@ MOST = (1 << 63) - 1
 def read(folder: Path, files: Mapping[int, bytes]) -> tuple[list[int], list[str]]:
     """Offsets of the rows and the lines, which must not depend on where chunks end."""
     log = write_log(folder, files)
-    rows, _, problems = read_both(log)
-    assert [each for stats in scan(log) for each in stats.problems] == problems
+    rows, _, findings = read_both(log)
+    assert [each for stats in scan(log) for each in stats.findings] == findings
     assert [stats.bytes for stats in scan(log)] == [len(data) for data in files.values()]
     for size in (40, 71, 100):
         with patch.object(scanning, "CHUNK", size), patch.object(vectors, "_FEW", 1):
             again, _, same = read_both(log)
-        assert (again, same) == (rows, problems)
-    return [row["offset"] for row in rows], lines(problems, folder)
+        assert (again, same) == (rows, findings)
+    return [row["offset"] for row in rows], lines(findings, folder)
 
 
 def at(entry: bytes, offset: int) -> bytes:
@@ -142,9 +142,9 @@ def test_the_last_batch_of_a_file_without_a_name(tmp_path: Path) -> None:
     far = 7 + (1 << 31)
     file.write_bytes(commit(7) + at(commit(8), far))
     (log,) = find_logs([file])
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == [7]
-    assert lines(problems, tmp_path) == [
+    assert lines(findings, tmp_path) == [
         f"t-0/some.log: byte 71, batch at offset {far}: its offset is 2^31 or more above the 7 before it {SKIPPED}"
     ]
 

@@ -23,13 +23,13 @@ def test_a_swap_file_replaces_what_it_covers(tmp_path: Path) -> None:
     swapped(tmp_path, 0, commit(1) + commit(3))
     (log,) = find_logs([tmp_path])
     assert files_of(log) == [f"{0:020}.log.swap", f"{4:020}.log"]
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == [1, 3, 4]
-    assert lines(problems, tmp_path) == [
+    assert lines(findings, tmp_path) == [
         "t-0/00000000000000000000.log.swap: the cleaner has not renamed it yet, or a crash stopped it"
         " (read in place of 2 original files)"
     ]
-    assert problems[0].severity == "note"
+    assert findings[0].severity == "note"
 
 
 def test_a_swap_file_whose_originals_are_gone(tmp_path: Path) -> None:
@@ -37,8 +37,8 @@ def test_a_swap_file_whose_originals_are_gone(tmp_path: Path) -> None:
     swapped(tmp_path, 0, commit(1))
     (log,) = find_logs([tmp_path])
     assert files_of(log) == [f"{0:020}.log.swap", f"{4:020}.log"]
-    _, _, problems = read_both(log)
-    assert lines(problems, tmp_path)[0] == (
+    _, _, findings = read_both(log)
+    assert lines(findings, tmp_path)[0] == (
         "t-0/00000000000000000000.log.swap: the cleaner has not renamed it yet, or a crash stopped it"
         " (read in place of 0 original files)"
     )
@@ -49,9 +49,9 @@ def test_a_swap_file_beside_unfinished_output(tmp_path: Path) -> None:
     swapped(tmp_path, 0, commit(1))
     (tmp_path / "t-0" / f"{0:020}.log.cleaned").write_bytes(b"")
     (log,) = find_logs([tmp_path])
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == [0, 1]
-    assert lines(problems, tmp_path) == [
+    assert lines(findings, tmp_path) == [
         "t-0/00000000000000000000.log.swap: the cleaner had not finished writing"
         " (left out, the original files are read)"
     ]
@@ -82,7 +82,7 @@ def test_an_empty_checkpoint_is_that_of_a_new_broker(tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_text("")
     (log,) = find_logs([tmp_path])
     with open_log(log) as opened:
-        assert (opened.log_start, opened.problems) == (0, ())
+        assert (opened.log_start, opened.findings) == (0, ())
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_a_checkpoint_that_does_not_parse(tmp_path: Path, text: str, detail: str
     (log,) = find_logs([tmp_path])
     with open_log(log) as opened:
         assert opened.log_start == 0
-        (problem,) = opened.problems
-    assert str(problem) == f"{path}: {detail} (the log is read from its first record)"
-    assert problem.severity == "damage"
+        (finding,) = opened.findings
+    assert str(finding) == f"{path}: {detail} (the log is read from its first record)"
+    assert finding.severity == "damage"
 
 
 def test_a_checkpoint_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +118,6 @@ def test_a_checkpoint_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Path, "read_text", refuse)
     (log,) = find_logs([tmp_path])
     with open_log(log) as opened:
-        assert [str(problem) for problem in opened.problems] == [
+        assert [str(finding) for finding in opened.findings] == [
             f"{tmp_path / CHECKPOINT}: this cannot be read: Permission denied (the log is read from its first record)"
         ]

@@ -18,17 +18,17 @@ THREE = b"".join(record(delta, b"k%d" % delta, b"v") for delta in range(3))
 
 def offsets_of(log: FoundLog) -> tuple[list[int], list[str]]:
     """Offsets of the rows and what is said, wherever chunks end and however often the files are read."""
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     offsets = [row["offset"] for row in rows]
     for size in (40, 100, 1000):
         with patch.object(scanning, "CHUNK", size):
             again, _, same = read_both(log)
-        assert ([row["offset"] for row in again], same) == (offsets, problems)
+        assert ([row["offset"] for row in again], same) == (offsets, findings)
     holes: list[int] = []
     once = read_partition(log, settle=False, on_hole=holes.append)
     assert [offset for batch in once for offset in batch["offset"].to_pylist()] == offsets
-    assert bool(holes) == any(problem.severity == "damage" for problem in problems)
-    return offsets, lines(problems, Path(log.folder).parent)
+    assert bool(holes) == any(finding.severity == "damage" for finding in findings)
+    return offsets, lines(findings, Path(log.folder).parent)
 
 
 def test_a_merged_file_beside_what_it_was_made_of(tmp_path: Path) -> None:

@@ -46,10 +46,10 @@ def name_of(log: FoundLog) -> str:
 
 @pytest.mark.parametrize("log", captured_logs(), ids=name_of)
 def test_both_readers_agree_on_captured_logs(log: FoundLog) -> None:
-    rows, _, problems = read_both(log)
+    rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == sorted(row["offset"] for row in rows)
     assert all(row["base_offset"] <= row["offset"] for row in rows)
-    assert [problem.severity for problem in problems] in ([], ["note"])
+    assert [finding.severity for finding in findings] in ([], ["note"])
 
 
 def test_the_schema() -> None:
@@ -150,15 +150,15 @@ def test_many_batches_of_many_records(tmp_path: Path) -> None:
         data.append(batch(records, count, offset=offset))
         expected += [(offset + number, value) for number, value in enumerate(values)]
         offset += max(count, 1)
-    rows, _, problems = read_both(write_log(tmp_path, {0: b"".join(data)}))
-    assert problems == []
+    rows, _, findings = read_both(write_log(tmp_path, {0: b"".join(data)}))
+    assert findings == []
     assert [(row["offset"], row["value"]) for row in rows] == expected
 
 
 def test_records_with_headers_go_the_careful_way(tmp_path: Path) -> None:
     entry = entries_of(case("log append time, headers, null key, empty key and value"))[0]
-    _, records, problems = read_both(write_log(tmp_path, {0: entry}))
-    assert problems == []
+    _, records, findings = read_both(write_log(tmp_path, {0: entry}))
+    assert findings == []
     assert [(header.key, header.value) for header in records[0].record.headers] == [("h1", b"\1\2"), ("", None)]
 
 
@@ -200,7 +200,7 @@ def test_counts_of_one_file(tmp_path: Path) -> None:
     assert (stats.batches, stats.records, stats.control_batches, stats.transactional_batches) == (4, 3, 1, 1)
     assert (stats.first_offset, stats.last_offset, stats.missing_offsets) == (0, 12, 10)
     assert (stats.codecs, stats.magics) == ({"none": 4}, {2: 4})
-    assert [problem.bytes for problem in stats.problems] == [9]
+    assert [finding.bytes for finding in stats.findings] == [9]
     assert stats.bytes == len(data)
 
 

@@ -100,7 +100,7 @@ def test_a_place_far_away(tmp_path: Path) -> None:
     file.write_bytes(commit(0) + junk + commit(1))
     said: list[str] = []
     log = FoundLog("t", 0, str(file.parent), (file.name,))
-    batches = read_partition(log, on_problem=lambda problem: said.append(str(problem)))
+    batches = read_partition(log, on_finding=lambda finding: said.append(str(finding)))
     assert [row["offset"] for each in batches for row in each.to_pylist()] == [0, 1]
     assert said == [
         f"{file}: byte 71: offset 4557430888798830399 cannot stand in any log ({len(junk)} bytes {UP_TO_NEXT})"

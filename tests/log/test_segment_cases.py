@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.batches import RawRecord
-from kafka_records_engine.log.reading import LogBatch, SegmentProblem, read_batches
+from kafka_records_engine.log.reading import LogBatch, read_batches
 from tests.log.logs import read_both, segment_cases, write_log
 
 CASES = segment_cases()["segments"]
@@ -70,9 +71,9 @@ def test_all_cases_are_there() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_every_field(case: dict[str, Any], tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: bytes.fromhex(case["segment_hex"])})
-    problems: list[SegmentProblem] = []
-    found = list(read_batches(log, on_problem=problems.append))
-    assert problems == []
+    findings: list[Finding] = []
+    found = list(read_batches(log, on_finding=findings.append))
+    assert findings == []
     assert [batch_fields(each, expected) for each, expected in zip(found, case["batches"], strict=True)] == case[
         "batches"
     ]
@@ -80,8 +81,8 @@ def test_every_field(case: dict[str, Any], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_rows_hold_the_same(case: dict[str, Any], tmp_path: Path) -> None:
-    rows, _, problems = read_both(write_log(tmp_path, {0: bytes.fromhex(case["segment_hex"])}))
-    assert problems == []
+    rows, _, findings = read_both(write_log(tmp_path, {0: bytes.fromhex(case["segment_hex"])}))
+    assert findings == []
     expected = [(batch, record) for batch in case["batches"] for record in batch["records"]]
     for row, (batch, record) in zip(rows, expected, strict=True):
         assert row["topic"] == "__consumer_offsets"

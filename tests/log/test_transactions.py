@@ -48,8 +48,8 @@ def test_the_next_marker_of_the_producer_decides(tmp_path: Path) -> None:
 
 def test_markers_say_what_they_are(tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: commit(0, 7) + marker(1, 7, COMMIT) + marker(2, 8, ABORT)})
-    rows, records, problems = read_both(log)
-    assert problems == []
+    rows, records, findings = read_both(log)
+    assert findings == []
     assert [(row["control"], row["transaction"]) for row in rows] == [
         (None, "committed"),
         ("commit", "committed"),

@@ -23,13 +23,13 @@ def counted(data: bytes) -> str:
 
 @pytest.mark.parametrize("data", [b"x", b"x\n?", b"garbage", b"\x1f\x8b\x08"], ids=["1", "3", "7", "gzip"])
 def test_a_few_bytes_that_start_no_batch(tmp_path: Path, data: bytes) -> None:
-    offsets, said, problem = read(tmp_path, {0: data})
+    offsets, said, finding = read(tmp_path, {0: data})
     assert offsets == []
     assert said == [
         f"{FILE}: byte 0: not a log segment: bytes with which no offset in a file named for offset 0 starts"
         f" ({counted(data)} not read)"
     ]
-    assert problem.bytes == len(data)
+    assert finding.bytes == len(data)
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def test_a_file_without_an_offset_in_its_name(tmp_path: Path, data: bytes, what:
     file.parent.mkdir()
     file.write_bytes(data)
     (log,) = find_logs([file])
-    rows, _, (problem,) = read_both(log)
+    rows, _, (finding,) = read_both(log)
     assert rows == []
-    assert lines([problem], tmp_path) == [f"t-0/some.log: byte 0: not a log segment: {what} ({counted(data)} not read)"]
-    assert problem.severity == "damage"
+    assert lines([finding], tmp_path) == [f"t-0/some.log: byte 0: not a log segment: {what} ({counted(data)} not read)"]
+    assert finding.severity == "damage"
 
 
 def test_a_file_of_zeros(tmp_path: Path) -> None:
@@ -58,13 +58,13 @@ def test_a_file_of_zeros(tmp_path: Path) -> None:
 
 
 def test_a_file_of_zeros_that_is_not_the_last(tmp_path: Path) -> None:
-    offsets, said, problem = read(tmp_path, {0: bytes(100), 90: commit(90)})
+    offsets, said, finding = read(tmp_path, {0: bytes(100), 90: commit(90)})
     assert offsets == [90]
     assert said == [
         f"{FILE}: byte 0: nothing but zeros in a file that is not the last of its log"
         " (100 bytes not read, an unknown number of records)"
     ]
-    assert problem.bytes == 100
+    assert finding.bytes == 100
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,10 +77,10 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return original(path, *arguments)
 
     monkeypatch.setattr(os, "open", refuse)
-    rows, _, (problem,) = read_both(log)
+    rows, _, (finding,) = read_both(log)
     assert [row["offset"] for row in rows] == [90]
-    assert lines([problem], tmp_path) == [f"{FILE}: cannot be read: Permission denied (71 bytes not read)"]
-    assert problem.bytes == 71
+    assert lines([finding], tmp_path) == [f"{FILE}: cannot be read: Permission denied (71 bytes not read)"]
+    assert finding.bytes == 71
     assert [stats.bytes for stats in scan(log)] == [71, len(commit(90))]
 
 
@@ -103,5 +103,5 @@ def test_offsets_in_no_file(tmp_path: Path, last: int, which: str) -> None:
 def test_files_that_were_not_asked_for_are_not_missing(tmp_path: Path) -> None:
     write_log(tmp_path, {0: commit(0), 1: commit(1), 2: commit(2)})
     (log,) = find_logs([tmp_path / FOLDER / f"{offset:020}.log" for offset in (0, 2)])
-    rows, _, problems = read_both(log)
-    assert ([row["offset"] for row in rows], problems) == ([0, 2], [])
+    rows, _, findings = read_both(log)
+    assert ([row["offset"] for row in rows], findings) == ([0, 2], [])

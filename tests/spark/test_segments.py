@@ -80,9 +80,9 @@ def test_the_report_counts_what_is_lost(spark: SparkSession, damaged: Path) -> N
 
     assert (row.topic, row.partition, row.base_offset, row.damaged) == ("__consumer_offsets", 3, 0, True)
     assert row.records == 56 - lost
-    (problem,) = row.problems
-    assert (problem.severity, problem.records) == ("damage", lost)
-    assert problem.message.startswith(f"{row.file}: byte {problem.position}, batch at offset {problem.batch_offset}: ")
+    (finding,) = row.findings
+    assert (finding.severity, finding.records) == ("damage", lost)
+    assert finding.message.startswith(f"{row.file}: byte {finding.position}, batch at offset {finding.batch_offset}: ")
 
 
 def test_the_report_of_sound_files(spark: SparkSession, topics_dir: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_report_of_sound_files(spark: SparkSession, topics_dir: Path) -> Non
     assert {number for row in rows for number in row.formats} == {0, 1, 2}
     assert {codec for row in rows for codec in row.codecs} == {"none", "gzip", "snappy", "lz4", "zstd"}
     # The segment that was open when it was copied is pre-allocated: zeros up to its end.
-    notes = [problem.severity for row in rows for problem in row.problems]
+    notes = [finding.severity for row in rows for finding in row.findings]
     assert set(notes) <= {"note"}
 
 

@@ -13,7 +13,7 @@ import polars
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.problems import LogSourceError
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.problems import LogSourceError
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 from tests.tables.topic import OFFSETS_TOPIC, Topic

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records import consumer_offsets, transaction_state
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.compression import CODECS
-from kafka_records_engine.log.reading import LogRecord, SegmentProblem, find_logs, read_log, read_partition
+from kafka_records_engine.log.reading import LogRecord, find_logs, read_log, read_partition
 from kafka_records_runtime.partitioner import partition_for
 from kafka_records_runtime.states import TransactionState
 from tools.segments.plan import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -49,10 +50,10 @@ SMALL = Plan(
 )
 
 
-def records_of(folder: Path) -> tuple[list[LogRecord], list[SegmentProblem]]:
-    problems: list[SegmentProblem] = []
-    found = [record for log in find_logs([folder]) for record in read_log(log, on_problem=problems.append)]
-    return found, problems
+def records_of(folder: Path) -> tuple[list[LogRecord], list[Finding]]:
+    findings: list[Finding] = []
+    found = [record for log in find_logs([folder]) for record in read_log(log, on_finding=findings.append)]
+    return found, findings
 
 
 def decoded(found: list[LogRecord]) -> list[tuple[LogRecord, Any]]:
@@ -72,8 +73,8 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def found(written: tuple[Path, WrittenLog]) -> list[LogRecord]:
-    found, problems = records_of(written[0])
-    assert problems == []
+    found, findings = records_of(written[0])
+    assert findings == []
     return found
 
 
@@ -189,8 +190,8 @@ class TestTheLog:
 
 def test_transactional_ids(tmp_path: Path) -> None:
     written = write_segments(tmp_path, Plan(topic=TRANSACTIONS_TOPIC, partitions=2, records=800, keys=40))
-    found, problems = records_of(tmp_path)
-    assert (len(found), problems) == (800, [])
+    found, findings = records_of(tmp_path)
+    assert (len(found), findings) == (800, [])
     states: dict[str, list[Any]] = {}
     for each in found:
         record = transaction_state.decode_record(each.record.key, each.record.value)
@@ -234,8 +235,8 @@ def test_partitions_without_groups_are_empty(tmp_path: Path) -> None:
 def test_a_batch_larger_than_a_segment_has_one_of_its_own(tmp_path: Path) -> None:
     written = write_segments(tmp_path, Plan(partitions=1, records=50, records_per_batch=(10, 10), segment_bytes=100))
     assert len(written.files) == 5
-    found, problems = records_of(tmp_path)
-    assert (len(found), problems) == (50, [])
+    found, findings = records_of(tmp_path)
+    assert (len(found), findings) == (50, [])
 
 
 # -- damage ------------------------------------------------------------------------------------------------------------
@@ -270,9 +271,9 @@ def test_damage_is_done_where_it_is_said_and_nowhere_else(tmp_path: Path) -> Non
 
 def test_a_reader_loses_the_batches_with_wrong_crcs_and_no_others(tmp_path: Path) -> None:
     written = write_segments(tmp_path, Plan(partitions=3, records=3000, keys=400, damage={"crc": 5}))
-    found, problems = records_of(tmp_path)
+    found, findings = records_of(tmp_path)
     places = {(each.file, each.position) for each in written.damage}
-    assert {(problem.file, problem.position) for problem in problems} == places
+    assert {(finding.file, finding.position) for finding in findings} == places
     assert len(found) == 3000 - sum(each.records for each in written.damage)
 
 

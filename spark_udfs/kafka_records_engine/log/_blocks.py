@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log._faults import ControlLeftOut, ControlTrouble, broken, control_trouble
 from kafka_records_engine.log._heads import Heads
 from kafka_records_engine.log._scanning import PAD, Chunk
@@ -35,7 +36,6 @@ from kafka_records_engine.log.batches import (
     record_spans,
 )
 from kafka_records_engine.log.compression import CODECS, Decompressed, decompress
-from kafka_records_engine.log.problems import OnProblem, SegmentProblem
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 CONTROLS: Final = ("commit", "abort")
@@ -143,9 +143,9 @@ class _CarefulReader:
         self._delivered += rows
         return True
 
-    def problems(self, path: str) -> Iterator[SegmentProblem]:
+    def findings(self, path: str) -> Iterator[Finding]:
         """What is said about the entry, once the end was reached."""
-        left_out = self._left_out.problem(path, self._head)
+        left_out = self._left_out.finding(path, self._head)
         if left_out is not None:
             yield left_out
         if self._failure is not None:
@@ -167,16 +167,16 @@ class BlockReader:
     a batch of a few kilobytes may hold millions of records.
     """
 
-    def __init__(self, path: str, index: TransactionIndex | None, report: OnProblem) -> None:
+    def __init__(self, path: str, index: TransactionIndex | None, on_finding: OnFinding) -> None:
         """Without an `index`, what is part of a transaction is pending."""
         self._path = path
         self._index = index
-        self._on_problem = report
-        self._found: list[SegmentProblem] = []
+        self._on_finding = on_finding
+        self._found: list[Finding] = []
 
     def blocks(self, vetted: Vetted) -> Iterator[Block]:
         chunk, heads, usable = vetted.chunk, vetted.heads, vetted.usable
-        self._found += [problem for _, problem in sorted(vetted.problems.items())]
+        self._found += [finding for _, finding in sorted(vetted.findings.items())]
         most_rows = np.where(heads.is_old, 1, np.minimum(heads.count, (chunk.sizes - RECORDS_AT) // SMALLEST_RECORD))
         first = 0
         if (heads.codec[usable] != 0).any() or most_rows[usable].sum() > _MOST_ROWS:
@@ -233,7 +233,7 @@ class BlockReader:
             if reader.first_offset is not None:
                 base_offset[at] = reader.first_offset
             left_out += reader.left_out
-            self._found += reader.problems(self._path)
+            self._found += reader.findings(self._path)
 
         rows = _rows(heads, entries[chosen[parsed.batch]], parsed)
         if added.batch:
@@ -274,7 +274,7 @@ class BlockReader:
             if reader.first_offset is not None:
                 base_offset[at] = reader.first_offset
             if is_read:
-                self._found += reader.problems(self._path)
+                self._found += reader.findings(self._path)
                 self._report_up_to(chunk.position + int(chunk.entries[at]))
             if added.batch or reader.left_out > left_out:
                 rows = _merged(None, added)
@@ -303,11 +303,11 @@ class BlockReader:
 
     def _report_up_to(self, position: int | None) -> None:
         """Hand over what was found, in the order of the file."""
-        found = sorted(self._found, key=lambda problem: problem.position or 0)
-        due = [problem for problem in found if position is None or (problem.position or 0) <= position]
+        found = sorted(self._found, key=lambda finding: finding.position or 0)
+        due = [finding for finding in found if position is None or (finding.position or 0) <= position]
         self._found = found[len(due) :]
-        for problem in due:
-            self._on_problem(problem)
+        for finding in due:
+            self._on_finding(finding)
 
 
 def transactions_of(states: NDArray[np.int8], control: INT64) -> NDArray[np.int8]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka_records_engine.log.batches import LARGEST_OFFSET
-from kafka_records_engine.log.problems import LogSourceError
+from kafka_records_engine.log.discovery import LogSourceError
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
 

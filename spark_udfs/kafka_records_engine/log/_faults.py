@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_records_engine.findings import Finding, Severity, in_file
 from kafka_records_engine.log.batches import (
     MESSAGES_AT,
     RECORDS_AT,
@@ -15,7 +16,6 @@ from kafka_records_engine.log.batches import (
     record_spans,
     records_end,
 )
-from kafka_records_engine.log.problems import SegmentProblem, Severity
 from kafka_records_runtime.errors import plural
 
 _SMALLEST_RECORD: Final = 7
@@ -23,7 +23,7 @@ _MOST_GAIN: Final = 1000
 """Records per byte that no codec exceeds."""
 
 
-def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> SegmentProblem:
+def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> Finding:
     """A batch that is skipped as a whole; `may_hold_more` says that its head cannot be trusted to count the records."""
     count = head.count
     if may_hold_more or count is None or not _may_hold(head, count):
@@ -31,10 +31,10 @@ def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = Fals
     else:
         records, known = plural(count, "record"), count
     consequence = f"{records}, {plural(head.size, 'byte')} skipped"
-    return SegmentProblem(path, head.position, head.offset, what, consequence, records=known, bytes=head.size)
+    return in_file(path, head.position, head.offset, what, consequence, records=known, bytes=head.size)
 
 
-def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> SegmentProblem:
+def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> Finding:
     """A whole entry whose CRC is wrong; `doubt` is why more may be lost than its head tells."""
     what = f"wrong CRC: {head.crc:#010x} in the file, {computed_crc(head.magic, entry):#010x} computed"
     what += "" if doubt is None else f", and {doubt}"
@@ -57,7 +57,7 @@ def _is_confirmed(head: BatchHead, entry: bytes) -> bool:
 
 def broken(
     path: str, head: BatchHead, what: str, *, delivered: int, left_out: int = 0, left: int = 0, is_cut: bool = False
-) -> SegmentProblem:
+) -> Finding:
     """Records of a batch that cannot be read, after `delivered` others and `left_out` that were reported before.
 
     `left` bytes remain of those that hold the records; `is_cut` says that there would be more, had they been
@@ -80,7 +80,7 @@ def broken(
         fits = missing * _SMALLEST_RECORD <= left
         lost = f"{known} lost" if fits else f"the batch claims {missing} more"
     consequence = f"{plural(delivered, 'record')} delivered, {lost}"
-    return SegmentProblem(path, head.position, head.offset, what, consequence, records=known, bytes=unread)
+    return in_file(path, head.position, head.offset, what, consequence, records=known, bytes=unread)
 
 
 def _may_hold(head: BatchHead, count: int) -> bool:
@@ -89,11 +89,11 @@ def _may_hold(head: BatchHead, count: int) -> bool:
     return 0 <= count <= head.size * _MOST_GAIN
 
 
-def disorder(path: str, head: BatchHead, before: int) -> SegmentProblem:
+def disorder(path: str, head: BatchHead, before: int) -> Finding:
     """Offsets that do not go on from `before`, without a single batch to blame for it."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the {before} before it"
-    return SegmentProblem(path, head.position, head.offset, what, "its records are delivered as they stand")
+    return in_file(path, head.position, head.offset, what, "its records are delivered as they stand")
 
 
 ControlTrouble = tuple[str, Severity]
@@ -123,10 +123,10 @@ class ControlLeftOut:
         if self.worst is None or (self.worst[1] == "note" and trouble[1] == "damage"):
             self.worst = trouble
 
-    def problem(self, path: str, head: BatchHead) -> SegmentProblem | None:
+    def finding(self, path: str, head: BatchHead) -> Finding | None:
         """What is said once for all of them; None where there are none."""
         if self.worst is None:
             return None
         what, severity = self.worst
         consequence = f"{plural(self.count, 'control record')} left out"
-        return SegmentProblem(path, head.position, head.offset, what, consequence, severity, records=self.count)
+        return in_file(path, head.position, head.offset, what, consequence, severity, records=self.count)

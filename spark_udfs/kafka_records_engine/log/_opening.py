@@ -25,12 +25,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from kafka_records_engine.findings import Finding, in_file
 from kafka_records_engine.log._checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log._scanning import next_offset
 from kafka_records_engine.log.batches import LARGEST_OFFSET
-from kafka_records_engine.log.discovery import SUFFIXES, FoundLog
+from kafka_records_engine.log.discovery import SUFFIXES, FoundLog, LogSourceError
 from kafka_records_engine.log.opened import FrozenFile, NoRegularFile, OpenLog, SegmentFile, with_descriptors
-from kafka_records_engine.log.problems import LogSourceError, SegmentProblem
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
@@ -50,15 +50,15 @@ Listing = dict[str, int]
 
 
 def open_log(log: FoundLog) -> OpenLog:
-    """Open the files of `log` as they are now. Nothing is raised: what stands in the way is among its problems."""
+    """Open the files of `log` as they are now. Nothing is raised: what stands in the way is among its findings."""
     try:
         taken = _settled_files(log.folder)
     except OSError as error:
-        return OpenLog(log.topic, log.partition, (), problems=(_unlisted(log, error),))
+        return OpenLog(log.topic, log.partition, (), findings=(_unlisted(log, error),))
     if taken is None:
         what = f"its files changed {plural(TRIES, 'time')} in a row while they were opened"
-        never = SegmentProblem(printable(log.folder), None, None, what, "nothing in it is read; try again")
-        return OpenLog(log.topic, log.partition, (), problems=(never,))
+        never = in_file(printable(log.folder), None, None, what, "nothing in it is read; try again")
+        return OpenLog(log.topic, log.partition, (), findings=(never,))
     try:
         opened = _chosen(log, taken)
         return _with_log_start(opened, Path(log.folder).resolve().parent / CHECKPOINT)
@@ -67,12 +67,12 @@ def open_log(log: FoundLog) -> OpenLog:
         raise
 
 
-def _unlisted(log: FoundLog, error: OSError) -> SegmentProblem:
+def _unlisted(log: FoundLog, error: OSError) -> Finding:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         what = "this folder is gone: a broker that deletes or moves a partition renames it"
     else:
         what = f"this folder cannot be listed: {error.strerror or error}"
-    return SegmentProblem(printable(log.folder), None, None, what, "nothing in it is read")
+    return in_file(printable(log.folder), None, None, what, "nothing in it is read")
 
 
 # -- one moment --------------------------------------------------------------------------------------------------------
@@ -173,24 +173,24 @@ def _opened(folder: str, name: str) -> SegmentFile:
 
 
 def _chosen(log: FoundLog, taken: _Taken) -> OpenLog:
-    settled, problems = _without_outdated(taken)
+    settled, findings = _without_outdated(taken)
     if log.files is None:
-        opened = OpenLog(log.topic, log.partition, tuple(settled), problems=tuple(problems))
+        opened = OpenLog(log.topic, log.partition, tuple(settled), findings=tuple(findings))
     else:
-        opened = _only(log, taken, settled, problems)
+        opened = _only(log, taken, settled, findings)
     taken.close(opened.segments)
     return opened
 
 
-def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[SegmentProblem]]:
+def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[Finding]]:
     """The files as a broker would have them after its next start, which is also what it has in mind now."""
     plain = [segment for name, segment in taken.files.items() if name.endswith(".log")]
     swaps = [segment for name, segment in taken.files.items() if not name.endswith(".log")]
-    problems = []
+    findings = []
     for swap in _ordered(swaps):
         if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):
             # The cleaner has not finished all its output, so nothing was swapped yet and the originals are whole.
-            problems.append(
+            findings.append(
                 _swap_note(swap, "the cleaner had not finished writing", "left out, the original files are read")
             )
             continue
@@ -204,12 +204,12 @@ def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[SegmentPro
         plain.append(swap)
         files = plural(len(outdated), "original file")
         what = "the cleaner has not renamed it yet, or a crash stopped it"
-        problems.append(_swap_note(swap, what, f"read in place of {files}"))
-    return _ordered(plain), problems
+        findings.append(_swap_note(swap, what, f"read in place of {files}"))
+    return _ordered(plain), findings
 
 
-def _swap_note(swap: SegmentFile, what: str, consequence: str) -> SegmentProblem:
-    return SegmentProblem(swap.path, None, None, what, consequence, "note")
+def _swap_note(swap: SegmentFile, what: str, consequence: str) -> Finding:
+    return in_file(swap.path, None, None, what, consequence, "note")
 
 
 def _order(segment: SegmentFile) -> tuple[bool, int, str]:
@@ -221,20 +221,20 @@ def _ordered(segments: Iterable[SegmentFile]) -> list[SegmentFile]:
     return sorted(segments, key=_order)
 
 
-def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], problems: list[SegmentProblem]) -> OpenLog:
+def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: list[Finding]) -> OpenLog:
     """The log cut down to the files that were asked for."""
     names = set(log.files or ())
     # A file that a swap file replaces can still be asked for by its name.
     kept = _ordered(segment for name, segment in taken.files.items() if name in names)
     paths = {segment.path for segment in kept}
-    problems = [problem for problem in problems if problem.file in paths]
+    findings = [finding for finding in findings if finding.file in paths]
     missing = [segment for segment in settled if segment not in kept]
     for name in sorted(names - taken.files.keys()):
         path = str(Path(taken.folder) / name)
         gone = SegmentFile(printable(path), offset if (offset := _offset_in_name(name)) >= 0 else None)
         missing.append(gone)
         what = "this file is gone: a broker that cleans or deletes its log renames it"
-        problems.append(SegmentProblem(gone.path, None, None, what, "nothing in it is read"))
+        findings.append(in_file(gone.path, None, None, what, "nothing in it is read"))
     for before, segment in pairwise(kept):
         segment.hole_before = any(_order(before) < _order(each) < _order(segment) for each in missing)
     ends_early = not kept or any(_order(each) > _order(kept[-1]) for each in missing)
@@ -243,7 +243,7 @@ def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], problems: li
         log.partition,
         tuple(kept),
         ends_early=ends_early,
-        problems=tuple(problems),
+        findings=tuple(findings),
         is_part=bool(missing),
     )
 
@@ -257,8 +257,6 @@ def _with_log_start(opened: OpenLog, checkpoint: Path) -> OpenLog:
         if os.path.lexists(checkpoint):
             opened.log_start = read_checkpoint(checkpoint).get((opened.topic, opened.partition), 0)
     except LogSourceError as error:
-        problem = SegmentProblem(
-            printable(error.path), None, None, error.detail, "the log is read from its first record"
-        )
-        opened.problems = (*opened.problems, problem)
+        finding = in_file(printable(error.path), None, None, error.detail, "the log is read from its first record")
+        opened.findings = (*opened.findings, finding)
     return opened

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log._heads import Heads
 from kafka_records_engine.log._scanning import read_chunks
 from kafka_records_engine.log.opened import SegmentFile
-from kafka_records_engine.log.problems import SegmentProblem
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _DELETE_HORIZON: Final = 0x40
@@ -88,7 +88,7 @@ class Overlaps:
         return self._known[segment]
 
 
-def _ignore(problem: SegmentProblem) -> None:
+def _ignore(finding: Finding) -> None:
     """Whoever reads the file tells."""
 
 

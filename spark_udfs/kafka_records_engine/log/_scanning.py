@@ -14,13 +14,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kafka_records_engine.findings import Finding, OnFinding, in_file
 from kafka_records_engine.log._faults import refused
 from kafka_records_engine.log._resync import BatchSearch, length_of, wrong_offset, zeros_end
 from kafka_records_engine.log._suspects import HasSize, Stands, Suspects
 from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES, read_head
 from kafka_records_engine.log.crc import crc32, crc32c
 from kafka_records_engine.log.opened import SegmentFile
-from kafka_records_engine.log.problems import OnProblem, SegmentProblem
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import plural
 
@@ -62,7 +62,7 @@ class Chunk:
         return np.frombuffer(self.data, np.uint8)[self.entries + 16]
 
 
-def read_chunks(segment: SegmentFile, is_last: bool, report: OnProblem) -> Iterator[Chunk]:
+def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> Iterator[Chunk]:
     """The entries of a file, in chunks that are never empty.
 
     Bytes that are no entry are skipped up to the next one with a right CRC and reported as damage. At the end of the
@@ -71,16 +71,16 @@ def read_chunks(segment: SegmentFile, is_last: bool, report: OnProblem) -> Itera
     """
     if segment.file is None:
         consequence = f"{plural(segment.size, 'byte')} not read" if segment.size else "nothing in it is read"
-        report(SegmentProblem(segment.path, None, None, segment.trouble, consequence, bytes=segment.size))
+        on_finding(in_file(segment.path, None, None, segment.trouble, consequence, bytes=segment.size))
         return
-    cutter = _Cutter(segment.file, segment.path, segment.base_offset, is_last, report)
+    cutter = _Cutter(segment.file, segment.path, segment.base_offset, is_last, on_finding)
     try:
         yield from cutter.chunks()
     except OSError as error:
         left = max(segment.size - cutter.done, 0)
         consequence = f"{plural(left, 'byte')} not read" if left else "what is left of the file is skipped"
         what = f"cannot be read: {error.strerror or error}"
-        report(SegmentProblem(segment.path, None, None, what, consequence, bytes=left))
+        on_finding(in_file(segment.path, None, None, what, consequence, bytes=left))
 
 
 class _Examined(NamedTuple):
@@ -91,20 +91,22 @@ class _Examined(NamedTuple):
     end: int
     right: FLAGS
     doubts: dict[int, str]
-    problem: SegmentProblem | None = None
+    finding: Finding | None = None
     resume: int | None = None
 
 
 class _Cutter:
     """Cuts one open file; `done` is the byte up to which it was handed out or reported."""
 
-    def __init__(self, file: BinaryIO, path: str, base_offset: int | None, is_last: bool, report: OnProblem) -> None:
+    def __init__(
+        self, file: BinaryIO, path: str, base_offset: int | None, is_last: bool, on_finding: OnFinding
+    ) -> None:
         self.done = 0
         self._file = file
         self._path = path
         self._base_offset = base_offset
         self._is_last = is_last
-        self._report = report
+        self._on_finding = on_finding
         self._search = BatchSearch(file, base_offset)
         self._suspects = Suspects(file, base_offset, self._search)
         self._follows_right = True
@@ -164,12 +166,12 @@ class _Cutter:
                     doubts[number] = verdict.doubt
                 continue
             if isinstance(verdict, HasSize):
-                problem, resume = self._wrong_size(position + start, verdict.size), position + start + verdict.size
+                finding, resume = self._wrong_size(position + start, verdict.size), position + start + verdict.size
             else:
                 head = self._head(position + start)
-                problem, resume = self._skipped(position + start, head, verdict.what, verdict.found), verdict.found
+                finding, resume = self._skipped(position + start, head, verdict.what, verdict.found), verdict.found
                 self._reach = _FIRST_REACH
-            return _Examined(entries[:number], start, right[:number], doubts, problem, resume)
+            return _Examined(entries[:number], start, right[:number], doubts, finding, resume)
         if len(entries):
             self._follows_right = bool(right[-1])
         return _Examined(entries, end, right, doubts)
@@ -179,8 +181,8 @@ class _Cutter:
         if len(entries):
             yield Chunk(data, position, entries, np.diff(entries, append=end), right, doubts)
             self.done = position + end
-        if examined.problem is not None:
-            self._report(examined.problem)
+        if examined.finding is not None:
+            self._on_finding(examined.finding)
 
     def _inside_large(self, position: int, size: int) -> int | None:
         """Where the next batch starts if that is inside of the entry of `size` bytes at `position` and shows that it is
@@ -190,21 +192,21 @@ class _Cutter:
         verdict = self._suspects.swallows(position, position + size)
         if verdict is None:
             return None
-        self._report(self._skipped(position, self._head(position), verdict.what, verdict.found))
+        self._on_finding(self._skipped(position, self._head(position), verdict.what, verdict.found))
         self._reach = _FIRST_REACH
         return verdict.found
 
-    def _wrong_size(self, position: int, size: int) -> SegmentProblem:
+    def _wrong_size(self, position: int, size: int) -> Finding:
         """An entry whose CRC is right with `size` bytes and not with those that it claims."""
         self._file.seek(position)
         head = read_head(self._file.read(size), 0, position)
         what = f"its size says {plural(head.size, 'byte')}, but its CRC is right for {plural(size, 'byte')}"
         return refused(self._path, replace(head, size=size), what)
 
-    def _skipped(self, position: int, head: bytes, what: str, found: int) -> SegmentProblem:
+    def _skipped(self, position: int, head: bytes, what: str, found: int) -> Finding:
         size = found - position
         consequence = f"{plural(size, 'byte')} skipped up to the next batch, an unknown number of records"
-        return SegmentProblem(self._path, position, self._offset(head), what, consequence, bytes=size)
+        return in_file(self._path, position, self._offset(head), what, consequence, bytes=size)
 
     # -- what stands behind the last entry -----------------------------------------------------------------------------
 
@@ -221,26 +223,26 @@ class _Cutter:
         what = trouble or _torn(head, left)
         found = self._search.next_batch(position + 1) if trouble else self._suspects.behind_torn(position)
         if found is not None:
-            self._report(self._skipped(position, head, what, found.position))
+            self._on_finding(self._skipped(position, head, what, found.position))
             return found.position
         size = (
             self._suspects.true_size(position) if len(head) > ENTRY_HEAD and (trouble is None or not position) else None
         )
         if size is not None:
-            self._report(self._wrong_size(position, size))
+            self._on_finding(self._wrong_size(position, size))
             return position + size
         if self._search.is_used_up:
             what += ", and too much that looks like a batch is none, so the search for the next one was given up"
         unread = f"{plural(left, 'byte')} not read"
         offset = self._offset(head)
         if position == 0 and trouble is not None:
-            self._report(SegmentProblem(self._path, 0, None, f"not a log segment: {what}", unread, bytes=left))
+            self._on_finding(in_file(self._path, 0, None, f"not a log segment: {what}", unread, bytes=left))
         elif self._is_last and torn and trouble is None:
             consequence = f"an append that was cut short, {unread}"
-            self._report(SegmentProblem(self._path, position, offset, what, consequence, "note", bytes=left))
+            self._on_finding(in_file(self._path, position, offset, what, consequence, "note", bytes=left))
         else:
             consequence = f"{plural(left, 'byte')} to the end of the file not read, an unknown number of records"
-            self._report(SegmentProblem(self._path, position, offset, what, consequence, bytes=left))
+            self._on_finding(in_file(self._path, position, offset, what, consequence, bytes=left))
         return None
 
     def _only_zeros(self, position: int, left: int) -> None:
@@ -249,11 +251,11 @@ class _Cutter:
                 "nothing but zeros from here on",
                 f"pre-allocated, {plural(left, 'byte')} without records",
             )
-            self._report(SegmentProblem(self._path, position, None, what, consequence, "note", bytes=left))
+            self._on_finding(in_file(self._path, position, None, what, consequence, "note", bytes=left))
             return
         what = "nothing but zeros in a file that is not the last of its log"
         consequence = f"{plural(left, 'byte')} not read, an unknown number of records"
-        self._report(SegmentProblem(self._path, 0, None, what, consequence, bytes=left))
+        self._on_finding(in_file(self._path, 0, None, what, consequence, bytes=left))
 
     def _head(self, position: int) -> bytes:
         self._file.seek(position)
@@ -348,7 +350,7 @@ def _torn(head: bytes, left: int) -> str:
 def next_offset(segment: SegmentFile) -> int:
     """The offset behind the last whole entry of a file with a right CRC; 0 if it has none."""
     behind = 0
-    for chunk in read_chunks(segment, True, lambda problem: None):
+    for chunk in read_chunks(segment, True, lambda finding: None):
         right = chunk.entries[chunk.right]
         if len(right):
             at = int(right[-1])

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log._scanning import Chunk
 from kafka_records_engine.log._vetting import Vetted, read_vetted
 from kafka_records_engine.log.batches import (
@@ -27,7 +28,6 @@ from kafka_records_engine.log.batches import (
     record_bytes,
 )
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
-from kafka_records_engine.log.problems import OnProblem, SegmentProblem
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 Transaction = Literal["none", "committed", "aborted", "open", "unknown", "pending"]
@@ -66,16 +66,16 @@ class Holes:
         """Everything up to this offset was readable, as far as holes were not told."""
         self._last = max(self._last, last_offset)
 
-    def watched(self, log: OpenLog, report: OnProblem) -> Iterator[tuple[SegmentFile, Vetted]]:
+    def watched(self, log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
         """The chunks of all files of a log (`read_vetted`); what may be hidden is told before what stands behind it."""
 
-        def on_problem(problem: SegmentProblem) -> None:
-            if problem.severity == "damage":
+        def watch(finding: Finding) -> None:
+            if finding.severity == "damage":
                 self.add_hole()
-            report(problem)
+            on_finding(finding)
 
         reached = 0
-        for segment, vetted in read_vetted(log, on_problem):
+        for segment, vetted in read_vetted(log, watch):
             behind = log.segments.index(segment) + 1
             if any(each.hole_before for each in log.segments[reached:behind]):
                 self.add_hole()
@@ -168,11 +168,11 @@ class TransactionIndex(Holes):
 
 
 def index_transactions(log: OpenLog) -> TransactionIndex:
-    """The markers of all files of `log`; problems are left for the reading of the records to report."""
+    """The markers of all files of `log`; findings are left for the reading of the records to report."""
     return TransactionIndex(log)
 
 
-def _ignore(problem: SegmentProblem) -> None:
+def _ignore(finding: Finding) -> None:
     """Whoever reads the records tells."""
 
 

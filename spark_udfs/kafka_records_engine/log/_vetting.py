@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from kafka_records_engine.findings import Finding, OnFinding, in_file
 from kafka_records_engine.log._faults import disorder, refused, wrong_crc
 from kafka_records_engine.log._heads import Heads
 from kafka_records_engine.log._overlaps import Overlaps
@@ -30,7 +31,6 @@ from kafka_records_engine.log._resync import SPAN, offset_bounds
 from kafka_records_engine.log._scanning import Chunk, read_chunks
 from kafka_records_engine.log.batches import LARGEST_OFFSET, BatchHead, read_head
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
-from kafka_records_engine.log.problems import OnProblem, SegmentProblem
 from kafka_records_engine.numpy_types import INT64
 
 _MOST_AHEAD: Final = 4
@@ -45,7 +45,7 @@ class Vetted:
     chunk: Chunk
     heads: Heads
     usable: INT64
-    problems: dict[int, SegmentProblem]
+    findings: dict[int, Finding]
     repeated: INT64 = field(default_factory=lambda: np.zeros(0, np.int64))
     """Entries that are sound as well, and that an earlier file has given already."""
 
@@ -64,7 +64,7 @@ def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
         yield segment, is_last, limit
 
 
-def read_vetted(log: OpenLog, report: OnProblem) -> Iterator[tuple[SegmentFile, Vetted]]:
+def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
     """The chunks of all files of a log.
 
     `report` gets what is found between entries and about files, when reading gets there; what is found about an entry
@@ -73,7 +73,7 @@ def read_vetted(log: OpenLog, report: OnProblem) -> Iterator[tuple[SegmentFile, 
     before: tuple[str, int] | None = None
     overlaps = Overlaps(log.segments)
     for segment, is_last, limit in placed(log):
-        vetting = _Vetting(segment, is_last, limit, report, overlaps)
+        vetting = _Vetting(segment, is_last, limit, on_finding, overlaps)
         is_first = True
         for vetted in vetting.chunks():
             if before is not None:
@@ -84,7 +84,7 @@ def read_vetted(log: OpenLog, report: OnProblem) -> Iterator[tuple[SegmentFile, 
                 if before is not None and first <= before[1]:
                     what = f"its offsets start at {first}, but {before[0]} goes up to {before[1]}"
                     consequence = "records of both files are delivered"
-                    report(SegmentProblem(segment.path, None, None, what, consequence, "note"))
+                    on_finding(in_file(segment.path, None, None, what, consequence, "note"))
             yield segment, vetted
         if vetting.last is not None and (before is None or vetting.last > before[1]):
             before = segment.path, vetting.last
@@ -115,20 +115,20 @@ class _Pending(NamedTuple):
     chunk: Chunk
     heads: Heads
     right: INT64
-    found_before: list[SegmentProblem]
+    found_before: list[Finding]
 
 
 class _Vetting:
     """Vets one file, chunk by chunk; `last` is the highest offset of a usable entry so far."""
 
     def __init__(
-        self, segment: SegmentFile, is_last: bool, limit: int | None, report: OnProblem, overlaps: Overlaps
+        self, segment: SegmentFile, is_last: bool, limit: int | None, on_finding: OnFinding, overlaps: Overlaps
     ) -> None:
         self.last: int | None = None
         self.damaged = False
         self._segment = segment
         self._is_last = is_last
-        self._report = report
+        self._on_finding = on_finding
         self._limit = limit
         self._overlaps = overlaps
         self._low, self._highest = offset_bounds(segment.base_offset)
@@ -137,7 +137,7 @@ class _Vetting:
         self._started = False
 
     def chunks(self) -> Iterator[Vetted]:
-        found: list[SegmentProblem] = []
+        found: list[Finding] = []
         chunks = read_chunks(self._segment, self._is_last, found.append)
         ahead: deque[_Pending] = deque()
         goes_on = True
@@ -162,14 +162,14 @@ class _Vetting:
         which = f"offset {first} is" if first == limit - 1 else f"offsets {first} to {limit - 1} are"
         what = f"{which} in no file" if self.last is not None else f"it holds no batch, and {which} in no file"
         consequence = "a cleaner may have removed them, or a file is missing"
-        self._report(SegmentProblem(self._segment.path, None, None, what, consequence, "note"))
+        self._on_finding(in_file(self._segment.path, None, None, what, consequence, "note"))
 
-    def _hand_over(self, found: list[SegmentProblem]) -> None:
-        for problem in found:
-            self.damaged = self.damaged or problem.severity == "damage"
-            self._report(problem)
+    def _hand_over(self, found: list[Finding]) -> None:
+        for finding in found:
+            self.damaged = self.damaged or finding.severity == "damage"
+            self._on_finding(finding)
 
-    def _next(self, chunks: Iterator[Chunk], found: list[SegmentProblem]) -> _Pending | None:
+    def _next(self, chunks: Iterator[Chunk], found: list[Finding]) -> _Pending | None:
         """The next chunk, and what was found before it."""
         chunk = next(chunks, None)
         if chunk is None:
@@ -194,18 +194,18 @@ class _Vetting:
             wrong = np.ones(len(heads.offset), np.bool_)
             wrong[right] = False
             for at in np.flatnonzero(wrong).tolist():
-                vetted.problems[at] = self._wrong(vetted, at)
+                vetted.findings[at] = self._wrong(vetted, at)
         if not self._is_ascending(heads.offset[right], heads.last_offset[right], following):
             refusals = self._refused(vetted, [*_entries(heads, right), *following])
-            vetted = Vetted(chunk, heads, right[~np.isin(right, refusals)], vetted.problems)
+            vetted = Vetted(chunk, heads, right[~np.isin(right, refusals)], vetted.findings)
         if len(vetted.usable):
             self._before = int(heads.last_offset[vetted.usable[-1]])
             self._started = True
             self.last = max(-1 if self.last is None else self.last, int(heads.last_offset[vetted.usable].max()))
-        self.damaged = self.damaged or bool(vetted.problems)
+        self.damaged = self.damaged or bool(vetted.findings)
         return vetted
 
-    def _wrong(self, vetted: Vetted, at: int) -> SegmentProblem:
+    def _wrong(self, vetted: Vetted, at: int) -> Finding:
         head = vetted.head(at)
         path = self._segment.path
         if not vetted.heads.is_valid[at]:
@@ -234,7 +234,7 @@ class _Vetting:
         return not bool((far if self._started else far[1:]).any())
 
     def _refused(self, vetted: Vetted, entries: list[_Entry]) -> list[int]:
-        """The indexes of entries whose offsets do not fit between those around them; reasons go to the problems."""
+        """The indexes of entries whose offsets do not fit between those around them; reasons go to the findings."""
         refusals: list[int] = []
         before, started, path = self._before, self._started, self._segment.path
         for number, at in enumerate(vetted.usable.tolist()):
@@ -244,21 +244,21 @@ class _Vetting:
             reason = None
             if entry.offset <= before:
                 if behind is not None and entry.last < behind.offset <= before:
-                    vetted.problems[at] = disorder(path, vetted.head(at), before)
+                    vetted.findings[at] = disorder(path, vetted.head(at), before)
                 else:
                     reason = f"its offset is not above the {before} before it"
             elif behind is not None and _jumps_ahead(before, entry, behind, second):
                 reason = f"its offset is not below the {behind.offset} behind it"
             elif self._segment.base_offset is None and started and entry.offset - before >= SPAN:
                 if behind is not None and entry.last < behind.offset < entry.last + SPAN:
-                    vetted.problems[at] = disorder(path, vetted.head(at), before)
+                    vetted.findings[at] = disorder(path, vetted.head(at), before)
                 else:
                     reason = f"its offset is 2^31 or more above the {before} before it"
             if reason is None:
                 before, started = entry.last, True
             else:
                 refusals.append(at)
-                vetted.problems[at] = refused(path, vetted.head(at), reason)
+                vetted.findings[at] = refused(path, vetted.head(at), reason)
         return refusals
 
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from kafka_records_engine.log.problems import LogSourceError
+from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.printable import printable
 
 SUFFIXES: Final = (".log", ".log.swap")
@@ -29,6 +29,18 @@ SUFFIXES: Final = (".log", ".log.swap")
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _LARGEST_PARTITION: Final = (1 << 31) - 1
 _MOST_DIGITS: Final = 20
+
+
+class LogSourceError(KafkaRecordsError, ValueError):
+    """A source in which no log can be found; `detail` says why, `path` is the source as it was given."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(path, detail)
+        self.path = path
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{printable(self.path)}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,7 @@ def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[F
     A folder is that of a partition if Kafka says so (`LocalLog.parseTopicPartitionName`): what stands before its last
     `-` is the topic, what stands behind an int32. So folders of deleted, stray and future replicas are none.
 
-    A partition folder that cannot be listed is found; that it cannot be is a problem when it is read. Raises
+    A partition folder that cannot be listed is found; that it cannot be is told when it is read. Raises
     LogSourceError for a source that is not there or holds no log, and for a partition found in two places.
     """
     asked: dict[Path, tuple[Path, list[str] | None]] = {}

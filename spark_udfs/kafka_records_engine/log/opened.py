@@ -15,7 +15,7 @@ from io import FileIO
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from kafka_records_engine.log.problems import SegmentProblem
+from kafka_records_engine.findings import Finding
 
 T = TypeVar("T")
 
@@ -135,7 +135,7 @@ class OpenLog:
     """Records below this offset were deleted although files may still hold them (log-start-offset-checkpoint)."""
     ends_early: bool = False
     """Whether files of the same log that come later were not asked for, or are gone: the log goes on behind these."""
-    problems: tuple[SegmentProblem, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """What was found while the files were opened."""
     is_part: bool = False
     """Whether only some of the files of the log were asked for."""

@@ -1,7 +1,7 @@
 """Reading log segment files.
 
     for log in find_logs([Path("/data")], topic="__consumer_offsets"):
-        for rows in read_partition(log, on_problem=print):
+        for rows in read_partition(log, on_finding=print):
             ...
 
 One log partition with all its files is the unit of work, because the marker that ends a transaction may stand in a
@@ -9,8 +9,8 @@ later file. What is read is the log as it is at the moment when reading starts (
 with it. Its files are read once; with `settle` twice, because then a row says how its transaction ended before the
 marker has come. Memory holds a chunk of a file and one block of rows.
 
-What is wrong with a file never raises and never hides what precedes it: it is handed to `on_problem` as a
-SegmentProblem when reading gets there, counted and printable, and reading goes on with the next batch or file.
+What is wrong with a file never raises and never hides what precedes it: it is handed to `on_finding` as a
+Finding when reading gets there, counted and printable, and reading goes on with the next batch or file.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log._blocks import Block, BlockReader
 from kafka_records_engine.log._faults import ControlLeftOut, broken, control_trouble
 from kafka_records_engine.log._opening import open_log
@@ -40,9 +41,8 @@ from kafka_records_engine.log.batches import (
     record_bytes,
 )
 from kafka_records_engine.log.compression import CODECS
-from kafka_records_engine.log.discovery import FoundLog, find_logs
+from kafka_records_engine.log.discovery import FoundLog, LogSourceError, find_logs
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
-from kafka_records_engine.log.problems import LogSourceError, OnProblem, SegmentProblem
 from kafka_records_engine.log.raw_rows import PLACE_FIELDS, RAW_SCHEMA, RowColumns, rebatched
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "OpenLog",
     "SegmentCounts",
     "SegmentFile",
-    "SegmentProblem",
     "find_logs",
     "open_log",
     "read_batches",
@@ -69,7 +68,7 @@ BATCH_ROWS: Final = 10_000
 _MOST_AT_ONCE: Final = 10_000
 
 
-def _ignore(problem: SegmentProblem) -> None:
+def _ignore(finding: Finding) -> None:
     """For callers that ask for rows only."""
 
 
@@ -87,7 +86,7 @@ def read_partition(
     log: FoundLog | OpenLog,
     *,
     below_log_start: bool = False,
-    on_problem: OnProblem = _ignore,
+    on_finding: OnFinding = _ignore,
     batch_rows: int | None = BATCH_ROWS,
     settle: bool = True,
     columns: Sequence[str] | None = None,
@@ -119,37 +118,37 @@ def read_partition(
             files = [segment.path for segment in opened.segments] if places else None
             log_start = 0 if below_log_start else opened.log_start
             made = RowColumns(opened.topic, opened.partition, log_start, columns, files)
-            for segment, vetted, block in _blocks(opened, on_problem, _no_stats, settle, on_hole):
+            for segment, vetted, block in _blocks(opened, on_finding, _no_stats, settle, on_hole):
                 yield made.record_batch(block, vetted.chunk, numbers[segment])
 
     return rebatched(batches(), batch_rows)
 
 
 def _watched(
-    log: OpenLog, on_problem: OnProblem, settle: bool, on_hole: OnHole | None
+    log: OpenLog, on_finding: OnFinding, settle: bool, on_hole: OnHole | None
 ) -> tuple[TransactionIndex | None, Iterator[tuple[SegmentFile, Vetted]]]:
     """The markers, if they are wanted, and the chunks of all files."""
-    for problem in log.problems:
-        on_problem(problem)
+    for finding in log.findings:
+        on_finding(finding)
     index = index_transactions(log) if settle else None
     if on_hole is None:
-        return index, read_vetted(log, on_problem)
-    return index, Holes(on_hole).watched(log, on_problem)
+        return index, read_vetted(log, on_finding)
+    return index, Holes(on_hole).watched(log, on_finding)
 
 
 def _blocks(
     log: OpenLog,
-    on_problem: OnProblem,
+    on_finding: OnFinding,
     on_chunk: Callable[[SegmentFile, Vetted], None],
     settle: bool = True,
     on_hole: OnHole | None = None,
 ) -> Iterator[tuple[SegmentFile, Vetted, Block]]:
-    index, chunks = _watched(log, on_problem, settle, on_hole)
+    index, chunks = _watched(log, on_finding, settle, on_hole)
     readers: dict[str, BlockReader] = {}
     for segment, vetted in chunks:
         on_chunk(segment, vetted)
         if segment.path not in readers:
-            readers = {segment.path: BlockReader(segment.path, index, on_problem)}
+            readers = {segment.path: BlockReader(segment.path, index, on_finding)}
         for block in readers[segment.path].blocks(vetted):
             yield segment, vetted, block
 
@@ -206,19 +205,19 @@ class LogRecord:
 def read_batches(
     log: FoundLog | OpenLog,
     *,
-    on_problem: OnProblem = _ignore,
+    on_finding: OnFinding = _ignore,
     settle: bool = True,
     on_hole: OnHole | None = None,
 ) -> Iterator[LogBatch]:
     """Every usable batch of a log partition, empty ones included, in the order of the log.
 
     A batch is usable whose CRC is right and whose offset can stand where it stands (`vetting`). The plain counterpart
-    of `read_partition`, `settle` and `on_hole` included: same records, same problems, one Python object each. It also
+    of `read_partition`, `settle` and `on_hole` included: same records, same findings, one Python object each. It also
     keeps control records that end no transaction. All records of a batch are in memory; `read_log` has them one by one.
     """
     with _opened(log) as opened:
-        for path, batch, entry, state in _entries(opened, on_problem, settle, on_hole):
-            pairs = list(_records(path, batch, entry, on_problem))
+        for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
+            pairs = list(_records(path, batch, entry, on_finding))
             markers = tuple(marker for _, marker in pairs) if batch.is_control else ()
             ends = (marker for marker in markers if marker is not None and marker.control is not None)
             transaction = _ended(next(ends, None)) if batch.is_control else state()
@@ -230,7 +229,7 @@ def read_log(
     *,
     below_log_start: bool = True,
     other_control: bool = True,
-    on_problem: OnProblem = _ignore,
+    on_finding: OnFinding = _ignore,
     settle: bool = True,
     on_hole: OnHole | None = None,
 ) -> Iterator[LogRecord]:
@@ -242,9 +241,9 @@ def read_log(
     with _opened(log) as opened:
         log_start = 0 if below_log_start else opened.log_start
         topic, partition = opened.topic, opened.partition
-        for path, batch, entry, state in _entries(opened, on_problem, settle, on_hole):
+        for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
             transaction: Transaction = "none" if batch.is_control else state()
-            records = _records(path, batch, entry, on_problem)
+            records = _records(path, batch, entry, on_finding)
             # What is wrong with a batch is told before its records, but for one that has very many of them.
             for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
                 if record.offset < log_start:
@@ -257,16 +256,16 @@ def read_log(
 
 
 def _entries(
-    log: OpenLog, on_problem: OnProblem, settle: bool, on_hole: OnHole | None
+    log: OpenLog, on_finding: OnFinding, settle: bool, on_hole: OnHole | None
 ) -> Iterator[tuple[str, BatchHead, bytes, Callable[[], Transaction]]]:
     """Every usable entry: its file, its head, its bytes, and how the transaction ended that it is part of."""
-    index, chunks = _watched(log, on_problem, settle, on_hole)
+    index, chunks = _watched(log, on_finding, settle, on_hole)
     for segment, vetted in chunks:
         chunk = vetted.chunk
         usable = set(vetted.usable.tolist())
         for at, (start, size) in enumerate(zip(chunk.entries.tolist(), chunk.sizes.tolist(), strict=True)):
-            if at in vetted.problems:
-                on_problem(vetted.problems[at])
+            if at in vetted.findings:
+                on_finding(vetted.findings[at])
             if at in usable:
                 head = vetted.head(at)
                 yield segment.path, head, chunk.data[start : start + size], partial(_state, index, head)
@@ -285,7 +284,7 @@ def _ended(marker: ControlMarker | None) -> Transaction:
 
 
 def _records(
-    path: str, batch: BatchHead, entry: bytes, on_problem: OnProblem
+    path: str, batch: BatchHead, entry: bytes, on_finding: OnFinding
 ) -> Iterator[tuple[RawRecord, ControlMarker | None]]:
     """The records of an entry, with what they say where they are control records; then tell what is wrong with it."""
     content = record_bytes(batch, entry)
@@ -305,12 +304,12 @@ def _records(
             yield record, marker
     except BrokenRecordsError as error:
         failure, left = failure or error.detail, len(content.data) - error.at
-    problem = left_out.problem(path, batch)
-    if problem is not None:
-        on_problem(problem)
+    finding = left_out.finding(path, batch)
+    if finding is not None:
+        on_finding(finding)
     if failure is not None:
         delivered, is_cut = count - left_out.count, content.failure is not None
-        on_problem(broken(path, batch, failure, delivered=delivered, left_out=left_out.count, left=left, is_cut=is_cut))
+        on_finding(broken(path, batch, failure, delivered=delivered, left_out=left_out.count, left=left, is_cut=is_cut))
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------
@@ -318,7 +317,7 @@ def _records(
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """What one file holds. Batches that are not usable are not counted among its batches, but in its problems."""
+    """What one file holds. Batches that are not usable are not counted among its batches, but in its findings."""
 
     file: str
     base_offset: int | None
@@ -345,7 +344,7 @@ class SegmentCounts:
     """Batches per codec."""
     magics: Counter[int] = field(default_factory=Counter)
     """Batches per message format."""
-    problems: list[SegmentProblem] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
 def scan(log: FoundLog | OpenLog) -> list[SegmentCounts]:
@@ -359,15 +358,15 @@ def scan(log: FoundLog | OpenLog) -> list[SegmentCounts]:
 
 def _scanned(log: OpenLog) -> list[SegmentCounts]:
     found = {each.path: SegmentCounts(each.path, each.base_offset, log.log_start, each.size) for each in log.segments}
-    others: list[SegmentProblem] = []
+    others: list[Finding] = []
 
-    def on_problem(problem: SegmentProblem) -> None:
-        (found[problem.file].problems if problem.file in found else others).append(problem)
+    def on_finding(finding: Finding) -> None:
+        (found[finding.file].findings if finding.file in found else others).append(finding)
 
     def on_chunk(segment: SegmentFile, vetted: Vetted) -> None:
         _count(found[segment.path], vetted)
 
-    for segment, _, block in _blocks(log, on_problem, on_chunk, settle=False):
+    for segment, _, block in _blocks(log, on_finding, on_chunk, settle=False):
         found[segment.path].records += len(block)
         found[segment.path].control_left_out += block.control_left_out
         if len(block) and found[segment.path].first_offset is None:
@@ -382,9 +381,9 @@ def _scanned(log: OpenLog) -> list[SegmentCounts]:
             each.missing_offsets = max(each.last_offset + 1 - expected - each.records, 0)
             expected = each.last_offset + 1
     if not stats and others:
-        stats = [SegmentCounts(others[0].file, None)]
+        stats = [SegmentCounts(others[0].file or "", None)]
     if stats:
-        stats[0].problems[:0] = others
+        stats[0].findings[:0] = others
     return stats
 
 

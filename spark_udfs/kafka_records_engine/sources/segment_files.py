@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import UNREAD_LOG, Finding, found_in_file
+from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.sources.protocol import Context
 
@@ -70,7 +70,7 @@ class SegmentPartition:
             rows = reader.read_partition(
                 opened,
                 below_log_start=True,
-                on_problem=lambda problem: context.find(found_in_file(problem, self.topic, self.partition)),
+                on_finding=lambda finding: context.find(replace(finding, topic=self.topic, partition=self.partition)),
                 batch_rows=None,
                 settle=False,
                 columns=[name for name in columns if name in reader.RAW_SCHEMA.names],

@@ -64,8 +64,8 @@ def check_fields(message: MessageSchema, type: pa.DataType, version: int) -> Non
     It is MissingField for a field that is not there (fields which the version lacks and tagged ones may be left out),
     UnknownField for one too many, WrongType for a column of another type; elements of arrays are `[]` in its path.
     """
-    for problem in _Check(message, version).struct(message.root, type, ""):
-        raise problem
+    for error in _Check(message, version).struct(message.root, type, ""):
+        raise error
 
 
 class _Check:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.reading import (
     FoundLog,
     SegmentCounts,
-    SegmentProblem,
     find_logs,
     read_partition,
     scan,
@@ -58,7 +58,7 @@ _REPORT: Final = pa.schema(
         ("formats", pa.map_(pa.int32(), pa.int64())),
         ("damaged", pa.bool_()),
         (
-            "problems",
+            "findings",
             pa.list_(
                 pa.struct(
                     [
@@ -77,19 +77,19 @@ _REPORT: Final = pa.schema(
 
 
 REPORT_SCHEMA: Final = spark_schema(_REPORT)
-"""One row per file. `problems` has an element per finding; `severity` is `damage` or `note`, `message` the one line to
+"""One row per file. `findings` has an element per finding; `severity` is `damage` or `note`, `message` the one line to
 print, which names file, byte position and batch offset; `damaged` is whether there is any damage."""
 
 
 class DamagedLog(KafkaRecordsError, ValueError):
-    """What ended a query under FAILFAST: the first damage met in a segment file (`problem`), and how to read on."""
+    """What ended a query under FAILFAST: the first damage met in a segment file (`finding`), and how to read on."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, finding: str) -> None:
+        super().__init__(finding)
+        self.finding = finding
 
     def __str__(self) -> str:
-        return f'{self.problem}; mode="PERMISSIVE" reads on, and segment_report lists all that is damaged'
+        return f'{self.finding}; mode="PERMISSIVE" reads on, and segment_report lists all that is damaged'
 
 
 def read_segments(
@@ -199,11 +199,11 @@ class SegmentReader:
 
     def rows(self, log: FoundLog) -> Iterator[pa.RecordBatch]:
         """The raw rows of one log partition."""
-        return read_partition(log, below_log_start=self.below_log_start, on_problem=self._on_problem)
+        return read_partition(log, below_log_start=self.below_log_start, on_finding=self._on_finding)
 
-    def _on_problem(self, problem: SegmentProblem) -> None:
-        if self.mode == FAILFAST and problem.severity == "damage":
-            raise DamagedLog(str(problem))
+    def _on_finding(self, finding: Finding) -> None:
+        if self.mode == FAILFAST and finding.severity == "damage":
+            raise DamagedLog(str(finding))
 
 
 def report_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -233,6 +233,6 @@ def _report_row(log: FoundLog, stats: SegmentCounts) -> dict[str, Any]:
         **{name: getattr(stats, name) for name in counted},
         "codecs": sorted(stats.codecs.items()),
         "formats": sorted(stats.magics.items()),
-        "damaged": any(problem.severity == "damage" for problem in stats.problems),
-        "problems": [{**asdict(problem), "message": str(problem)} for problem in stats.problems],
+        "damaged": any(finding.severity == "damage" for finding in stats.findings),
+        "findings": [{**asdict(finding), "message": str(finding)} for finding in stats.findings],
     }

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     catalog = catalog_of(options.package)
     logs = known_logs(options.sources, options.topic, catalog)
     report = FileReport()
-    rows = count_records(logs, catalog, report.problem)
+    rows = count_records(logs, catalog, report.finding)
     write_batches(options, SCHEMA, pa.Table.from_pylist(rows, SCHEMA).to_batches())
     without_type = sum(row["records"] for row in rows if row["record"] == KEY_WITHOUT_TYPE)
     if without_type:

@@ -58,7 +58,7 @@ class DumpRun:
                 for rows in read_partition(
                     asked,
                     below_log_start=True,
-                    on_problem=self._files.problem,
+                    on_finding=self._files.finding,
                     batch_rows=None,
                     settle=False,
                     columns=COLUMNS,
@@ -72,7 +72,7 @@ class DumpRun:
         """Print them and what is appended to them until Ctrl-C; `find` finds the logs, new partitions too."""
         from kafka_records_tables.cli.follow import Follower
 
-        follower = Follower(self._logs, find, self._files.problem)
+        follower = Follower(self._logs, find, self._files.finding)
         try:
             follower.run(self._follow)
         except KeyboardInterrupt:

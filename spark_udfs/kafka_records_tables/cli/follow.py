@@ -14,9 +14,10 @@ from typing import Any, Final, Never
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log.discovery import SUFFIXES
 from kafka_records_engine.log.opened import FrozenFile, OpenLog, SegmentFile
-from kafka_records_engine.log.reading import FoundLog, SegmentProblem, open_log, read_partition
+from kafka_records_engine.log.reading import FoundLog, open_log, read_partition
 from kafka_records_tables.cli.failures import CommandError
 from kafka_records_tables.cli.recordlines import COLUMNS
 from kafka_records_tables.cli.reporting import say
@@ -27,16 +28,14 @@ INTERVAL: Final = 0.5
 _START: Final = 21
 """Bytes of a batch up to its checksum, in every message format."""
 
-Report = Callable[[SegmentProblem], None]
-
 
 class Follower:
     """Follows the partitions `logs`, and those that `find` finds once a data directory has changed."""
 
-    def __init__(self, logs: Sequence[FoundLog], find: Callable[[], Sequence[FoundLog]], on_problem: Report) -> None:
+    def __init__(self, logs: Sequence[FoundLog], find: Callable[[], Sequence[FoundLog]], on_finding: OnFinding) -> None:
         self._find = find
-        self._on_problem = on_problem
-        self._said: set[tuple[str, int | None, str]] = set()
+        self._on_finding = on_finding
+        self._said: set[tuple[str | None, int | None, str]] = set()
         self._tails: dict[tuple[str, int], _Tail] = {}
         self._directories: dict[str, int] = {}
         self._add(logs)
@@ -70,12 +69,12 @@ class Follower:
         parents = {str(Path(tail.log.folder).resolve().parent) for tail in self._tails.values()}
         return {parent: _changed(parent) for parent in sorted(parents)}
 
-    def _report(self, problem: SegmentProblem) -> None:
-        """Each problem once, although the end of a log is read again and again."""
-        found = (problem.file, problem.position, problem.what)
+    def _report(self, finding: Finding) -> None:
+        """Each finding once, although the end of a log is read again and again."""
+        found = (finding.file, finding.position, finding.what)
         if found not in self._said:
             self._said.add(found)
-            self._on_problem(problem)
+            self._on_finding(finding)
 
 
 class _Tail:
@@ -94,7 +93,7 @@ class _Tail:
         self._last_start = b""
         """The first bytes of that batch, its checksum among them."""
 
-    def new_rows(self, report: Report) -> Iterator[Any]:
+    def new_rows(self, report: OnFinding) -> Iterator[Any]:
         """The raw rows behind those that were given before."""
         seen = _state(self.log.folder)
         if seen == self._seen:
@@ -147,21 +146,21 @@ class _Tail:
             rest_of_file = _RestOfFile(first.file, start)
             segments[0] = SegmentFile(first.path, first.base_offset, rest_of_file, size=first.size - start)
         is_rest = self._last is not None
-        problems = () if is_rest and segments else opened.problems
+        findings = () if is_rest and segments else opened.findings
         rest = OpenLog(
-            opened.topic, opened.partition, tuple(segments), opened.log_start, problems=problems, is_part=is_rest
+            opened.topic, opened.partition, tuple(segments), opened.log_start, findings=findings, is_part=is_rest
         )
         return rest, start
 
-    def _rows(self, rest: OpenLog, start: int, report: Report) -> Iterator[Any]:
+    def _rows(self, rest: OpenLog, start: int, report: OnFinding) -> Iterator[Any]:
         first, last = (rest.segments[0].path, rest.segments[-1]) if rest.segments else ("", None)
 
-        def on_problem(problem: SegmentProblem) -> None:
-            if problem.severity == "note" and last is not None and problem.file == last.path:
+        def on_finding(finding: Finding) -> None:
+            if finding.severity == "note" and last is not None and finding.file == last.path:
                 return  # an append that is not complete yet, or space for those to come
-            if problem.file == first and problem.position is not None:
-                problem = replace(problem, position=problem.position + start)
-            report(problem)
+            if finding.file == first and finding.position is not None:
+                finding = replace(finding, position=finding.position + start)
+            report(finding)
 
         if last is not None and last.file is not None:
             identity = _identity(last.file)
@@ -174,7 +173,7 @@ class _Tail:
         for rows in read_partition(
             rest,
             below_log_start=True,
-            on_problem=on_problem,
+            on_finding=on_finding,
             batch_rows=None,
             settle=False,
             columns=COLUMNS,

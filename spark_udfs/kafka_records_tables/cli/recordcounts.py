@@ -15,7 +15,7 @@ from kafka_records_runtime.errors import FramingError
 from kafka_records_runtime.framing import record_type_of, value_version_of
 
 if TYPE_CHECKING:
-    from kafka_records_engine.log.problems import OnProblem
+    from kafka_records_engine.findings import OnFinding
     from kafka_records_tables.cli.topics import Catalog
 
 SCHEMA: Final = pa.schema(
@@ -53,7 +53,7 @@ class _Tally:
     versions: Counter[int] = field(default_factory=Counter)
 
 
-def count_records(logs: Iterable[FoundLog], catalog: Catalog, on_problem: OnProblem) -> list[dict[str, Any]]:
+def count_records(logs: Iterable[FoundLog], catalog: Catalog, on_finding: OnFinding) -> list[dict[str, Any]]:
     """Rows of SCHEMA by topic and record type, transaction markers behind them.
 
     `value_versions` maps the versions (`v4`) to their numbers of records; a value too short for a version counts under
@@ -63,7 +63,7 @@ def count_records(logs: Iterable[FoundLog], catalog: Catalog, on_problem: OnProb
     for log in logs:
         tallies = topics.setdefault(log.topic, {})
         rows = read_partition(
-            log, below_log_start=True, on_problem=on_problem, settle=False, columns=("control", "key", "value")
+            log, below_log_start=True, on_finding=on_finding, settle=False, columns=("control", "key", "value")
         )
         for batch in rows:
             _count(batch, tallies)

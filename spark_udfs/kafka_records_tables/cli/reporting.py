@@ -15,7 +15,7 @@ from kafka_records_runtime.printable import printable
 from kafka_records_tables.cli.failures import DAMAGE, OK
 
 if TYPE_CHECKING:
-    from kafka_records_engine.log.problems import SegmentProblem
+    from kafka_records_engine.findings import Finding
 
 
 MOST: Final = 1000
@@ -80,9 +80,9 @@ class FileReport:
     """Control records that end no transaction: neither delivered nor lost."""
     _said: set[str] = field(default_factory=set)
 
-    def problem(self, problem: SegmentProblem) -> None:
+    def finding(self, finding: Finding) -> None:
         """Say what was found and count it."""
-        self.found(str(problem), problem.severity == "note", problem.records, problem.bytes)
+        self.found(str(finding), finding.severity == "note", finding.records, finding.bytes)
 
     def found(self, text: str, is_note: bool, records: int, size: int) -> None:
         """The same for a finding that comes as text and numbers. What concerns a whole data directory is met with each
@@ -104,7 +104,7 @@ class FileReport:
         if self.control_records:
             say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
         if self.damages:
-            found = plural(self.damages, "problem")
+            found = plural(self.damages, "damaged place")
             lost = plural(self.lost_records, "record")
             say(f"{found} in the files: {lost} known to be lost, {plural(self.unread_bytes, 'byte')} not read")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kafka_records_engine.findings import DAMAGED_LOG, UNDECIDED_TRANSACTION, UNREAD_LOG
-from kafka_records_engine.log.problems import LogSourceError
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError, plural
 from kafka_records_tables.cli.failures import DAMAGE, OK, CommandError
 from kafka_records_tables.cli.output import replacing, write_batches
