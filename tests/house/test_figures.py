@@ -32,7 +32,8 @@ LINKED = [row for row in GOALS if "](#" in row]
 
 
 def test_the_readme_repeats_lines_of_the_page() -> None:
-    rows = table_behind(HEAD, (ROOT / "README.md").read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").replace("(docs/figures.md#", "(#")
+    rows = table_behind(HEAD, readme)
     assert 3 <= len(rows) <= 8
     assert set(rows) <= set(GOALS)
     assert any("missed" in row for row in rows)
