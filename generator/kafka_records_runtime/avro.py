@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 
 class AvroError(KafkaRecordsError, ValueError):
-    """A value that is not the message it was read as: what is at `path`, and the `reason` as a sentence's end."""
+    """A value that is not the message it was read as: what is at `path`, and `detail` as a sentence's end."""
 
-    def __init__(self, message_name: str, path: str, reason: str) -> None:
-        super().__init__(message_name, path, reason)
+    def __init__(self, message_name: str, path: str, detail: str) -> None:
+        super().__init__(message_name, path, detail)
         self.message_name = message_name
         self.path = path
-        self.reason = reason
+        self.detail = detail
 
     def __str__(self) -> str:
-        return f"{self.message_name}: {self.path or 'the message'} {self.reason}"
+        return f"{self.message_name}: {self.path or 'the message'} {self.detail}"
 
 
 def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None:
     try:
         return cast(T, _Reader(codec.schema, codec.classes).struct(codec.schema.root.name, value))
     except _Misfit as misfit:
-        raise AvroError(codec.schema.name, join_path(reversed(misfit.parts)), misfit.reason) from None
+        raise AvroError(codec.schema.name, join_path(reversed(misfit.parts)), misfit.detail) from None
 
 
 def _value_of_struct(schema: MessageSchema, name: str, struct: Any) -> dict[str, Any]:
@@ -113,8 +113,8 @@ def _value_of_field(schema: MessageSchema, field: FieldSchema, held: Any) -> Any
 class _Misfit(Exception):
     """On its way up; every level it passes adds where it is."""
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
         self.parts: list[str] = []
 
 

@@ -53,7 +53,7 @@ def from_json(schema: MessageSchema, data: Any, version: int, classes: Mapping[s
         return _Parser(schema, version, classes).struct(schema.root.name, data)
     except _JsonFailure as failure:
         path = join_path(reversed(failure.parts))
-        raise JsonError(schema.name, version, path, failure.reason) from None
+        raise JsonError(schema.name, version, path, failure.detail) from None
 
 
 class _Printer:
@@ -136,8 +136,8 @@ def _print_float(value: float) -> float | str:
 
 
 class _JsonFailure(Exception):
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
         self.parts: list[str] = []
 
 

@@ -335,6 +335,6 @@ def _tag_count(cursor: ByteCursor, read_count: Reader[int]) -> int:
 def _tag_number(cursor: ByteCursor, start: int, tag: int) -> int:
     """An unknown tag as the int that Java keeps."""
     if tag > wire.MAX_TAG:
-        reason = f"the largest that can be written is {wire.MAX_TAG}"
-        cursor.concede(Leniency.TAG_NUMBER, InvalidTag, start, tag, reason)
+        fault = f"the largest that can be written is {wire.MAX_TAG}"
+        cursor.concede(Leniency.TAG_NUMBER, InvalidTag, start, tag, fault)
     return wire.signed32(tag)

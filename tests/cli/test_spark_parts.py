@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_records_tables.engines.spark_errors import first_line, gateway_reason
+from kafka_records_tables.engines.spark_errors import first_line, gateway_detail
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_the_line_that_says_what_happened(text: str, line: str) -> None:
     ],
 )
 def test_why_a_jvm_did_not_come_up(said: str, reason: str | None) -> None:
-    assert gateway_reason(said) == reason
+    assert gateway_detail(said) == reason

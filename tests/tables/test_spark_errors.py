@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_records_tables.engines.spark_errors import SparkFailed, memory_ran_out, reason_of
+from kafka_records_tables.engines.spark_errors import SparkFailed, detail_of, memory_ran_out
 
 CRASHED = (
     "An error occurred while calling o52.collectToPython.\n: org.apache.spark.SparkException: Job aborted due to stage "
@@ -27,7 +27,7 @@ def test_a_worker_that_ended_names_memory() -> None:
 def test_a_jvm_that_ended_names_memory() -> None:
     for error in (ConnectionRefusedError(111, "Connection refused"), RuntimeError("Answer from Java side is empty")):
         assert memory_ran_out(error)
-        assert reason_of(error) == (
+        assert detail_of(error) == (
             "the JVM of Spark ended in the middle of its work, mostly because it ran out of memory: give it more "
             '(spark.driver.memory, 1g by default), or run fewer tasks at a time (--master "local[1]")'
         )
@@ -36,7 +36,7 @@ def test_a_jvm_that_ended_names_memory() -> None:
 def test_memory_that_ran_out_says_of_what() -> None:
     error = RuntimeError(HEAP)
     assert memory_ran_out(error)
-    assert reason_of(error) == (
+    assert detail_of(error) == (
         "memory ran out (Java heap space): give the driver more (spark.driver.memory, 1g by default), run fewer tasks "
         'at a time (--master "local[1]"), or hand fewer rows to Python at once '
         "(spark.sql.execution.arrow.maxRecordsPerBatch)"
@@ -46,4 +46,4 @@ def test_memory_that_ran_out_says_of_what() -> None:
 def test_anything_else_is_the_line_that_says_it() -> None:
     error = RuntimeError("[TABLE_NOT_FOUND] no such table\n\tat org.apache.spark.Foo")
     assert not memory_ran_out(error)
-    assert reason_of(error) == "[TABLE_NOT_FOUND] no such table"
+    assert detail_of(error) == "[TABLE_NOT_FOUND] no such table"

@@ -241,24 +241,24 @@ class _Vetting:
             entry = entries[number]
             behind = entries[number + 1] if number + 1 < len(entries) else None
             second = entries[number + 2] if number + 2 < len(entries) else None
-            reason = None
+            what = None
             if entry.offset <= before:
                 if behind is not None and entry.last < behind.offset <= before:
                     vetted.findings[at] = disorder(path, vetted.head(at), before)
                 else:
-                    reason = f"its offset is not above the {before} before it"
+                    what = f"its offset is not above the {before} before it"
             elif behind is not None and _jumps_ahead(before, entry, behind, second):
-                reason = f"its offset is not below the {behind.offset} behind it"
+                what = f"its offset is not below the {behind.offset} behind it"
             elif self._segment.base_offset is None and started and entry.offset - before >= SPAN:
                 if behind is not None and entry.last < behind.offset < entry.last + SPAN:
                     vetted.findings[at] = disorder(path, vetted.head(at), before)
                 else:
-                    reason = f"its offset is 2^31 or more above the {before} before it"
-            if reason is None:
+                    what = f"its offset is 2^31 or more above the {before} before it"
+            if what is None:
                 before, started = entry.last, True
             else:
                 refusals.append(at)
-                vetted.findings[at] = refused(path, vetted.head(at), reason)
+                vetted.findings[at] = refused(path, vetted.head(at), what)
         return refusals
 
 

@@ -179,7 +179,7 @@ def _stream(codec: str, data: bytes) -> Iterator[bytes]:
                 yield piece
         return
     except (OSError, pa.ArrowException) as error:
-        reason = _reason(codec, str(error))
+        detail = _detail(codec, str(error))
     # A read that fails keeps what it had before the failure: ask again for less and less.
     step = _PIECE // 2
     while step:
@@ -193,7 +193,7 @@ def _stream(codec: str, data: bytes) -> Iterator[bytes]:
                     done += len(piece)
                     yield piece
         step //= 2
-    raise _BrokenError(reason)
+    raise _BrokenError(detail)
 
 
 def _open(codec: str, data: bytes) -> Any:
@@ -210,7 +210,7 @@ def _skipped(stream: Any, size: int) -> bool:
     return True
 
 
-def _reason(codec: str, error: str) -> str:
+def _detail(codec: str, error: str) -> str:
     if "Truncated" in error:
         return f"the {codec} data ends too early"
     return f"the {codec} data is broken: {error.rpartition(': ')[2]}"

@@ -65,17 +65,17 @@ class WrongColumnType(KafkaRecordsError, TypeError):
 
 
 class UndecodableRecord(KafkaRecordsError, ValueError):
-    """The record that ended a query under FAILFAST: where it stands, and the text of the error it met (`reason`)."""
+    """The record that ended a query under FAILFAST: where it stands, and the text of the error it met (`detail`)."""
 
-    def __init__(self, topic: str | None, partition: int | None, offset: int | None, reason: str) -> None:
-        super().__init__(topic, partition, offset, reason)
+    def __init__(self, topic: str | None, partition: int | None, offset: int | None, detail: str) -> None:
+        super().__init__(topic, partition, offset, detail)
         self.topic = topic
         self.partition = partition
         self.offset = offset
-        self.reason = reason
+        self.detail = detail
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition} offset {self.offset}: {self.reason}"
+        return f"{self.topic}-{self.partition} offset {self.offset}: {self.detail}"
 
 
 class WorkerPython(KafkaRecordsError, RuntimeError):

@@ -196,6 +196,6 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             part.unlink()
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            reason = error.strerror if error.filename in (None, name) else str(error)
-            raise CommandError(f"{path}: cannot be written: {reason}") from None
+            detail = error.strerror if error.filename in (None, name) else str(error)
+            raise CommandError(f"{path}: cannot be written: {detail}") from None
         raise

@@ -14,14 +14,14 @@ JAVA_NEEDED: Final = 17
 
 
 class JavaMissing(KafkaRecordsError, RuntimeError):
-    """There is no Java that Spark could start on; `reason` is a sentence that says what to do."""
+    """There is no Java that Spark could start on; `detail` is a sentence that says what to do."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
 
     def __str__(self) -> str:
-        return self.reason
+        return self.detail
 
 
 def check_java() -> None:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.java import check_java
-from kafka_records_tables.engines.spark_errors import first_line, gateway_reason, memory_ran_out
+from kafka_records_tables.engines.spark_errors import first_line, gateway_detail, memory_ran_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,14 +33,14 @@ _SHUFFLE_PARTITIONS: Final = 16
 
 
 class SparkNotStarted(KafkaRecordsError, RuntimeError):
-    """Spark did not start; `reason` says why."""
+    """Spark did not start; `detail` says why."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
 
     def __str__(self) -> str:
-        return f"Spark did not start: {self.reason}"
+        return f"Spark did not start: {self.detail}"
 
 
 @contextmanager
@@ -109,8 +109,8 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
             return builder.getOrCreate()
     except Exception as error:
         log.seek(0)
-        reason = gateway_reason(log.read().decode("utf-8", "replace")) if "JAVA_GATEWAY" in str(error) else None
-        raise SparkNotStarted(reason or first_line(error)) from error
+        detail = gateway_detail(log.read().decode("utf-8", "replace")) if "JAVA_GATEWAY" in str(error) else None
+        raise SparkNotStarted(detail or first_line(error)) from error
 
 
 @contextmanager

@@ -19,14 +19,14 @@ _WORKER_IS_GONE: Final = ("Python worker exited unexpectedly", "Python worker pr
 
 
 class SparkFailed(KafkaRecordsError, RuntimeError):
-    """Spark did not finish; `reason` says why."""
+    """Spark did not finish; `detail` says why."""
 
     def __init__(self, error: BaseException | str) -> None:
-        self.reason = error if isinstance(error, str) else reason_of(error)
-        super().__init__(self.reason)
+        self.detail = error if isinstance(error, str) else detail_of(error)
+        super().__init__(self.detail)
 
     def __str__(self) -> str:
-        return f"Spark did not finish: {self.reason}"
+        return f"Spark did not finish: {self.detail}"
 
 
 def memory_ran_out(error: BaseException) -> bool:
@@ -37,7 +37,7 @@ def memory_ran_out(error: BaseException) -> bool:
     return any(each in text for each in (*_JVM_IS_GONE, *_MEMORY, *_WORKER_IS_GONE))
 
 
-def reason_of(error: BaseException) -> str:
+def detail_of(error: BaseException) -> str:
     """What an exception of Spark says: that memory ran out where that is the likely reason, and else its first line."""
     text = str(error)
     if any(each in text for each in _WORKER_IS_GONE):
@@ -75,7 +75,7 @@ def first_line(error: BaseException) -> str:
 _CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE:|Setting default |To adjust |$)")
 
 
-def gateway_reason(said: str) -> str | None:
+def gateway_detail(said: str) -> str | None:
     """Why the JVM of a session ended before it was ready, out of what it printed; None when it printed nothing.
 
     The cause of an exception says more than the exception, and the first complaint more than those that follow it.

@@ -49,14 +49,14 @@ _OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package")
 
 
 class BadOption(KafkaRecordsError, ValueError):
-    """An option of the data source that is unknown, or a value that it cannot have; `problem` is a sentence."""
+    """An option of the data source that is unknown, or a value that it cannot have; `detail` is a sentence."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
 
     def __str__(self) -> str:
-        return f"{NAME}: {self.problem}"
+        return f"{NAME}: {self.detail}"
 
 
 class KafkaRecordsSource(DataSource):

@@ -1,0 +1,196 @@
+"""Errors about values that cannot be written, and about a version that can neither be read nor written."""
+
+from __future__ import annotations
+
+from kafka_records_runtime._decode_errors import DecodeError
+from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
+
+
+class EncodeError(KafkaRecordsError, ValueError):
+    """A value that cannot be written at the version asked for. `path` is as in `DecodeError`."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, *rest: object) -> None:
+        super().__init__(message_name, version, path, *rest)
+        self.message_name = message_name
+        self.version = version
+        self.path = path
+
+    @property
+    def detail(self) -> str:
+        """What is wrong, as the end of a sentence that starts with the path."""
+        return "cannot be encoded"
+
+    def __str__(self) -> str:
+        version = "" if self.version is None else f" v{number(self.version)}"
+        return f"{self.message_name}{version}: {self.path or 'the message'} {self.detail}"
+
+
+class FieldNotInVersion(EncodeError):
+    """A field with a value other than its default, in a version that lacks it, and the spec does not let it
+    be dropped.
+
+    Kafka raises UnsupportedVersionException ("Attempted to write a non-default ...").
+    """
+
+    @property
+    def detail(self) -> str:
+        return "is set, but this version has no such field"
+
+
+class NullNotAllowed(EncodeError):
+    """None where the version has no null."""
+
+    @property
+    def detail(self) -> str:
+        return "is None, which this version does not allow"
+
+
+class ValueOutOfRange(EncodeError):
+    """A number outside the range of its type, `lowest` to `highest`."""
+
+    def __init__(
+        self,
+        message_name: str,
+        version: int | None,
+        path: str,
+        type: str,
+        value: int,
+        lowest: int,
+        highest: int,
+    ) -> None:
+        super().__init__(message_name, version, path, type, value, lowest, highest)
+        self.type = type
+        self.value = value
+        self.lowest = lowest
+        self.highest = highest
+
+    @property
+    def detail(self) -> str:
+        return f"is {number(self.value)}, {self.type} holds {number(self.lowest)} to {number(self.highest)}"
+
+
+class WrongType(EncodeError):
+    """A value of a Python type the field does not take. An int is no bool, but a bool is an int, as in Python."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
+        super().__init__(message_name, version, path, expected, found)
+        self.expected = expected
+        self.found = found
+
+    @property
+    def detail(self) -> str:
+        return f"is of type {self.found}, expected {self.expected}"
+
+
+class WrongLength(EncodeError):
+    """A uuid that does not have 16 bytes."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, length: int) -> None:
+        super().__init__(message_name, version, path, length)
+        self.length = length
+
+    @property
+    def detail(self) -> str:
+        return f"has {plural(self.length, 'byte')}, a uuid has 16"
+
+
+class TextTooLong(EncodeError):
+    """A string of more than 32767 bytes of UTF-8; the limit holds for compact strings too."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, length: int) -> None:
+        super().__init__(message_name, version, path, length)
+        self.length = length
+
+    @property
+    def detail(self) -> str:
+        return f"takes {number(self.length)} bytes of UTF-8, 32767 is the limit"
+
+
+class InvalidText(EncodeError):
+    """A string with a lone surrogate at `position`, which UTF-8 cannot express (Kafka would write `?`)."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, position: int) -> None:
+        super().__init__(message_name, version, path, position)
+        self.position = position
+
+    @property
+    def detail(self) -> str:
+        return f"has a lone surrogate at character {number(self.position)}"
+
+
+class UnknownField(EncodeError):
+    """A key in a struct given as a dict that is no field of the struct."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, key: str) -> None:
+        super().__init__(message_name, version, path, key)
+        self.key = key
+
+    @property
+    def detail(self) -> str:
+        return f"has the key {self.key!r}, which is no field of it"
+
+
+class TagsNotSupported(EncodeError):
+    """Unknown tagged fields on a struct, in a version whose structs have no section of tagged fields."""
+
+    @property
+    def detail(self) -> str:
+        return "is not empty, but this version has no tagged fields"
+
+
+class TagsUnsorted(EncodeError):
+    """Unknown tags that do not ascend, or one that is there twice."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, tag: int, previous: int) -> None:
+        super().__init__(message_name, version, path, tag, previous)
+        self.tag = tag
+        self.previous = previous
+
+    @property
+    def detail(self) -> str:
+        return f"has tag {number(self.tag)} after tag {number(self.previous)}, tags ascend without repeats"
+
+
+class TagClash(EncodeError):
+    """An unknown tag with the number of a field the struct defines."""
+
+    def __init__(self, message_name: str, version: int | None, path: str, tag: int, field: str) -> None:
+        super().__init__(message_name, version, path, tag, field)
+        self.tag = tag
+        self.field = field
+
+    @property
+    def detail(self) -> str:
+        return f"has tag {number(self.tag)}, which belongs to {self.field}"
+
+
+class UnsupportedVersion(DecodeError, EncodeError):
+    """A version that is not one of `versions`: refused before the first byte is read or written."""
+
+    version: int
+
+    def __init__(self, message_name: str, version: int, versions: range) -> None:
+        KafkaRecordsError.__init__(self, message_name, version, versions)
+        self.message_name = message_name
+        self.version = version
+        self.path = ""
+        self.offset = 0
+        self.versions = versions
+
+    @property
+    def detail(self) -> str:
+        return f"has {self._known}"
+
+    @property
+    def _known(self) -> str:
+        if not self.versions:
+            return "no versions"
+        lowest, highest = self.versions[0], self.versions[-1]
+        return (
+            f"version {number(lowest)} only"
+            if lowest == highest
+            else f"the versions {number(lowest)} to {number(highest)}"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.message_name} has no version {number(self.version)}, it has {self._known}"
