@@ -16,7 +16,7 @@ from kafka_records_codegen.model.naming import (
     RESERVED_TOP_FOLDERS,
     module_name,
     record_name,
-    snake_case,
+    spark_names,
     upper_snake_case,
 )
 from kafka_records_codegen.model.resolve import SpecFile, resolve_module
@@ -228,12 +228,23 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
             if constant in RESERVED_CONSTANTS:
                 text = f"{file.spec.name} would become the constant {constant}, a name that generated modules use"
                 file.spec.report("name", f"{text} themselves")
-            for hidden in sorted(folders & {constant, f"from_{snake_case(file.spec.name)}"}):
+            for hidden in sorted(folders.intersection(spark_names(file.spec.name))):
                 file.spec.report("name", f"{file.spec.name} gives {hidden}, which the folder {hidden} would hide")
             other = constants.setdefault(constant, file)
             if other.spec.name != file.spec.name and first is group:
                 text = f"{file.spec.name} would become the constant {constant}, as does {other.spec.name}"
                 file.spec.report("name", f"{text} in {other.path}")
+    _check_spark_functions(modules)
+
+
+def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
+    """The package of a folder's Spark modules gives their functions, which a module of that name would hide."""
+    for file in (file for group in modules.values() for file in group):
+        for name in spark_names(file.spec.name):
+            if name in modules:
+                other = modules[name][0]
+                text = f"{file.spec.name} gives {name}, which the module {name} of {other.spec.name} in {other.path}"
+                file.spec.report("name", f"{text} would hide")
 
 
 def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:

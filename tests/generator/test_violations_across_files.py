@@ -107,12 +107,26 @@ def test_messages_that_hide_what_a_module_uses(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("folder", ["FOO_KEY", "from_foo_key"])
+@pytest.mark.parametrize("folder", ["FOO_KEY", "from_foo_key", "to_foo_key"])
 def test_folders_that_hide_what_a_message_gives(folder: str) -> None:
     key = message("FooKey", "coordinator-key", apiKey=1)
     value = message("FooValue", "coordinator-value", apiKey=1)
     assert short(write(A=key, B=value, **{f"{folder}/C": message("C")})) == [
         f"specs/A.json: name: FooKey gives {folder}, which the folder {folder} would hide"
+    ]
+
+
+@pytest.mark.parametrize("way", ["From", "To"])
+def test_modules_that_hide_functions(way: str) -> None:
+    module = f"{way.lower()}_foo_value"
+    folder = write(
+        A=message("FooKey", "coordinator-key", apiKey=1),
+        B=message("FooValue", "coordinator-value", apiKey=1),
+        C=message(f"{way}FooValue"),
+        D=message(f"{way}FooKeys"),
+    )
+    assert short(folder) == [
+        f"specs/B.json: name: FooValue gives {module}, which the module {module} of {way}FooValue in C.json would hide"
     ]
 
 

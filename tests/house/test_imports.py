@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PREFIX = "kafka_records.spark."
 SOURCE_ROOTS = [str(ROOT / name) for name in ("generated", "generator", "spark_udfs")]
 
 
@@ -57,6 +58,43 @@ def test_the_registry_loads_one_class_and_not_the_rest() -> None:
         "assert 'kafka_records.consumer_offsets.group_metadata' not in sys.modules"
     )
     loaded_by(program)
+
+
+@pytest.mark.parametrize(
+    ("code", "loaded"),
+    [
+        ("import kafka_records.spark.rpc", []),
+        ("from kafka_records.spark.rpc import to_metadata_request", ["rpc.metadata_request"]),
+        ("import kafka_records.spark.rpc as rpc; rpc.FETCH_REQUEST; rpc.from_fetch_request", ["rpc.fetch_request"]),
+        ("from kafka_records.spark.consumer_offsets import decode_records", ["consumer_offsets._decode_records"]),
+        (
+            "from kafka_records.spark.consumer_offsets.offset_commit import from_offset_commit_key",
+            ["consumer_offsets.offset_commit"],
+        ),
+    ],
+)
+def test_a_spark_function_loads_its_module_and_not_the_rest(code: str, loaded: list[str]) -> None:
+    inner = f"[name for name in sys.modules if name.startswith({PREFIX!r}) and name.count('.') == 3]"
+    wanted = [f"{PREFIX}{name}" for name in loaded]
+    loaded_by(f"{code}\nassert {inner} == {wanted!r}, {inner}")
+
+
+def test_the_spark_functions_of_a_folder_are_all_there() -> None:
+    code = (
+        "import kafka_records.spark.transaction_state as package\n"
+        "everything = {name: getattr(package, name) for name in package.__all__}\n"
+        "assert len(everything) == 7 and set(everything) <= set(dir(package))\n"
+        "assert everything['decode_records'] is package.decode_records is package._decode_records.decode_records\n"
+        "from kafka_records.spark.transaction_state import *\n"
+        "assert to_transaction_log_key is package.transaction_log.to_transaction_log_key\n"
+        "try:\n"
+        "    package.from_transaction_log_kye\n"
+        "except AttributeError as error:\n"
+        "    assert (error.name, error.obj) == ('from_transaction_log_kye', package)\n"
+        "    text = str(error)\n"
+        "assert text == \"module 'kafka_records.spark.transaction_state' has no attribute 'from_transaction_log_kye'\""
+    )
+    loaded_by(code)
 
 
 @pytest.mark.parametrize("module", ["kafka_records_runtime", "kafka_records.schemas.consumer_offsets"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
+import pkgutil
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -365,18 +366,21 @@ class TestOlderSpark:
 @pytest.mark.spark
 class TestExamples:
     @pytest.mark.parametrize(
-        "module",
+        "name",
         [
             "kafka_records_engine.spark.functions",
             "kafka_records.spark.consumer_protocol",
             "kafka_records.spark.control",
         ],
     )
-    def test_examples_run(self, spark: SparkSession, module: str) -> None:
+    def test_examples_run(self, spark: SparkSession, name: str) -> None:
         """Those of the other folders are held against the walker, without Spark, in tests/generator."""
-        found = doctest.testmod(importlib.import_module(module), extraglobs={"spark": spark})
-        assert found.failed == 0
-        assert found.attempted >= 18
+        module = importlib.import_module(name)
+        below = [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}.")]
+        modules = [module, *map(importlib.import_module, below)]
+        results = [doctest.testmod(each, extraglobs={"spark": spark}) for each in modules]
+        assert sum(result.failed for result in results) == 0
+        assert sum(result.attempted for result in results) >= 18
 
 
 def test_every_public_function_is_generic() -> None:

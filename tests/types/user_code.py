@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_records.spark import consumer_offsets as spark
+    from kafka_records.spark.consumer_offsets import from_offset_commit_key
+    from kafka_records.spark.consumer_offsets.offset_commit import OFFSET_COMMIT_KEY
 
 
 def codecs(data: bytes, view: memoryview) -> None:
@@ -84,5 +86,7 @@ def errors(data: bytes) -> None:
 
 def columns(df: DataFrame) -> None:
     reveal_type(spark.OFFSET_COMMIT_VALUE)  # StructType
+    reveal_type(OFFSET_COMMIT_KEY)  # StructType
     reveal_type(spark.from_offset_commit_value("value"))  # Column
+    reveal_type(from_offset_commit_key("key"))  # Column
     reveal_type(spark.decode_records(df, ["OffsetCommit"]))  # DataFrame

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka_records.consumer_offsets import decode_record
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.spark import consumer_offsets as spark
 
 
 def mistakes(value: OffsetCommitValue, group: GroupMetadataValue) -> None:
@@ -23,3 +24,6 @@ def mistakes(value: OffsetCommitValue, group: GroupMetadataValue) -> None:
     print(decode_record(b"key", None).value_versoin)  # refused: no such attribute
     len(group.leader)  # refused: may be null
     group.members[0].decode(b"", 0)  # refused: a struct is no message
+    spark.from_offset_commit_value("value", mode=3)  # refused: a mode is a text
+    spark.from_offset_comit_value("value")  # refused: no such function
+    spark.from_offset_commit_value("value")

@@ -126,6 +126,12 @@ def module_name(name: str) -> str:
     return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
+def spark_names(name: str) -> tuple[str, str, str]:
+    """What the Spark module of a message gives: its columns, and the functions that decode and encode it."""
+    plain = snake_case(name)
+    return plain.upper(), f"from_{plain}", f"to_{plain}"
+
+
 def record_name(name: str) -> str:
     """The name of a record: that of its key or value without the suffix `Key` or `Value`."""
     for suffix in ("Key", "Value"):

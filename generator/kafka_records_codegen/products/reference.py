@@ -14,7 +14,7 @@ from typing import Any
 
 from kafka_records_codegen.model.layouts import Layout, layouts
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.model.naming import snake_case, upper_snake_case
+from kafka_records_codegen.model.naming import spark_names, upper_snake_case
 from kafka_records_codegen.model.units import Page, Unit, pages
 from kafka_records_codegen.products import spark_tree
 from kafka_records_codegen.products.markdown import code, comment, first_sentence, link, prose, text
@@ -130,19 +130,16 @@ class _PageView:
 
     def _facts(self) -> list[tuple[str, str]]:
         folder, page, package = self._folder, self._page, self._package
-        dotted = folder.path.replace("/", ".")
         inner = has_inner(folder, self._model)
-        schemas = self._to_module(package.module("schemas", dotted), folder_path("schemas", folder, inner))
-        spark = self._to_module(package.module("spark", dotted), folder_path("spark", folder, inner))
+        schemas = self._to_module(package.module("schemas", folder.path), folder_path("schemas", folder, inner))
+        spark = "<br>".join(self._spark(unit) for unit in page.units)
         codecs = "<br>".join(self._codecs(unit) for unit in page.units)
         constants = ", ".join(code(upper_snake_case(message.name)) for message in page.messages)
-        names = [snake_case(message.name) for message in page.messages]
-        functions = ", ".join(code(f"{way}_{name}") for way in ("from", "to") for name in names)
         specs = ", ".join(self._to_spec(message) for message in page.messages)
         return [
             ("Codecs", codecs),
             ("Schemas", f"{schemas}: {constants}"),
-            ("Spark", f"{spark}: {constants}, {functions}"),
+            ("Spark", spark),
             ("Avro", ", ".join(self._avro(unit) for unit in page.units)),
             ("Specs", specs),
         ]
@@ -151,6 +148,12 @@ class _PageView:
         module = self._package.module(self._folder.path, unit.name)
         classes = ", ".join(code(message.root.python_name) for message in unit.messages)
         return f"{self._to_module(module, posixpath.join(self._folder.path, f'{unit.name}.py'))}: {classes}"
+
+    def _spark(self, unit: Unit) -> str:
+        module = self._package.module("spark", self._folder.path, unit.name)
+        names = zip(*(spark_names(message.name) for message in unit.messages), strict=True)
+        listed = ", ".join(code(name) for each in names for name in each)
+        return f"{self._to_module(module, posixpath.join('spark', self._folder.path, f'{unit.name}.py'))}: {listed}"
 
     def _avro(self, unit: Unit) -> str:
         path = posixpath.join(self._folder.path, f"{unit.name}.avsc")

@@ -1,16 +1,22 @@
-"""Spark types and functions: one module per folder, thin over the generic functions of kafka_records_engine.spark."""
+"""Spark types and functions: a module per record or message, thin over the functions of kafka_records_engine.spark.
+
+The package of a folder exports what its modules do, and imports each when something of it is first asked for.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import textwrap
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, Final
 
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Record, Struct
-from kafka_records_codegen.model.naming import snake_case, upper_snake_case
-from kafka_records_codegen.products.schemas import has_inner, with_root
+from kafka_records_codegen.model.naming import snake_case, spark_names, upper_snake_case
+from kafka_records_codegen.model.units import Unit, pages, units
+from kafka_records_codegen.products.schemas import with_root
 from kafka_records_codegen.products.spark_examples import example
-from kafka_records_codegen.text.page import Package, docstring, folder_path, header, render, sources
+from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
 _SHORT: Final = {
@@ -24,6 +30,9 @@ _SHORT: Final = {
     "BinaryType": "binary",
 }
 """Spark type → its name in SQL."""
+
+_DECODE_RECORDS: Final = "_decode_records"
+"""The module of `decode_records`: no message is called so, names in specs start with a letter."""
 
 _HEX_DIGITS: Final = 72
 """How much of a message a line of an example holds."""
@@ -40,36 +49,72 @@ _READ_NEWER_AS_HIGHEST: Final = frozenset(
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """Every Spark module by its path below the package, and the package that holds them."""
-    return {
-        folder_path("spark", folder, has_inner(folder, model)): _module(folder, package) for folder in with_root(model)
-    }
+    """Every Spark module by its path below the package, and the packages that hold them."""
+    files = {}
+    for folder in with_root(model):
+        home = posixpath.join("spark", folder.path).rstrip("/")
+        files[f"{home}/__init__.py"] = _folder(folder, package)
+        if folder.records:
+            files[f"{home}/{_DECODE_RECORDS}.py"] = _decode_records(folder, package)
+        for page in pages(folder):
+            for unit in page.units:
+                files[f"{home}/{unit.name}.py"] = _module(folder, unit, package, page.path)
+    return files
 
 
-def _module(folder: Folder, package: Package) -> str:
-    types = [_type(message) for message in folder.messages]
-    text = "".join(each["struct"] for each in types)
-    names = {*SPARK_TYPES.values(), "ArrayType", "StructField", "StructType"}
-    functions = [_function(folder, message) for message in folder.messages]
-    exported = [each["constant"] for each in types]
-    exported += [f"{way}_{each['name']}" for each in functions for way in ("from", "to")]
+def _folder(folder: Folder, package: Package) -> str:
+    modules = [{"name": unit.name, "exported": _exported(unit)} for unit in units(folder)]
     if folder.records:
-        exported.append("decode_records")
-    inner = package.module("schemas", folder.path.replace("/", "."))
-    parent, _, name = inner.rstrip(".").rpartition(".")
+        modules.append({"name": _DECODE_RECORDS, "exported": ["decode_records"]})
+    modules.sort(key=itemgetter("name"))
+    about = f"Spark types and functions of {folder.path or 'the messages at the top of the specs'}"
+    if modules:
+        about += f": a module per {'record' if folder.records else 'message'}, imported when first needed"
     return render(
-        "spark.py.jinja",
+        "spark_folder.py.jinja",
         header=header(package, sources(folder)),
-        docstring=docstring(f"Spark types and functions of {folder.path or 'the messages at the top of the specs'}."),
-        types=types,
+        docstring=docstring(f"{about}."),
+        package=package.module("spark", folder.path),
+        modules=modules,
+        exported=sorted(name for module in modules for name in module["exported"]),
+    )
+
+
+def _exported(unit: Unit) -> list[str]:
+    return sorted(name for message in unit.messages for name in spark_names(message.name))
+
+
+def _decode_records(folder: Folder, package: Package) -> str:
+    records = folder.path or "the records at the top of the specs"
+    return render(
+        "spark_decode_records.py.jinja",
+        header=header(package, sources(folder)),
+        docstring=docstring(f"`decode_records` for the topic of {records}."),
+        **_schema_module(folder, package),
         abouts=[(message.name, list(_abouts(message, message.root))) for message in folder.messages],
-        imports=sorted(each for each in names if f"{each}(" in text),
-        schema_parent=parent,
-        schema_name=name,
-        exported=sorted(exported),
-        functions=functions,
         records=[record.name for record in folder.records],
     )
+
+
+def _module(folder: Folder, unit: Unit, package: Package, page: str) -> str:
+    types = [_type(message) for message in unit.messages]
+    text = "".join(each["struct"] for each in types)
+    names = {*SPARK_TYPES.values(), "ArrayType", "StructField", "StructType"}
+    return render(
+        "spark.py.jinja",
+        header=header(package, [message.source for message in unit.messages]),
+        docstring=docstring(f"Spark types and functions of {unit.title}{package.reference(page)}"),
+        **_schema_module(folder, package),
+        types=types,
+        imports=sorted(each for each in names if f"{each}(" in text),
+        exported=_exported(unit),
+        functions=[_function(folder, message) for message in unit.messages],
+    )
+
+
+def _schema_module(folder: Folder, package: Package) -> dict[str, str]:
+    parent, _, name = package.module("schemas", folder.path).rpartition(".")
+    return {"schema_parent": parent, "schema_name": name}
 
 
 def _type(message: Message) -> dict[str, str]:

@@ -139,7 +139,7 @@ def _message(folder: Folder, message: Message, package: Package) -> dict[str, An
         "name": message.root.python_name,
         "function": snake_case(message.name),
         "constant": upper_snake_case(message.name),
-        "schema_module": package.module("schemas", folder.path.replace("/", ".")).rstrip("."),
+        "schema_module": package.module("schemas", folder.path),
         "schema_constant": upper_snake_case(message.name),
         "readers": [(layout.version, names.function("read", layout)) for layout in by_version],
         "writers": [(layout.version, names.function("write", layout)) for layout in by_version],

@@ -31,9 +31,9 @@ class Package:
     name: str
     docs: str | None = None
 
-    def module(self, folder: str, *rest: str) -> str:
-        """The dotted name of a subpackage or of a module in it."""
-        return ".".join(part for part in (self.name, folder.replace("/", "."), *rest) if part)
+    def module(self, *parts: str) -> str:
+        """The dotted name of a subpackage or of a module in it; the paths of folders are among the parts."""
+        return ".".join(part.replace("/", ".") for part in (self.name, *parts) if part)
 
     def reference(self, page: str) -> str:
         """What the docstring of a module says about its page."""
