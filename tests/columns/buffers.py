@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.columns import leaves
+from kafka_records_engine.columns import _leaves
 from kafka_records_engine.columns._cursor import Cursor, Scanned
 
 
@@ -54,7 +54,7 @@ def guarded_copies() -> Iterator[list[int]]:
     Arrow itself does not look: it would copy whatever comes after the buffer.
     """
     pieces: list[int] = []
-    copied = leaves._copied
+    copied = _leaves._copied
 
     def guarded(cursor: Cursor, starts: Any, stops: Any) -> Any:
         firsts, lasts = cursor.in_order(starts), cursor.in_order(stops)
@@ -68,5 +68,5 @@ def guarded_copies() -> Iterator[list[int]]:
         return copied(cursor, starts, stops)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaves, "_copied", guarded)
+        patch.setattr(_leaves, "_copied", guarded)
         yield pieces

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kafka_records_engine.columns.arrow_types import record_arrow_type
-from kafka_records_engine.columns.record_columns import RecordColumns
+from kafka_records_engine.columns import RecordColumns, record_arrow_type
 from kafka_records_engine.spark.row_reader import DecodedRow, RowReader
 from kafka_records_runtime.schema import RecordSchema
 from tests.columns.reference import assert_sound, bits, said

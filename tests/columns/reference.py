@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.columns import Columns, decode_column, decoding
-from kafka_records_engine.columns.arrow_types import arrow_type
+from kafka_records_engine.columns import Columns, _decoding, arrow_type, decode_column
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import (
     DecodeError,
@@ -166,14 +165,14 @@ def counted_walks() -> Iterator[list[int]]:
     """A list that gets the number of every row that vectors hand to the walker. Without it the walker would hide a
     broken engine: all answers would still be right."""
     walked: list[int] = []
-    walk = decoding._Assembly._walk
+    walk = _decoding._Assembly._walk
 
     def counting(self: Any, spans: Any, row: int, version: int, skip: int) -> None:
         walked.append(row)
         walk(self, spans, row, version, skip)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding._Assembly, "_walk", counting)
+        patch.setattr(_decoding._Assembly, "_walk", counting)
         yield walked
 
 
@@ -182,9 +181,9 @@ def engine_limits(few: int | None = None, block: int | None = None) -> Iterator[
     """Other limits: rows below which arrays are read row by row, and bytes that are decoded or walked together."""
     with pytest.MonkeyPatch.context() as patch:
         if few is not None:
-            patch.setattr("kafka_records_engine.columns._arrays.FEW", few)
+            patch.setattr("kafka_records_engine.columns._elements.FEW", few)
         if block is not None:
-            patch.setattr("kafka_records_engine.columns.decoding.BLOCK", block)
+            patch.setattr("kafka_records_engine.columns._decoding.BLOCK", block)
             # Half of them on the way through elements, so that blocks are cut there too.
-            patch.setattr("kafka_records_engine.columns._arrays.CACHED", max(block // 2, 1))
+            patch.setattr("kafka_records_engine.columns._elements.CACHED", max(block // 2, 1))
         yield

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafka_records import registry
-from kafka_records_engine.columns import decode_column, spans
-from kafka_records_engine.columns.record_columns import decode_record_columns
+from kafka_records_engine.columns import _pieces, decode_column, decode_record_columns
 from kafka_records_runtime.schema import MessageSchema
 from tests.columns.records import records_of
 from tests.columns.reference import bits
@@ -82,7 +81,7 @@ def test_any_batch(through: Any, message: MessageSchema, seed: int, size: int, u
 @pytest.mark.parametrize("folder", ["consumer_offsets", "share_group_state", "transaction_state"])
 def test_records(through: Any, folder: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column per record type, null in most rows; parts in which a type does not come have no column to begin with."""
-    monkeypatch.setattr(spans, "MOST_BYTES", most)
+    monkeypatch.setattr(_pieces, "MOST_BYTES", most)
     schemas_by_type = records_of(folder)
     keys, values = records(Random(3), schemas_by_type, 80, damaged=0.3)
     is_record = np.array([place % 7 > 0 for place in range(80)])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records import registry
-from kafka_records_engine.columns.record_columns import decode_record_columns
+from kafka_records_engine.columns import decode_record_columns
 from kafka_records_engine.log.reading import read_partition
 from kafka_records_runtime.schema import MessageSchema
 from tests.columns.records import assert_records, read_rows, records_of

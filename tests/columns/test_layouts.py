@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records import registry
-from kafka_records_engine.columns import decode_column, leaves, spans
-from kafka_records_engine.columns.arrow_types import TooMuchForOneArray, arrow_type
+from kafka_records_engine.columns import TooMuchForOneArray, _leaves, _pieces, arrow_arrays, arrow_type, decode_column
 from tests.columns.buffers import guarded_copies
 from tests.columns.reference import assert_sound, check, counted_walks
 from tests.columns.rows import batch, broken_row, good_row
@@ -185,9 +184,9 @@ def test_more_bytes_than_one_piece_may_have(
     most: int, rows: tuple[list[bytes | None], list[int | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2³¹-1 bytes of a `large_binary` column in earnest: rows are taken in pieces, and put together again."""
-    monkeypatch.setattr(spans, "MOST_BYTES", most)
+    monkeypatch.setattr(_pieces, "MOST_BYTES", most)
     data, versions = rows
-    pieces = list(spans.pieces(binary(data, pa.large_binary())))
+    pieces = list(_pieces.pieces(binary(data, pa.large_binary())))
     assert sum(map(len, pieces)) == len(data)
     assert (len(pieces) > 1) == (most < 1_000_000)
     assert all(len(piece) == 1 or piece.ends[-1] - piece.starts[0] <= most for piece in pieces)
@@ -272,16 +271,16 @@ class Overflowing:
 def test_more_text_than_one_array_holds_of_a_few_rows() -> None:
     """Rows put back in order, and a default of a field that the version does not have, for each of many elements."""
     with pytest.raises(TooMuchForOneArray):
-        leaves.at(Overflowing(), np.zeros(3, np.int64))
+        arrow_arrays.at(Overflowing(), np.zeros(3, np.int64))
 
 
 def test_more_uuids_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their text is longer than their bytes: 1.6 GB of them are 2 GiB of text, and numpy would count on below zero."""
-    assert leaves._MOST_UUIDS * 22 < 2**31 <= (leaves._MOST_UUIDS + 1) * 22
-    monkeypatch.setattr(leaves, "_MOST_UUIDS", 2)
-    assert leaves._uuids(np.zeros(2, "V16")).to_pylist() == ["A" * 22] * 2
+    assert _leaves._MOST_UUIDS * 22 < 2**31 <= (_leaves._MOST_UUIDS + 1) * 22
+    monkeypatch.setattr(_leaves, "_MOST_UUIDS", 2)
+    assert _leaves._uuids(np.zeros(2, "V16")).to_pylist() == ["A" * 22] * 2
     with pytest.raises(TooMuchForOneArray):
-        leaves._uuids(np.zeros(3, "V16"))
+        _leaves._uuids(np.zeros(3, "V16"))
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])

@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.columns import Columns, decode_column
-from kafka_records_engine.columns import _arrays as arrays
+from kafka_records_engine.columns import Columns, _elements, decode_column
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 from tests.columns.reference import check, engine_limits
 
@@ -153,13 +152,13 @@ SMALLEST = {
 def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     """The elements of one row share its end: what is left of each of them, added up, is the square of the row."""
     cut: list[int] = []
-    levels = arrays._Walk._levels
+    levels = _elements._Walk._levels
 
-    def counting(walk: arrays._Walk, index: Any) -> None:
+    def counting(walk: _elements._Walk, index: Any) -> None:
         cut.append(len(index))
         levels(walk, index)
 
-    monkeypatch.setattr(arrays._Walk, "_levels", counting)
+    monkeypatch.setattr(_elements._Walk, "_levels", counting)
     schema, element = SMALLEST["arrays with something in them"]
     row = bytes.fromhex("a19c01") + element * 20_000 + b"\x00"
     with engine_limits(block=40_000):  # of which half is the limit
@@ -171,13 +170,13 @@ def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None
 def test_rows_that_break_leave_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They claim ten thousand elements and break in the first; nobody goes ten thousand rounds with them."""
     rounds: list[int] = []
-    scan = arrays._Walk._scan
+    scan = _elements._Walk._scan
 
-    def counting(walk: arrays._Walk, elements: Any, owners: Any, level: Any) -> None:
+    def counting(walk: _elements._Walk, elements: Any, owners: Any, level: Any) -> None:
         rounds.append(len(elements))
         scan(walk, elements, owners, level)
 
-    monkeypatch.setattr(arrays._Walk, "_scan", counting)
+    monkeypatch.setattr(_elements._Walk, "_scan", counting)
     schema, element = SMALLEST["strings"]
     claims = bytes.fromhex("914e")
     broken = claims + bytes.fromhex("ffffffff07") + filler(10_000)

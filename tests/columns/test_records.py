@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_records_engine.columns import spans
-from kafka_records_engine.columns.decoding import split
-from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
+from kafka_records_engine.columns import RecordColumns, _pieces, decode_record_columns
+from kafka_records_engine.columns._decoding import split
 from kafka_records_runtime import walker
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from tests.columns.buffers import guarded_copies
@@ -114,7 +113,7 @@ def test_more_bytes_than_one_piece_may_have(random: Random, most: int, kind: pa.
     keys, values = records(random, OFFSETS, 20, damaged=0.2)
     is_record = [random.random() < 0.8 for _ in keys]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "MOST_BYTES", most)
+        patch.setattr(_pieces, "MOST_BYTES", most)
         check_records(OFFSETS, keys, values, True, is_record, kind)
 
 
@@ -233,7 +232,7 @@ def test_a_thousand_types_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> 
             asked.append(number)
             yield number, chosen
 
-    monkeypatch.setattr("kafka_records_engine.columns.record_columns.split", counting)
+    monkeypatch.setattr("kafka_records_engine.columns._record_columns.split", counting)
     keys: list[bytes | None] = [number.to_bytes(2, "big", signed=True) + KEY[2:] for number in range(-500, 500)]
     found = check_records({1: OFFSETS[1]}, keys, [VALUE] * 1_000)
     assert found.is_known.sum() == 1

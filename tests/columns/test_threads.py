@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.columns import decode_column
-from kafka_records_engine.columns.leaves import Constant
+from kafka_records_engine.columns.arrow_arrays import Constant
 from kafka_records_runtime import walker
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafka_records import registry
-from kafka_records_engine.columns import decode_column
-from kafka_records_engine.columns.arrow_types import arrow_type, record_arrow_type
+from kafka_records_engine.columns import arrow_type, decode_column, record_arrow_type
 from kafka_records_runtime import walker
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.uuids import Uuid

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records import registry
-from kafka_records_engine.columns import decode_column
-from kafka_records_engine.columns.arrow_types import arrow_type
+from kafka_records_engine.columns import arrow_type, decode_column
 from kafka_records_engine.spark.spark_types import spark_type
 from kafka_records_runtime.schema import MessageSchema
 from tests.conftest import VectorLoader

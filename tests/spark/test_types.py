@@ -13,8 +13,8 @@ from kafka_records.spark import consumer_offsets as offsets_columns
 from kafka_records.spark import consumer_protocol as protocol_columns
 from kafka_records.spark import share_group_state as share_columns
 from kafka_records.spark import transaction_state as transaction_columns
-from kafka_records_engine.columns.arrow_types import ARROW_TYPES, UnsupportedType, arrow_type
-from kafka_records_engine.columns.plain import plain_values
+from kafka_records_engine.columns import ARROW_TYPES, UnsupportedType, arrow_type
+from kafka_records_engine.columns.walker_values import plain_values
 from kafka_records_engine.spark.spark_types import column_name, spark_type
 from kafka_records_runtime.schema import FORMAT, PRIMITIVES, FieldSchema, MessageSchema, StructSchema
 from kafka_records_runtime.spark_names import SPARK_TYPES

@@ -14,10 +14,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from kafka_records_engine.columns import Columns, decode_column
-from kafka_records_engine.columns.arrow_types import arrow_type
-from kafka_records_engine.columns.plain import plain_values
-from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
+from kafka_records_engine.columns import Columns, RecordColumns, arrow_type, decode_column, decode_record_columns
+from kafka_records_engine.columns.walker_values import plain_values
 from kafka_records_engine.spark.row_reader import RowReader
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError

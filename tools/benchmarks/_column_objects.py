@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records import registry
-from kafka_records_engine.columns.arrow_types import ARROW_TYPES
+from kafka_records_engine.columns import ARROW_TYPES
 from kafka_records_runtime.errors import DecodeError
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema, covers
 from kafka_records_runtime.uuids import ZERO_UUID

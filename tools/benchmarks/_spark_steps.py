@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark.consumer_offsets import decode_records
-from kafka_records_engine.columns.arrow_types import record_arrow_type
-from kafka_records_engine.columns.record_columns import decode_record_columns
+from kafka_records_engine.columns import decode_record_columns, record_arrow_type
 from kafka_records_engine.log.reading import RAW_SCHEMA
 from kafka_records_engine.spark.spark_types import spark_schema
 from tools.benchmarks._figures import pair, table, three_digits

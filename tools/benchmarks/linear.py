@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey  # noqa: E402
 from kafka_records.schemas.consumer_offsets import RECORDS  # noqa: E402
-from kafka_records_engine.columns.record_columns import decode_record_columns  # noqa: E402
+from kafka_records_engine.columns import decode_record_columns  # noqa: E402
 from tools.benchmarks._figures import machine, positive, table, three_digits, versions  # noqa: E402
 from tools.benchmarks._offset_commits import Mix, offset_commits  # noqa: E402
 from tools.benchmarks._spark_contenders import ours  # noqa: E402

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from kafka_records_engine.columns._arrays import Elements
+from kafka_records_engine.columns._arrow_types import UNKNOWN_TAGS_TYPE, arrow_type
 from kafka_records_engine.columns._cursor import Cursor, Vector
+from kafka_records_engine.columns._elements import Elements
 from kafka_records_engine.columns._steps import (
     Compact,
     Content,
@@ -22,8 +23,7 @@ from kafka_records_engine.columns._steps import (
     Variable,
 )
 from kafka_records_engine.columns._tags import Known, TagSection
-from kafka_records_engine.columns.arrow_types import UNKNOWN_TAGS_TYPE, arrow_type
-from kafka_records_engine.columns.leaves import Constant, structs
+from kafka_records_engine.columns.arrow_arrays import Constant, structs
 from kafka_records_runtime.layout import UNKNOWN_TAGS, ArrayValue, FieldLayout, plan, struct_layouts
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, MessageSchema
 from kafka_records_runtime.uuids import Uuid

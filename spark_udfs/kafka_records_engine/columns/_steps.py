@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns._cursor import Cursor, Vector
-from kafka_records_engine.columns.leaves import BUILDERS, WIRE_WIDTHS, at, raw_bytes, texts
+from kafka_records_engine.columns._leaves import BUILDERS, WIRE_WIDTHS, raw_bytes, texts
+from kafka_records_engine.columns.arrow_arrays import at
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire import FIXED_SIZES, MAX_INT32, MAX_STRING
 

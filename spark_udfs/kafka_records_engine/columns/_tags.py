@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kafka_records_engine.columns._arrow_types import UNKNOWN_TAGS_TYPE
 from kafka_records_engine.columns._cursor import Cursor, Vector
+from kafka_records_engine.columns._leaves import raw_bytes
 from kafka_records_engine.columns._steps import Broken, Notes, Plan, Slots, hop_uvarint
-from kafka_records_engine.columns.arrow_types import UNKNOWN_TAGS_TYPE
-from kafka_records_engine.columns.leaves import Constant, at, joined, lists, raw_bytes, structs
+from kafka_records_engine.columns.arrow_arrays import Constant, at, joined, lists, structs
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_runtime.wire import MAX_TAG
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.columns import Columns, decode_column
-from kafka_records_engine.columns.arrow_types import arrow_type
-from kafka_records_engine.columns.decoding import PREFIX, decode_rows, prefixes
-from kafka_records_engine.columns.leaves import joined
-from kafka_records_engine.columns.spans import pieces
+from kafka_records_engine.columns import Columns, arrow_type, decode_behind_int16, decode_column
+from kafka_records_engine.columns.arrow_arrays import joined
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
-from kafka_records_runtime.errors import FramingError, MissingRecordType, MissingValueVersion
+from kafka_records_runtime.errors import MissingRecordType, MissingValueVersion
 from kafka_records_runtime.framing import KEY_VERSION
 from kafka_records_runtime.schema import MessageSchema
 
@@ -85,7 +82,7 @@ class Capped:
         def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
             return rows, np.minimum(numbers, self.highest)
 
-        return _behind_int16(message, data, unknown_tags, choose, MissingValueVersion)
+        return decode_behind_int16(message, data, choose, MissingValueVersion, unknown_tags=unknown_tags)
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ class ReadAs:
         def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
             return rows, np.full(len(rows), self.version)
 
-        return _behind_int16(message, data, unknown_tags, choose, MissingValueVersion)
+        return decode_behind_int16(message, data, choose, MissingValueVersion, unknown_tags=unknown_tags)
 
 
 @dataclass(frozen=True)
@@ -116,20 +113,4 @@ class Keys:
             rows = rows[numbers == self.record_type]
             return rows, np.full(len(rows), KEY_VERSION)
 
-        return _behind_int16(message, data, unknown_tags, choose, MissingRecordType)
-
-
-def _behind_int16(
-    message: MessageSchema,
-    data: Any,
-    unknown_tags: bool,
-    choose: Callable[[INT64, INT16], tuple[INT64, INTEGERS]],
-    too_short: Callable[[int], FramingError],
-) -> Iterator[Columns]:
-    """Decode what follows an int16. `choose` is given rows and their int16s, and returns rows and versions."""
-    for spans in pieces(data):
-        rows, numbers, short = prefixes(spans, spans.present())
-        columns = decode_rows(message, spans, *choose(rows, numbers), PREFIX, unknown_tags)
-        for row in short.tolist():
-            columns.errors[row] = too_short(int(spans.ends[row] - spans.starts[row]))
-        yield columns
+        return decode_behind_int16(message, data, choose, MissingRecordType, unknown_tags=unknown_tags)

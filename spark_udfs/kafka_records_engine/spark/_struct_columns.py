@@ -13,7 +13,7 @@ from pyarrow import types as arrow
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type
 
-from kafka_records_engine.columns.arrow_types import UNKNOWN_TAGS_TYPE
+from kafka_records_engine.columns import UNKNOWN_TAGS_TYPE
 from kafka_records_engine.spark.errors import InvalidUuid, MissingField
 from kafka_records_runtime.errors import EncodeError, UnknownField, WrongType
 from kafka_records_runtime.failure import WriteFailure

@@ -10,10 +10,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import StructField, StructType
 
-from kafka_records_engine.columns.arrow_types import record_arrow_type
-from kafka_records_engine.columns.beside import bytes_of, numbers, sparse
-from kafka_records_engine.columns.leaves import Constant, flags
-from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
+from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
+from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord

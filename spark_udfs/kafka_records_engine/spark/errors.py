@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from kafka_records_engine.columns.arrow_types import UnsupportedType as UnsupportedType
+from kafka_records_engine.columns import UnsupportedType as UnsupportedType
 from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
 
 

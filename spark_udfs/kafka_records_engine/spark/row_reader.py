@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafka_records_engine.columns.plain import Plain, holds_unknown_tags, plain_values
+from kafka_records_engine.columns.walker_values import Plain, holds_unknown_tags, plain_values
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, NullKey, UnsupportedVersion
 from kafka_records_runtime.framing import SchemaRecordType, record_type_of, value_version_of
 from kafka_records_runtime.schema import RecordSchema

@@ -1,4 +1,4 @@
-"""From schemas to Spark's column types: the Spark side of `kafka_records_engine.columns.arrow_types`."""
+"""From schemas to Spark's column types: what `kafka_records_engine.columns.arrow_type` is for Arrow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Final, cast
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from kafka_records_engine.columns.arrow_types import ARROW_TYPES, UNKNOWN_TAGS_TYPE, Target, build
+from kafka_records_engine.columns import ARROW_TYPES, UNKNOWN_TAGS_TYPE
+from kafka_records_engine.columns.type_mapping import TypeMapping, mapped
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
@@ -51,8 +52,8 @@ def _of(arrow: pa.DataType) -> spark.DataType:
     return _BY_ARROW_TYPE[arrow]
 
 
-def _target(tags: spark.DataType | None) -> Target[spark.DataType]:
-    return Target(
+def _mapping(tags: spark.DataType | None) -> TypeMapping[spark.DataType]:
+    return TypeMapping(
         primitive=lambda name: _TYPES[name],
         array=lambda item: spark.ArrayType(item, containsNull=False),
         struct=lambda fields: spark.StructType([spark.StructField(*_field) for _field in _reordered(fields)]),
@@ -64,8 +65,8 @@ def _reordered(fields: list[tuple[str, bool, spark.DataType]]) -> list[tuple[str
     return [(name, item, nullable) for name, nullable, item in fields]
 
 
-_PLAIN: Final = _target(None)
-_WITH_TAGS: Final = _target(_of(UNKNOWN_TAGS_TYPE))
+_PLAIN: Final = _mapping(None)
+_WITH_TAGS: Final = _mapping(_of(UNKNOWN_TAGS_TYPE))
 
 
 def spark_type(message: MessageSchema, unknown_tags: bool = False) -> spark.StructType:
@@ -78,7 +79,7 @@ def spark_type(message: MessageSchema, unknown_tags: bool = False) -> spark.Stru
     >>> spark_type(OFFSET_COMMIT_KEY).simpleString()
     'struct<group:string,topic:string,partition:int>'
     """
-    return cast(spark.StructType, build(message, _WITH_TAGS if unknown_tags else _PLAIN))
+    return cast(spark.StructType, mapped(message, _WITH_TAGS if unknown_tags else _PLAIN))
 
 
 def commented(kind: spark.StructType, abouts: Mapping[str, str], path: str = "") -> spark.StructType:

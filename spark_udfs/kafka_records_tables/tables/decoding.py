@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.columns.arrow_types import record_arrow_type
-from kafka_records_engine.columns.record_columns import RecordColumns, decode_record_columns
+from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
 from kafka_records_engine.findings import UNDECIDED_TRANSACTION, Finding, reason_of, said_of
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import DecodeError, FramingError, MissingRecordType, NullKey

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafka_records_engine.columns.arrow_types import record_arrow_type
-from kafka_records_engine.columns.decoding import PREFIX, Columns, decode_rows, prefixes, split
-from kafka_records_engine.columns.leaves import joined as concatenated
-from kafka_records_engine.columns.leaves import structs, validity, without_inner_nulls
-from kafka_records_engine.columns.spans import Spans, numbered, pieces
+from kafka_records_engine.columns._arrow_types import record_arrow_type
+from kafka_records_engine.columns._decoding import PREFIX, Columns, decode_rows, prefixes, split
+from kafka_records_engine.columns._pieces import Spans, numbered, pieces
+from kafka_records_engine.columns.arrow_arrays import joined as concatenated
+from kafka_records_engine.columns.arrow_arrays import structs, validity, without_inner_nulls
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
 from kafka_records_runtime.errors import (
     DecodeError,

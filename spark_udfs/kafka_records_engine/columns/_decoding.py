@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kafka_records_engine.columns._arrow_types import arrow_type
 from kafka_records_engine.columns._cursor import Batch, Cursor
+from kafka_records_engine.columns._pieces import MOST_BYTES, Spans, pieces
 from kafka_records_engine.columns._plans import message_plan
-from kafka_records_engine.columns.arrow_types import arrow_type
-from kafka_records_engine.columns.leaves import at, flags, joined, without_inner_nulls
-from kafka_records_engine.columns.plain import Plain, holds_unknown_tags, plain_values
-from kafka_records_engine.columns.spans import MOST_BYTES, Spans, pieces
+from kafka_records_engine.columns.arrow_arrays import at, flags, joined, without_inner_nulls
+from kafka_records_engine.columns.walker_values import Plain, holds_unknown_tags, plain_values
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64, INTEGERS
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError, MissingValueVersion, UnsupportedVersion
@@ -111,16 +111,51 @@ def _part(version: Any, first: int, count: int) -> Any:
 def _decode_piece(message: MessageSchema, spans: Spans, version: Any, unknown_tags: bool) -> Columns:
     rows = spans.present()
     if version is None:
-        rows, versions, short = prefixes(spans, rows)
-        columns = decode_rows(message, spans, rows, versions, PREFIX, unknown_tags)
-        for row in short.tolist():
-            columns.errors[row] = MissingValueVersion(int(spans.ends[row] - spans.starts[row]))
-        return columns
+        return _decode_behind_int16(message, spans, _as_versions, MissingValueVersion, unknown_tags)
     if isinstance(version, int):
         return decode_rows(message, spans, rows, version, 0, unknown_tags)
     rows = rows[flags(version.is_valid())[rows]]
     versions = version.cast(pa.int64()).fill_null(0).to_numpy()[rows]
     return decode_rows(message, spans, rows, versions, 0, unknown_tags)
+
+
+Choose = Callable[[INT64, INT16], tuple[INT64, INTEGERS]]
+"""From rows and the int16 that each starts with to those of the rows that are decoded, and their versions."""
+
+
+def _as_versions(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
+    return rows, numbers
+
+
+def decode_behind_int16(
+    message: MessageSchema,
+    data: Any,
+    choose: Choose,
+    too_short: Callable[[int], FramingError],
+    *,
+    unknown_tags: bool = False,
+) -> Iterator[Columns]:
+    """Decode what follows an int16 that stands in every row, where `choose` says what that number means.
+
+    `data` is as in `decode_column`; each Columns is for one piece of it. `too_short` makes the error of a row of no
+    more than one byte out of its size.
+    """
+    for spans in pieces(data):
+        yield _decode_behind_int16(message, spans, choose, too_short, unknown_tags)
+
+
+def _decode_behind_int16(
+    message: MessageSchema,
+    spans: Spans,
+    choose: Choose,
+    too_short: Callable[[int], FramingError],
+    unknown_tags: bool,
+) -> Columns:
+    rows, numbers, short = prefixes(spans, spans.present())
+    columns = decode_rows(message, spans, *choose(rows, numbers), PREFIX, unknown_tags)
+    for row in short.tolist():
+        columns.errors[row] = too_short(int(spans.ends[row] - spans.starts[row]))
+    return columns
 
 
 def prefixes(spans: Spans, rows: INT64) -> tuple[INT64, INT16, INT64]:

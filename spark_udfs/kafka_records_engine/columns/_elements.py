@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns._cursor import Cursor, Scanned, Vector
+from kafka_records_engine.columns._leaves import items
 from kafka_records_engine.columns._steps import Broken, Notes, Plan, Slots, existing
-from kafka_records_engine.columns.leaves import items, lists
+from kafka_records_engine.columns.arrow_arrays import lists
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire import MAX_INT32
 

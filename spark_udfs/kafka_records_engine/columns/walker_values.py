@@ -1,15 +1,16 @@
-"""From values as the schema walker gives them to values that columns take."""
+"""The schema walker's values as columns take them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafka_records_engine.columns.arrow_types import Target, build
+from kafka_records_engine.columns.type_mapping import TypeMapping, mapped
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema
 
 Plain = Callable[[Any], Any]
+"""A conversion of values; a mapping gives None for one that changes nothing."""
 
 
 def _plain_array(item: Plain | None) -> Plain | None:
@@ -39,23 +40,23 @@ def _plain_tags(tags: Any) -> Any:
     return [{"tag": tag, "data": data} for tag, data in tags]
 
 
-def _plain_target(tags: Plain | None) -> Target[Plain | None]:
-    return Target(
+def _mapping(tags: Plain | None) -> TypeMapping[Plain | None]:
+    return TypeMapping(
         primitive=lambda name: str if name == "uuid" else None, array=_plain_array, struct=_plain_struct, tags=tags
     )
 
 
-_PLAIN_VALUES: Final = _plain_target(None)
-_PLAIN_VALUES_WITH_TAGS: Final = _plain_target(_plain_tags)
+_PLAIN_VALUES: Final = _mapping(None)
+_PLAIN_VALUES_WITH_TAGS: Final = _mapping(_plain_tags)
 
 
 def plain_values(message: MessageSchema, unknown_tags: bool = False) -> Plain:
     """A function from a decoded value of `message` (a tree of dicts, `walker.decode`) to one that columns take.
 
-    Uuids become text, and with `unknown_tags` the (tag, bytes) pairs become dicts; a message without any is handed
-    through as it is.
+    Uuids become text, and with `unknown_tags` the (tag, bytes) pairs become dicts. Values without either stay as they
+    are.
     """
-    return build(message, _PLAIN_VALUES_WITH_TAGS if unknown_tags else _PLAIN_VALUES) or _unchanged
+    return mapped(message, _PLAIN_VALUES_WITH_TAGS if unknown_tags else _PLAIN_VALUES) or _unchanged
 
 
 def _unchanged(value: Any) -> Any:
@@ -63,7 +64,7 @@ def _unchanged(value: Any) -> Any:
 
 
 def holds_unknown_tags(value: Any) -> bool:
-    """Whether a tree of dicts, as the walker gives it, has unknown tagged fields anywhere."""
+    """Whether a decoded value (a tree of dicts, `walker.decode`) has unknown tagged fields at any depth."""
     if isinstance(value, dict):
         return bool(value.get(UNKNOWN_TAGS)) or any(map(holds_unknown_tags, value.values()))
     return isinstance(value, tuple) and any(map(holds_unknown_tags, value))

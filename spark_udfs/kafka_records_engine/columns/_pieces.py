@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafka_records_engine.columns.leaves import flags
+from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _SLACK: Final = 256

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns._cursor import Cursor, Vector
-from kafka_records_engine.columns.arrow_types import TooMuchForOneArray
+from kafka_records_engine.columns.arrow_arrays import KEPT_ROWS, TooMuchForOneArray, bitmap, validity
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire import MAX_INT32
-
-_CHUNK: Final = 1 << 16
-"""Rows up to which constant arrays and index vectors are kept for the next batch."""
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _PAIRS: Final = np.frombuffer(b"".join(bytes((high, low)) for high in _ALPHABET for low in _ALPHABET), np.uint16)
@@ -22,21 +19,6 @@ _PAIRS: Final = np.frombuffer(b"".join(bytes((high, low)) for high in _ALPHABET 
 
 _UUID_TEXT: Final = 22
 _MOST_UUIDS: Final = MAX_INT32 // _UUID_TEXT
-
-
-def bitmap(flags: FLAGS) -> pa.Buffer:
-    """Flags as Arrow packs them."""
-    return pa.py_buffer(np.packbits(flags, bitorder="little"))
-
-
-def validity(valid: FLAGS | None) -> pa.Buffer | None:
-    """The bitmap of nulls; None when there are none."""
-    return None if valid is None else bitmap(valid)
-
-
-def flags(array: pa.Array) -> FLAGS:
-    """A bool array without nulls as numpy's."""
-    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
 
 
 # -- fixed width -----------------------------------------------------------------------------------
@@ -112,14 +94,14 @@ class _Odd:
     """1, 3, 5, … as an Arrow array."""
 
     def __init__(self) -> None:
-        self._kept = self._make(_CHUNK)
+        self._kept = self._make(KEPT_ROWS)
 
     @staticmethod
     def _make(count: int) -> pa.Array:
         return pa.array(np.arange(1, 2 * count, 2, dtype=np.int32 if count < 1 << 30 else np.int64))
 
     def first(self, count: int) -> pa.Array:
-        return self._kept.slice(0, count) if count <= _CHUNK else self._make(count)
+        return self._kept.slice(0, count) if count <= KEPT_ROWS else self._make(count)
 
 
 _ODD: Final = _Odd()
@@ -193,76 +175,3 @@ def _is_utf8(raw: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-# -- lists, constants, rows put together --------------------------------------------------------------
-
-
-def lists(kind: pa.DataType, first: INT64, values: pa.Array, valid: FLAGS | None) -> pa.Array:
-    """List array whose element i holds `values[first[i]:first[i + 1]]`."""
-    places = pa.py_buffer(first.astype(np.int32))
-    return pa.Array.from_buffers(kind, len(first) - 1, [validity(valid), places], children=[values])
-
-
-def structs(kind: pa.StructType, columns: list[pa.Array], count: int) -> pa.StructArray:
-    """Struct array without nulls."""
-    return pa.Array.from_buffers(kind, count, [None], 0, children=columns)
-
-
-class Constant:
-    """An array that says the same any number of times, kept for the next batch."""
-
-    def __init__(self, kind: pa.DataType, value: Any) -> None:
-        self._kept = without_inner_nulls(pa.array([value], kind))
-
-    def times(self, count: int) -> pa.Array:
-        kept = self._kept  # once: another thread may put a shorter one there
-        if count <= len(kept):
-            return kept.slice(0, count)
-        longer = at(kept, np.zeros(count, np.int64))
-        if count <= _CHUNK:
-            self._kept = longer
-        return longer
-
-
-def joined(arrays: list[pa.Array]) -> pa.Array:
-    """Arrays one after the other. Raises TooMuchForOneArray."""
-    try:
-        return pa.concat_arrays(arrays)
-    except pa.ArrowInvalid:  # offsets of 32 bits
-        raise TooMuchForOneArray from None
-
-
-def at(array: pa.Array, places: INT64) -> pa.Array:
-    """The elements of `array` at `places`; a negative place gives null. Raises TooMuchForOneArray."""
-    missing = places < 0
-    try:
-        taken = array.take(pa.array(places, mask=missing if missing.any() else None))
-    except pa.ArrowInvalid:  # offsets of 32 bits
-        raise TooMuchForOneArray from None
-    return without_inner_nulls(taken)
-
-
-def without_inner_nulls(array: pa.Array) -> pa.Array:
-    """The same values, where members that are never null say so below null structs too.
-
-    Arrow makes the members of a null struct null; writers of Parquet refuse that where a member is declared not null.
-    The bytes below are zero and empty, so that only the bitmap has to go. No copy.
-    """
-    return _rebuilt(array, array.type, nullable=True)
-
-
-def _rebuilt(array: pa.Array, kind: pa.DataType, nullable: bool) -> pa.Array:
-    has_nulls = nullable and array.null_count > 0
-    if pa.types.is_struct(kind):
-        inner = [_rebuilt(array.field(i), kind.field(i).type, kind.field(i).nullable) for i in range(kind.num_fields)]
-        valid = flags(array.is_valid()) if has_nulls else None
-        return pa.Array.from_buffers(kind, len(array), [validity(valid)], children=inner)
-    if not pa.types.is_list(kind) and (nullable or not array.null_count):
-        return array
-    bits, *others = array.buffers()[: 2 if pa.types.is_list(kind) else None]
-    members = None
-    if pa.types.is_list(kind):
-        members = [_rebuilt(array.values, kind.value_type, kind.value_field.nullable)]
-    kept = [bits if has_nulls else None, *others]
-    return pa.Array.from_buffers(kind, len(array), kept, offset=array.offset, children=members)

@@ -1,0 +1,77 @@
+"""One walk over the fields of a schema, for every system of types that makes columns of them (Arrow, Spark)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_runtime.layout import UNKNOWN_TAGS
+from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
+
+T = TypeVar("T")
+
+
+class UnsupportedType(KafkaRecordsError, TypeError):
+    """A field (`path`, inside `message_name`) whose type has no column type, for the `reason` given."""
+
+    def __init__(self, message_name: str, path: str, reason: str) -> None:
+        super().__init__(message_name, path, reason)
+        self.message_name = message_name
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.message_name}: {self.path} {self.reason}"
+
+
+@dataclass(frozen=True)
+class TypeMapping(Generic[T]):
+    """What a system of types, or a conversion of values, makes of each part of a schema.
+
+    `primitive` gets a spec type, `array` what the elements became, and `struct` the members: name, whether they can be
+    null, and what they became. `tags` stands for unknown tagged fields; None leaves them out.
+    """
+
+    primitive: Callable[[str], T]
+    array: Callable[[T], T]
+    struct: Callable[[list[tuple[str, bool, T]]], T]
+    tags: T | None = None
+
+
+def mapped(message: MessageSchema, mapping: TypeMapping[T]) -> T:
+    """What `mapping` makes of `message`: every field of every version, in the order of the spec.
+
+    Raises UnsupportedType for a field that no column can hold.
+    """
+
+    def of_struct(struct: StructSchema, path: str, above: tuple[str, ...]) -> T:
+        if struct.name in above:
+            raise UnsupportedType(message.name, path, f"holds {struct.name}, which holds itself")
+        inner = (*above, struct.name)
+        prefix = f"{path}." if path else ""
+        made = [(each.name, is_nullable(each), of_field(each, prefix + each.name, inner)) for each in struct.fields]
+        if mapping.tags is not None and message.flexible is not None:
+            made.append((UNKNOWN_TAGS, False, mapping.tags))
+        return mapping.struct(made)
+
+    def of_field(field: FieldSchema, path: str, above: tuple[str, ...]) -> T:
+        if not field.is_struct:
+            item = mapping.primitive(field.base)
+        else:
+            try:
+                struct = message.struct(field.base)
+            except KeyError:
+                raise UnsupportedType(
+                    message.name, path, f"has the type {field.base}, which has no column type"
+                ) from None
+            item = of_struct(struct, path, above)
+        return mapping.array(item) if field.is_array else item
+
+    return of_struct(message.root, "", ())
+
+
+def is_nullable(field: FieldSchema) -> bool:
+    """Whether a decoded value can be null: in some version, or because versions without the field give null for it."""
+    return field.nullable is not None or field.default is None
