@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.check:
         return _check(options, files)
     try:
-        before = write(options.out, files)
+        before = write(options.out, files, lambda: _say_waiting(options.out))
     except UntrackedFiles as error:
         print(error, file=sys.stderr)
         return _DIFFERENT
@@ -112,6 +112,10 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _say_waiting(out: Path) -> None:
+    print(f"{out}: another run is writing to this folder; waiting for it", file=sys.stderr)
+
+
 def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
     from kafka_records_codegen.generate import generate
 
@@ -121,13 +125,11 @@ def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
 
 def _own_pages(package: str) -> Path | None:
     """docs/reference, when reference pages of this very package stand there: then plain `generate` names them too."""
-    from kafka_records_codegen.text.page import MARK
+    from kafka_records_codegen.text.mark import Mark
+    from kafka_records_codegen.tree import read_mark
 
     index = _PAGES / "README.md"
-    if not index.is_file():
-        return None
-    head = index.read_text(encoding="utf-8", errors="replace")[:500]
-    return _PAGES if MARK in head and f"--package {package} -->" in head else None
+    return _PAGES if index.is_file() and read_mark(index) == Mark("pages", package) else None
 
 
 def _docs(model: Model, options: argparse.Namespace) -> dict[str, str]:
@@ -146,7 +148,7 @@ def _relative(target: Path, start: Path) -> str:
 def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
     from kafka_records_codegen.tree import compare, differences
 
-    found = compare(options.out, files)
+    found = compare(options.out, files, lambda: _say_waiting(options.out))
     if found.is_clean:
         print(f"{options.out} is what the specs give", file=sys.stderr)
         return 0

@@ -1,88 +1,125 @@
 """Writing a generated tree, and comparing one with what it should be.
 
-The output folder belongs to the generator: whatever it holds is either made by this run, made by an earlier run and
-then deleted, or somebody's own, and then nothing is written at all.
+The output folder belongs to the generator: whatever it holds is either made by this run, made by an earlier run for the
+same product and package and then deleted, or somebody else's, and then nothing is written at all.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from kafka_records_codegen.text.page import MARK
-from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_codegen._replacing import STAGING, held, replace
+from kafka_records_codegen.text.mark import LONGEST, Mark
+from kafka_records_runtime.errors import KafkaRecordsError, plural
 
-_MARK_WITHIN = 500
+_LISTED: Final = 20
+"""How many files a message names before it only counts them."""
 
 
 class UntrackedFiles(KafkaRecordsError):
-    """The output folder holds what the generator did not write: files, links, folders at the place of a file."""
+    """The output folder holds what is not this run's to replace or delete; `paths` below it, sorted.
 
-    def __init__(self, out: Path, paths: tuple[str, ...]) -> None:
-        super().__init__(out, paths)
+    These are files, links and folders at the place of a file that no run wrote, and files of other products and
+    packages: `marks` tells whose those are, by path.
+    """
+
+    def __init__(self, out: Path, paths: tuple[str, ...], wanted: Mark, marks: Mapping[str, Mark]) -> None:
+        super().__init__(out, paths, wanted, marks)
         self.out = out
         self.paths = paths
+        self.wanted = wanted
+        self.marks = marks
 
     def __str__(self) -> str:
-        listing = "\n".join(f"  {self.out / path}" for path in self.paths)
+        found = set(self.marks.values())
+        if len(found) == 1 and len(self.marks) == len(self.paths):
+            return (
+                f"{self.out} holds the {found.pop()} ({plural(len(self.paths), 'file')}), not the {self.wanted}; "
+                "nothing was written.\nChoose another --out folder, or delete those files first."
+            )
+        lines = [f"  {self.out / path}{self._whose(path)}" for path in self.paths[:_LISTED]]
+        more = len(self.paths) - len(lines)
+        listing = "\n".join([*lines, f"  and {more} more"] if more else lines)
+        what = f"are not the {self.wanted}" if self.marks else "kafka-records-codegen did not write"
         return (
-            f"{self.out} holds files that kafka-records-codegen did not write; nothing was written.\n{listing}\n"
+            f"{self.out} holds files that {what}; nothing was written.\n{listing}\n"
             "Move them elsewhere or choose another --out folder."
         )
+
+    def _whose(self, path: str) -> str:
+        return f" ({self.marks[path]})" if path in self.marks else ""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a folder differs from what it should hold; paths are relative to it and sorted."""
+    """How a folder differs from what it should hold; paths are relative to it and sorted.
+
+    `marks` tells which of the `untracked` are files of another product or package, and of which one.
+    """
 
     missing: tuple[str, ...]
     extra: tuple[str, ...]
     changed: tuple[str, ...]
     untracked: tuple[str, ...]
+    marks: Mapping[str, Mark]
 
     @property
     def is_clean(self) -> bool:
         return not (self.missing or self.extra or self.changed or self.untracked)
 
 
-def compare(out: Path, files: Mapping[str, str]) -> Comparison:
-    """Compare the folder `out` with `files`. Compiled Python aside, everything in it counts.
+def compare(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] | None = None) -> Comparison:
+    """Compare the folder `out` with `files`, which all start with one mark. Compiled Python aside, everything counts.
 
-    Links are nobody's but the user's, wherever they lead; so is a folder at the place of a file.
+    Links are nobody's but the user's, wherever they lead; so is a folder at the place of a file. Waits for a run that
+    is writing to the folder, as `write` does.
     """
-    found = dict(_entries(out, ""))
-    present = {name for name, entry in found.items() if entry.is_file(follow_symlinks=False)}
-    folders = {name for name, entry in found.items() if entry.is_dir(follow_symlinks=False)}
-    foreign = {name for name in present if not _is_ours(out / name)}
-    in_the_way = (found.keys() - present - folders) | (folders & files.keys())
-    return Comparison(
-        missing=tuple(sorted(files.keys() - found.keys())),
-        extra=tuple(sorted(present - files.keys() - foreign)),
-        changed=tuple(name for name in sorted(present & files.keys()) if _read(out / name) != files[name].encode()),
-        untracked=tuple(sorted(foreign | in_the_way)),
-    )
+    with held(out, to_write=False, when_waiting=when_waiting):
+        return _compare(out, files, mark_of(files))
 
 
-def write(out: Path, files: Mapping[str, str]) -> Comparison:
-    """Make `out` hold exactly `files`; return what was different before.
+def write(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] | None = None) -> Comparison:
+    """Make `out` hold exactly `files`, which all start with one mark; return what was different before.
 
-    Raises UntrackedFiles, with nothing written or deleted, when the folder holds anything the generator never wrote,
-    and OSError for what cannot be read or written.
+    Raises UntrackedFiles, with nothing written or deleted, when the folder holds anything but files with this mark, and
+    OSError for what cannot be read or written; then, and after a kill, `out` is as `_replacing` says. One run at a time
+    has the folder. Others wait, and call `when_waiting` once; `Busy` is an OSError too.
     """
-    before = compare(out, files)
-    if before.untracked:
-        raise UntrackedFiles(out, before.untracked)
-    for name in before.extra:
-        (out / name).unlink()
-    for name in (*before.missing, *before.changed):
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(files[name].encode())
-    _remove_empty_folders(out)
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        with held(out, to_write=True, when_waiting=when_waiting):
+            mark = mark_of(files)
+            before = _compare(out, files, mark)
+            if before.untracked:
+                raise UntrackedFiles(out, before.untracked, mark, before.marks)
+            stale = [name for name in before.extra if not _is_staged(name)]
+            replace(out, files, (*before.missing, *before.changed), stale)
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
     return before
+
+
+def mark_of(files: Mapping[str, str]) -> Mark:
+    """The mark that all the `files` of a product start with."""
+    marks = {Mark.read(text[:LONGEST]) for text in files.values()}
+    if len(marks) != 1 or None in marks:
+        raise AssertionError(f"generated files start with one mark, found {marks}")
+    return next(mark for mark in marks if mark is not None)
+
+
+def read_mark(path: Path) -> Mark | None:
+    """The mark that the file at `path` starts with, if any."""
+    with path.open("rb") as file:
+        return Mark.read(file.read(LONGEST).decode("utf-8", "replace"))
 
 
 def differences(out: Path, files: Mapping[str, str], found: Comparison) -> Iterator[str]:
@@ -110,21 +147,26 @@ def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]
             yield from _entries(folder / entry.name, f"{prefix}{entry.name}/")
 
 
+def _compare(out: Path, files: Mapping[str, str], wanted: Mark) -> Comparison:
+    found = dict(_entries(out, ""))
+    present = {name for name, entry in found.items() if entry.is_file(follow_symlinks=False)}
+    folders = {name for name, entry in found.items() if entry.is_dir(follow_symlinks=False)}
+    marks = {name: read_mark(out / name) for name in present if not _is_staged(name)}
+    foreign = {name for name, mark in marks.items() if mark != wanted}
+    in_the_way = (found.keys() - present - folders) | (folders & files.keys())
+    return Comparison(
+        missing=tuple(sorted(files.keys() - found.keys())),
+        extra=tuple(sorted(present - files.keys() - foreign)),
+        changed=tuple(name for name in sorted(present & files.keys()) if _read(out / name) != files[name].encode()),
+        untracked=tuple(sorted(foreign | in_the_way)),
+        marks={name: mark for name in sorted(foreign) if (mark := marks[name]) is not None},
+    )
+
+
+def _is_staged(name: str) -> bool:
+    """Whether the path is that of a file which a killed run was writing."""
+    return name.startswith(f"{STAGING}/")
+
+
 def _read(path: Path) -> bytes:
     return path.read_bytes()
-
-
-def _is_ours(path: Path) -> bool:
-    with path.open("rb") as file:
-        return MARK.encode() in file.read(_MARK_WITHIN)
-
-
-def _remove_empty_folders(out: Path) -> None:
-    for path in sorted((path for path in out.rglob("*") if path.is_dir()), reverse=True):
-        inside = [item for item in path.iterdir() if item.name != "__pycache__"]
-        if path.name != "__pycache__" and not inside:
-            for compiled in path.glob("__pycache__/*"):
-                compiled.unlink()
-            for cache in path.glob("__pycache__"):
-                cache.rmdir()
-            path.rmdir()

@@ -21,7 +21,8 @@ from kafka_records_codegen.products.markdown import code, comment, first_sentenc
 from kafka_records_codegen.products.schemas import has_inner
 from kafka_records_codegen.products.wire_rows import TAGGED_FIELDS, Row, fixed_size, rows, version_list
 from kafka_records_codegen.spec.versions import Versions
-from kafka_records_codegen.text.page import MARK, Package, fill, folder_path
+from kafka_records_codegen.text.mark import Mark
+from kafka_records_codegen.text.page import Package, fill, folder_path
 from kafka_records_runtime.schema import EMPTY_STRUCT
 
 INDEX = "README.md"
@@ -334,7 +335,7 @@ def _header(package: Package, sources: list[str]) -> str:
     return "\n".join(
         comment(line)
         for line in (
-            f"{MARK}. Do not edit: change the specs and generate again.",
+            Mark("pages", package.name).line,
             f"Specs: {', '.join(sources)}",
             f"To regenerate: kafka-records-codegen docs --specs DIR --out DIR --package {package.name}",
         )

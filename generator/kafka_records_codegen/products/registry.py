@@ -8,7 +8,8 @@ from kafka_records_codegen.model.messages import Folder, Model
 from kafka_records_codegen.model.naming import module_name
 from kafka_records_codegen.model.units import units
 from kafka_records_codegen.products.schemas import with_root
-from kafka_records_codegen.text.page import MARK, Package, docstring, header, render, sources
+from kafka_records_codegen.text.mark import Mark
+from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -27,7 +28,7 @@ def generate(model: Model, package: Package) -> dict[str, str]:
             records=_records(model, package),
             apis=_apis(model),
         ),
-        "py.typed": f"# {MARK}.\n",
+        "py.typed": f"# {Mark('codecs', package.name).line}\n",
     }
     for folder in with_root(model):
         path = f"{folder.path}/__init__.py" if folder.path else "__init__.py"

@@ -1,0 +1,165 @@
+"""Replacing files of a folder so that a run which ends half-way, however it ends, does no harm.
+
+New files are written into a folder of their own inside the one they go to. Only when all of them stand there complete
+are they renamed to their places, so a full disk, a name that is too long or a kill leaves the old files as they were.
+Between the first and the last rename the folder holds new files beside old ones, each of them complete, and the next
+run mends that. For as long a lock of the kernel's, which ends with its process, keeps other runs out.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+if sys.platform != "win32":
+    import fcntl
+
+STAGING: Final = ".kafka-records-codegen"
+"""The folder that new files are written into; one that is there when a run begins is what a killed run left."""
+
+PATIENCE: Final = 60.0
+"""Seconds to wait for another run; a whole one takes a few."""
+
+_PAUSE: Final = 0.05
+
+
+_NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
+"""What a file system without locks says."""
+
+
+class Busy(OSError):
+    """Another run has held the folder for longer than `PATIENCE`."""
+
+
+@contextmanager
+def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Keep other runs out of `folder`, or only those that write to it; call `when_waiting` once if that takes time.
+
+    A folder that is not there is made if it is `to_write`. The lock is advisory, holds between processes of one
+    machine, and does not exist on Windows. Raises `Busy` after `PATIENCE` seconds.
+    """
+    handle = None if sys.platform == "win32" else _lock(folder, to_write, when_waiting)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+if sys.platform != "win32":
+
+    def _lock(folder: Path, to_write: bool, when_waiting: Callable[[], None] | None) -> int | None:
+        """The folder, open and locked; `None` if it is not there."""
+        kind = (fcntl.LOCK_EX if to_write else fcntl.LOCK_SH) | fcntl.LOCK_NB
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            if to_write:
+                folder.mkdir(parents=True, exist_ok=True)
+            try:
+                handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            except FileNotFoundError:
+                if to_write:
+                    continue
+                return None
+            try:
+                fcntl.flock(handle, kind)
+            except OSError as error:
+                if error.errno in _NO_LOCKS:
+                    return handle
+                os.close(handle)
+                if not isinstance(error, BlockingIOError):
+                    raise
+            else:
+                if _is_still(handle, folder):
+                    return handle
+                os.close(handle)
+                continue  # who held it has deleted it
+            if time.monotonic() > deadline:
+                text = f"another run has been writing to this folder for more than {PATIENCE:g} seconds"
+                raise Busy(errno.EAGAIN, text, str(folder))
+            if when_waiting is not None:
+                when_waiting()
+                when_waiting = None
+            time.sleep(_PAUSE)
+
+
+def _is_still(handle: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), folder.stat())
+    except FileNotFoundError:
+        return False
+
+
+def replace(folder: Path, files: Mapping[str, str], names: Sequence[str], old: Sequence[str]) -> None:
+    """Write those `files` that `names` lists, by their paths below `folder`, and only then delete the `old` ones.
+
+    Folders without files go too. Raises OSError; its text says whether anything was changed.
+    """
+    staging = folder / STAGING
+    try:
+        shutil.rmtree(staging, ignore_errors=True)
+        with _named("nothing was changed") as at:
+            for name in names:
+                _stage(staging / name, files[name].encode(), at(folder / name))
+            for name in names:
+                at(folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with _named("the folder holds new files beside old ones; another run mends that") as at:
+            for name in names:
+                os.replace(staging / name, at(folder / name))
+            for name in old:
+                at(folder / name).unlink()
+    except BaseException:
+        with suppress(OSError):
+            _tidy(folder)
+        raise
+    _tidy(folder)
+
+
+def _stage(path: Path, content: bytes, target: Path) -> None:
+    """Write a new file, down to the disk, with the permissions of the one that it replaces."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        # Without it a power failure may leave an empty file under the new name.
+        os.fsync(file.fileno())
+    with suppress(FileNotFoundError):
+        path.chmod(stat.S_IMODE(target.stat().st_mode))
+
+
+@contextmanager
+def _named(consequence: str) -> Iterator[Callable[[Path], Path]]:
+    """Errors within name the file that should be written, which the given function is told, and what came of it."""
+    target = None
+
+    def at(path: Path) -> Path:
+        nonlocal target
+        target = path
+        return path
+
+    try:
+        yield at
+    except OSError as error:
+        name = error.filename if target is None else str(target)
+        raise OSError(error.errno, f"{error.strerror or error}; {consequence}", name) from error
+
+
+def _tidy(folder: Path) -> None:
+    """Remove the staging folder, and folders that hold no file, compiled Python aside."""
+    shutil.rmtree(folder / STAGING, ignore_errors=True)
+    for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+        inside = [item for item in path.iterdir() if item.name != "__pycache__"]
+        if path.name != "__pycache__" and not inside:
+            for compiled in path.glob("__pycache__/*"):
+                compiled.unlink()
+            for cache in path.glob("__pycache__"):
+                cache.rmdir()
+            path.rmdir()
