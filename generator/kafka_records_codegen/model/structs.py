@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kafka_records_codegen.spec.attributes import Element, FieldSpec, MessageSpec, StructSpec
+from kafka_records_codegen.spec.attributes import FieldSpec, MessageSpec, StructSpec
+from kafka_records_codegen.spec.reading import Element
 from kafka_records_codegen.spec.versions import MAX_VERSION, Versions
 
 
