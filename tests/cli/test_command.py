@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_records_tables.cli import failures
 from kafka_records_tables.engines.java import JavaMissing, check_java
+from kafka_records_tables.runs import endings
 from tests.cli.running import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -230,7 +230,7 @@ def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, .
 )
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(failures, "find_spec", lambda name: None if name == package else object())
+    monkeypatch.setattr(endings, "find_spec", lambda name: None if name == package else object())
     arguments = ("table", "groups", "x") if command == "table" else (command, "x")
     message = f"{command} needs {package}, which is not installed: pip install -e '.[{extra}]'"
     assert run(*arguments) == (2, "", f"kafka-records: {message}\n")

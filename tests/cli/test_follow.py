@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.cli.follow import INTERVAL
+from kafka_records_tables.runs.log_follower import INTERVAL
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import Running, run_on, running_on
 

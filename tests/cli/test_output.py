@@ -8,15 +8,14 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_tables.cli.failures import CommandError
-from kafka_records_tables.cli.output import FORMATS, write_batches
+from kafka_records_tables.cli.output_options import FORMATS
+from kafka_records_tables.runs.endings import CommandError
+from kafka_records_tables.runs.written_output import Output, write_batches
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 
@@ -27,10 +26,6 @@ def rows(count: int = 1) -> pa.RecordBatch:
     return pa.record_batch({"name": ["a"] * count, "number": pa.array([1] * count, pa.int64())})
 
 
-def options(path: Path, name: str = "csv") -> Any:
-    return SimpleNamespace(output=path, format=name, overwrite=True, wide=False)
-
-
 def test_a_file_replaces_another_at_once_and_gets_usual_permissions(tmp_path: Path) -> None:
     path = tmp_path / "result.csv"
     path.write_text("before")
@@ -39,7 +34,7 @@ def test_a_file_replaces_another_at_once_and_gets_usual_permissions(tmp_path: Pa
         assert path.read_text() == "before"
         yield rows()
 
-    write_batches(options(path), SCHEMA, batches())
+    write_batches(Output("csv", path), SCHEMA, batches())
     assert path.read_bytes() == b"name,number\r\na,1\r\n"
     (tmp_path / "usual").touch()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
@@ -55,7 +50,7 @@ def test_a_file_is_left_alone_when_the_rows_break_off(tmp_path: Path, name: str)
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        write_batches(options(path, name), SCHEMA, batches())
+        write_batches(Output(name, path), SCHEMA, batches())
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"result.csv": "before"}
 
 
@@ -118,7 +113,7 @@ def test_a_disk_that_is_full_is_told_with_the_file(tmp_path: Path, name: str) ->
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(CommandError) as failure:
-        write_batches(options(path, name), SCHEMA, batches())
+        write_batches(Output(name, path), SCHEMA, batches())
     assert str(failure.value) == f"{path}: cannot be written: No space left on device"
     assert [*tmp_path.iterdir()] == []
 

@@ -20,9 +20,9 @@ from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.cli import tablerun
 from kafka_records_tables.cli.command import NO_MEMORY
 from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.runs import table_run
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 from tests.cli.running import Ran, run
 from tests.cli.segment_bytes import batch, commit, write_segment
@@ -134,7 +134,7 @@ def test_the_end_of_a_file_says_its_format(segments: str, offsets: list[dict[str
 def test_more_rows_than_are_held_are_not_sorted(
     segments: str, offsets: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_records_tables.cli.tablerun.HELD", 1)
+    monkeypatch.setattr("kafka_records_tables.runs.table_run.HELD", 1)
     ran = run("table", "current_offsets", segments, "--format", "json")
     rows = [json.loads(line) for line in ran.lines]
     key = ("group_id", "topic", "partition")
@@ -282,7 +282,7 @@ def test_findings_that_cannot_be_written_leave_the_file_alone(tmp_path: Path, mo
     def fail(_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(tablerun, "finding_json", fail)
+    monkeypatch.setattr(table_run, "finding_json", fail)
     seen = run("table", "groups", str(tmp_path / "data"), "--findings", str(path), "--overwrite")
     assert seen.err.splitlines()[-1] == f"kafka-records: {path}: cannot be written: No space left on device"
     assert {each.name: each.read_text() for each in tmp_path.iterdir() if each.is_file()} == {path.name: "before"}

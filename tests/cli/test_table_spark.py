@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.cli import failures
+from kafka_records_tables.runs import endings
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import run_on
@@ -104,7 +104,7 @@ def test_options_of_the_other_engine(tmp_path: Path, arguments: tuple[str, ...],
 
 def test_no_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(failures, "find_spec", lambda name: None if name == "pyspark" else object())
+    monkeypatch.setattr(endings, "find_spec", lambda name: None if name == "pyspark" else object())
     message = "table --engine spark needs pyspark, which is not installed: pip install -e '.[spark]'"
     assert run("table", "groups", str(tmp_path), "--engine", "spark") == (2, "", f"kafka-records: {message}\n")
 

@@ -21,8 +21,8 @@ STREAMS: tuple[Stream, ...] = ("pipe", "file", "terminal")
 
 AT_ONCE = (
     "-c",
-    "import sys; from kafka_records_tables.cli import progress; from kafka_records_tables.cli.main import main\n"
-    "progress._AFTER = 0\n"
+    "import sys; from kafka_records_tables.runs import progress_bar; from kafka_records_tables.cli.main import main\n"
+    "progress_bar._AFTER = 0\n"
     "sys.exit(main())",
 )
 """The command with a bar from the first byte on."""

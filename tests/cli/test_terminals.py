@@ -121,10 +121,10 @@ def test_dump_escapes_on_a_terminal_only(source: str) -> None:
 def test_results_escape_on_a_terminal(name: str) -> None:
     """A hostile topic cannot stand in a folder's name, so the rows are made here."""
     program = (
-        "from types import SimpleNamespace; import pyarrow as pa\n"
-        "from kafka_records_tables.cli.output import write_batches\n"
+        "import pyarrow as pa\n"
+        "from kafka_records_tables.runs.written_output import Output, write_batches\n"
         f"rows = pa.record_batch({{'text': [{HOSTILE!r}]}})\n"
-        f"write_batches(SimpleNamespace(output=None, format={name!r}, wide=False), rows.schema, [rows])"
+        f"write_batches(Output({name!r}), rows.schema, [rows])"
     )
     seen = run_on(stderr="pipe", program=("-c", program))
     assert (seen.status, seen.err) == (0, "")
@@ -267,7 +267,7 @@ def test_what_nobody_catches_is_a_sentence(
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("kafka_records_tables.cli.dumprun.read_partition", fail)
+    monkeypatch.setattr("kafka_records_tables.runs.dump_run.read_partition", fail)
     assert run("dump", source) == (2, "", f"kafka-records: {message}\n")
 
 

@@ -298,7 +298,7 @@ def test_what_was_read_as_kafka_reads_it_is_counted() -> None:
     result = read_table("current_offsets", topic.table())
 
     assert result.findings == ()
-    assert (result.counts.lenient_bytes, result.counts.lenient_records) == (5, 2)
+    assert (result.counts.bytes_left, result.counts.with_bytes_left) == (5, 2)
     assert dict(result.counts.leniencies) == {"invalid_utf8": 1}
     assert result.table["topic"].to_pylist() == ["order\ufffd", "orders"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
 from kafka_records_engine.findings import Finding, Severity
@@ -71,18 +71,17 @@ class Counts:
     """Control records that end a transaction."""
     below_log_start: int = 0
     """Records that the log has deleted although files still hold them; they are left out."""
-    lenient_bytes: int = 0
-    """Bytes behind keys and values, which Kafka leaves alone, in `lenient_records` of the records that were decoded."""
-    lenient_records: int = 0
+    bytes_left: int = 0
+    """Bytes behind keys and values, which Kafka leaves alone, in `with_bytes_left` of the records that were decoded."""
+    with_bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
     """What else was accepted in them because Kafka accepts it, by name."""
 
     def add(self, other: Counts) -> None:
         """Add what another task counted."""
-        for name in ("partitions", "files", "bytes", "records", "markers", "below_log_start"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.lenient_bytes += other.lenient_bytes
-        self.lenient_records += other.lenient_records
+        for each in fields(self):
+            if each.name != "leniencies":
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
         self.leniencies.update(other.leniencies)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from kafka_records_tables.cli import counts, dump, explain, table
-from kafka_records_tables.cli.failures import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
-from kafka_records_tables.cli.parsing import Parser
-from kafka_records_tables.cli.reporting import complain, discard
-from kafka_records_tables.cli.source_choice import place
+from kafka_records_tables.cli.parser import Parser
+from kafka_records_tables.cli.source_options import path_argument
 from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
+from kafka_records_tables.runs.standard_error import complain, discard
 
 _DESCRIPTION = """\
 Read what Kafka's coordinators keep in __consumer_offsets, __share_group_state and __transaction_state.
@@ -98,7 +98,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.parser.error(f"unrecognized arguments: {' '.join(wrong)}{close}")
     try:
         for each in sources:
-            options.sources.append(place(each))
+            options.sources.append(path_argument(each))
     except argparse.ArgumentTypeError as error:
         options.parser.error(f"argument SOURCE: {error}")
     return options

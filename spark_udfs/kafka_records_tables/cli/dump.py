@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kafka_records_tables.cli.choice import Choice, add_choice
-from kafka_records_tables.cli.failures import EXIT_STATUS_HELP, require
-from kafka_records_tables.cli.source_choice import add_sources, add_topic, known_logs
-from kafka_records_tables.cli.topics import add_package, catalog_of
+from kafka_records_tables.cli.record_options import add_record_options
+from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
 Print one JSON object per line and record, by topic, partition and offset. No Spark, no Java.
@@ -79,19 +78,21 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--follow", action="store_true", help="then wait for more, and print it as it is appended, until Ctrl-C"
     )
-    add_choice(parser)
+    add_record_options(parser)
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
     require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
-    from kafka_records_tables.cli.dumprun import DumpRun
+    from kafka_records_tables.runs.catalog import catalog_of
+    from kafka_records_tables.runs.chosen_logs import chosen_logs
+    from kafka_records_tables.runs.dump_run import DumpRun
+    from kafka_records_tables.runs.record_choice import RecordChoice
 
     catalog = catalog_of(options.package)
-    choice = Choice.of(options, catalog)
-    logs = known_logs(options.sources, options.topic, catalog)
-    dump = DumpRun(logs, catalog, choice, with_bytes=options.bytes)
+    choice = RecordChoice(catalog, options.type, options.group, options.transactional_id, options.offset)
+    dump = DumpRun(chosen_logs(options.sources, options.topic, catalog), catalog, choice, with_bytes=options.bytes)
     if not options.follow:
         return dump.run()
-    return dump.follow(lambda: known_logs(options.sources, options.topic, catalog, quietly=True))
+    return dump.follow(lambda: chosen_logs(options.sources, options.topic, catalog, quietly=True))

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
-import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kafka_records_tables.cli.failures import DAMAGE, OK, CommandError
-from kafka_records_tables.cli.reporting import say
-from kafka_records_tables.cli.topics import TOPICS_TEXT, Catalog, add_package, catalog_of
-
-if TYPE_CHECKING:
-    from kafka_records_runtime.explain import Line
+from kafka_records_tables.cli.source_options import add_package
+from kafka_records_tables.runs.catalog import TOPICS_TEXT
 
 _DESCRIPTION = """\
 Print an annotated dump: offset, bytes, type, path and value of everything in a record or a message, and where it
@@ -69,89 +62,41 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain, and return the exit status."""
-    from kafka_records_runtime.explain import explain_text
+    from kafka_records_tables.runs import explain_run
+    from kafka_records_tables.runs.catalog import catalog_of
 
-    if options.topic is None and options.message is None:
+    _check(options)
+    catalog = catalog_of(options.package)
+    if options.message is not None:
+        return explain_run.explain_one_message(catalog, options.message, options.version, options.hex)
+    if options.topic is not None:
+        return explain_run.explain_one_record(catalog, options.topic, options.key, options.value)
+    return explain_run.explain_dumped_records(catalog)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """End the command for arguments that do not go together."""
+    wrong = options.parser.error
+    if options.message is not None:
+        if options.key is not None or options.value is not None:
+            wrong("--key and --value go with --topic; the bytes of a message stand alone")
+        if options.version is None:
+            wrong("--message needs --version")
         if options.hex is None:
-            options.parser.error("one of the arguments --topic --message is required, or - for lines of dump --bytes")
+            wrong("--message needs the bytes in hex, or - for standard input")
+    elif options.topic is not None:
+        if options.hex is not None or options.version is not None:
+            wrong("--version and bytes without an option go with --message; use --key and --value")
+        if options.key is None and options.value is None:
+            wrong("--topic needs --key, --value or both")
+        if options.key == options.value == "-":
+            wrong("only one of --key and --value can be read from standard input")
+        if options.key == "null":
+            wrong("--key is never null, only values are; leave it out to look at the value alone")
+    else:
+        if options.hex is None:
+            wrong("one of the arguments --topic --message is required, or - for lines of dump --bytes")
         if options.hex != "-":
-            options.parser.error("bytes need --message and --version, or --topic with --key and --value")
-        return _dumped(options)
-    catalog = catalog_of(options.package)
-    lines = [*(_message(options, catalog) if options.topic is None else _record(options, catalog))]
-    sys.stdout.write(explain_text(lines))
-    return DAMAGE if any(line.type == "error" for line in lines) else OK
-
-
-def _dumped(options: argparse.Namespace) -> int:
-    from kafka_records_tables.cli.explaindump import explain_dumped
-
-    if not (options.key is options.value is options.version is None):
-        options.parser.error("lines of dump have their own keys, values and versions")
-    catalog = catalog_of(options.package)
-    status = OK
-    try:
-        for text, is_broken in explain_dumped(sys.stdin, catalog):
-            sys.stdout.write(text)
-            sys.stdout.flush()  # the next line may take its time: dump can follow a log
-            status = DAMAGE if is_broken else status
-    except UnicodeDecodeError:
-        raise CommandError("standard input holds no lines of dump: it is no text") from None
-    return status
-
-
-def _message(options: argparse.Namespace, catalog: Catalog) -> Iterator[Line]:
-    from kafka_records_runtime.explain import explain_message
-    from kafka_records_runtime.schema import covers
-
-    if options.key is not None or options.value is not None:
-        options.parser.error("--key and --value go with --topic; the bytes of a message stand alone")
-    if options.version is None:
-        options.parser.error("--message needs --version")
-    if options.hex is None:
-        options.parser.error("--message needs the bytes in hex, or - for standard input")
-    schema = catalog.message(options.message)
-    if not covers(schema.versions, options.version):
-        from kafka_records_runtime.errors import UnsupportedVersion
-
-        lowest, highest = schema.versions or (0, -1)
-        raise CommandError(str(UnsupportedVersion(schema.name, options.version, range(lowest, highest + 1))))
-    return explain_message(schema, options.version, _bytes(options.hex, "the message"))
-
-
-def _record(options: argparse.Namespace, catalog: Catalog) -> Iterator[Line]:
-    from kafka_records_runtime.explain import explain_key, explain_record
-
-    if options.hex is not None or options.version is not None:
-        options.parser.error("--version and bytes without an option go with --message; use --key and --value")
-    if options.key is None and options.value is None:
-        options.parser.error("--topic needs --key, --value or both")
-    if options.key == options.value == "-":
-        options.parser.error("only one of --key and --value can be read from standard input")
-    catalog.checked(options.topic)
-    if options.key == "null":
-        options.parser.error("--key is never null, only values are; leave it out to look at the value alone")
-    schemas = catalog.records(options.topic)
-    key = None if options.key is None else _bytes(options.key, "--key")
-    if key is not None and options.value is None:
-        return explain_key(schemas, key)
-    value = None if options.value == "null" else _bytes(options.value, "--value")
-    if key is None:
-        say("note: without --key the record type is not known, so the value is only bytes")
-    return explain_record(schemas, key, value)
-
-
-def _bytes(text: str, what: str) -> bytes:
-    if text == "-":
-        try:
-            text = sys.stdin.read()
-        except UnicodeDecodeError:
-            raise CommandError(f"{what} is not hex: standard input is no text") from None
-    digits = re.sub(r"[\s:]", "", text)
-    digits = digits.removeprefix("0x").removeprefix("0X")
-    wrong = re.search(r"[^0-9a-fA-F]", digits)
-    if wrong:
-        raise CommandError(f"{what} is not hex: {wrong[0]!r} after {wrong.start()} digits")
-    if len(digits) % 2:
-        raise CommandError(f"{what} is not hex: {len(digits)} digits, bytes have two each")
-    return bytes.fromhex(digits)
+            wrong("bytes need --message and --version, or --topic with --key and --value")
+        if not (options.key is options.value is options.version is None):
+            wrong("lines of dump have their own keys, values and versions")

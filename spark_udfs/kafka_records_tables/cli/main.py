@@ -40,7 +40,7 @@ def _end_at_once_from_now_on() -> None:
 
 def _let_go_of_output() -> None:
     """Write what is still held; a reader that was interrupted as well is no failure."""
-    from kafka_records_tables.cli.reporting import discard
+    from kafka_records_tables.runs.standard_error import discard
 
     try:
         sys.stdout.flush()

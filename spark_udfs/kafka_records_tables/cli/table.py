@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import textwrap
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.lean import let_pandas_in
-from kafka_records_tables.cli.failures import EXIT_STATUS_HELP, CommandError, UsageError, require
-from kafka_records_tables.cli.output import (
-    OUTPUT_HELP,
-    add_output,
-    check_output,
-    file_path,
-    is_same_file,
-    refuse_source,
-)
-from kafka_records_tables.cli.source_choice import add_sources, add_topic, place
-from kafka_records_tables.cli.topics import KAFKA, Catalog, catalog_of
+from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, file_path, output_of
+from kafka_records_tables.cli.source_options import add_sources, add_topic, path_argument
 from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, asked, milliseconds, topic_column
+from kafka_records_tables.report.described import described
+from kafka_records_tables.runs.catalog import KAFKA
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
@@ -88,7 +80,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("name", type=_table, metavar="NAME", help="the table, see below")
     add_sources(parser)
     _add_questions(parser)
-    add_output(parser, "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table")
+    add_output_options(parser, "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table")
     parser.set_defaults(format=None)
     parser.add_argument(
         "--findings",
@@ -103,7 +95,7 @@ def add_parser(commands: Any) -> None:
         action=_Print,
         type=_table,
         metavar="NAME",
-        text=_description,
+        text=_described,
         help="say what the columns of a table mean and exit",
     )
     parser.set_defaults(run=run, parser=parser)
@@ -164,7 +156,10 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         help="read with so many processes; default: one per core, and this one alone for less than 64 MiB",
     )
     parser.add_argument(
-        "--master", type=place, metavar="URL", help="the master of --engine spark; default: this machine, local[*]"
+        "--master",
+        type=path_argument,
+        metavar="URL",
+        help="the master of --engine spark; default: this machine, local[*]",
     )
     parser.add_argument(
         "--conf",
@@ -188,40 +183,13 @@ class _Print(argparse.Action):
         parser.exit()
 
 
+def _described(table: Table) -> str:
+    return described(table, shutil.get_terminal_size((120, 24)).columns)
+
+
 def _list() -> str:
     width = max(map(len, TABLES))
     return "".join(f"  {name:<{width}}  {table.about}\n" for name, table in TABLES.items())
-
-
-_NARROW: Final = 40
-
-
-def _description(table: Table) -> str:
-    """What a table says about itself and its columns."""
-    room = shutil.get_terminal_size((120, 24)).columns
-    lines = [
-        f"{table.name}: {table.about}",
-        f"topic {table.topic}, records {', '.join(table.records)}",
-        f"sorted by {', '.join(table.sort)}",
-        "",
-    ]
-    names = max(len(column.name) for column in table.columns)
-    kinds = max(len(column.type) for column in table.columns if len(column.type) < _NARROW)
-    for column in table.columns:
-        start = f"{column.name:<{names}}  {column.type:<{kinds}}  "
-        indent = " " * (names + kinds + 4)
-        about = textwrap.wrap(column.about, max(room - len(indent), _NARROW))
-        if len(start) > len(indent):
-            lines.append(start.rstrip())
-            start = indent
-        lines.append(start + about[0])
-        lines.extend(indent + line for line in about[1:])
-    return (
-        "\n".join(textwrap.fill(line, room, subsequent_indent="  ") for line in lines[:3])
-        + "\n"
-        + "\n".join(lines[3:])
-        + "\n"
-    )
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -286,12 +254,24 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
     _check_engine(options)
     _set_format(options)
-    check_output(options)
-    _check_findings(options)
-    _check_package(table, options.package)
-    from kafka_records_tables.cli.tablerun import TableRun
+    from kafka_records_tables.runs.table_run import SparkSettings, TableRun, TableTask
 
-    return TableRun(table, query, options).run()
+    task = TableTask(
+        table,
+        query,
+        options.sources,
+        output_of(options),
+        options.findings,
+        groups=options.group,
+        as_of_ms=options.as_of,
+        untold=options.untold,
+        package=options.package,
+        processes=options.processes,
+        spark=SparkSettings(options.master, dict(options.conf)) if options.engine == "spark" else None,
+        needs_order=bool(options.sort),
+        may_hide_details=not options.columns,
+    )
+    return TableRun(task).run()
 
 
 def _query(table: Table, options: argparse.Namespace) -> Query:
@@ -312,20 +292,14 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 
 
 def _check_engine(options: argparse.Namespace) -> None:
-    """Raise a UsageError for an option of the other engine, and a CommandError when there is no Java for Spark."""
-    if options.engine == "local":
-        wrong = "--master" if options.master else "--conf" if options.conf else None
-        if wrong:
-            raise UsageError(f"{wrong} goes with --engine spark")
+    """Raise a UsageError for an option of the other engine."""
+    if options.engine == "spark":
+        if options.processes:
+            raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
         return
-    if options.processes:
-        raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
-    from kafka_records_tables.engines.java import JavaMissing, check_java
-
-    try:
-        check_java()
-    except JavaMissing as error:
-        raise CommandError(str(error)) from None
+    wrong = "--master" if options.master else "--conf" if options.conf else None
+    if wrong:
+        raise UsageError(f"{wrong} goes with --engine spark")
 
 
 _FORMAT_OF: Final = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
@@ -336,30 +310,3 @@ def _set_format(options: argparse.Namespace) -> None:
     if options.format is None:
         ending = "" if options.output is None else options.output.suffix.lower()
         options.format = _FORMAT_OF.get(ending, "table")
-
-
-def _check_findings(options: argparse.Namespace) -> None:
-    path: Path | None = options.findings
-    if path is None:
-        return
-    if path.is_dir():
-        raise CommandError(f"{path}: is a directory, --findings names a file")
-    if not path.parent.is_dir():
-        raise CommandError(f"{path}: there is no directory {path.parent}")
-    if path.exists() and not options.overwrite:
-        raise CommandError(f"{path}: there is a file already; --overwrite replaces it")
-    if options.output is not None and is_same_file(path, options.output):
-        raise CommandError(f"{path}: is the file of --output as well: --findings needs one of its own")
-    refuse_source(path, options.sources)
-
-
-def _check_package(table: Table, package: str) -> None:
-    if package == KAFKA:
-        return
-    own = catalog_of(package)
-    folder = Catalog().folder_of(table.topic)
-    there = Catalog(own.package, folder).record_names if folder in own.folders else set()
-    missing = [name for name in table.records if name not in there]
-    if own.folder is not None or missing:
-        lacks = f"it has no {', '.join(missing)}" if missing else f"write --package {own.package}, without a folder"
-        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folder}: {lacks}")

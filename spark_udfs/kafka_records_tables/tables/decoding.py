@@ -148,8 +148,8 @@ class Decoded:
         left = columns.key_left + columns.value_left
         if which is not None:
             left = np.where(which, left, 0)
-        context.counts.lenient_bytes += int(left.sum())
-        context.counts.lenient_records += int((left > 0).sum())
+        context.counts.bytes_left += int(left.sum())
+        context.counts.with_bytes_left += int((left > 0).sum())
         for row, names in columns.leniencies.items():
             if which is None or which[row]:
                 context.counts.leniencies.update(names)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
 
-from kafka_records_tables.cli.failures import CommandError, UsageError
 from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.runs.endings import CommandError, UsageError
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema, RecordSchema
@@ -116,17 +115,6 @@ class Catalog:
         folder = messages[name][0].split(".")[1]
         schemas = vars(import_module(f"{self.package}.schemas.{folder}")).values()
         return next(each for each in schemas if isinstance(each, MessageSchema) and each.name == name)
-
-
-def add_package(parser: argparse.ArgumentParser) -> None:
-    """The option --package."""
-    parser.add_argument(
-        "--package",
-        metavar="NAME[.FOLDER]",
-        default=KAFKA,
-        help="read records of your own with this package, which kafka-records-codegen made of your specs and Python "
-        "finds (PYTHONPATH); a topic belongs to the folder of specs called like it, or to FOLDER",
-    )
 
 
 def catalog_of(package: str) -> Catalog:

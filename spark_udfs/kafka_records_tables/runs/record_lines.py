@@ -16,12 +16,12 @@ from kafka_records_runtime.framing import (
     value_version_of,
 )
 from kafka_records_runtime.jsonform import to_json
-from kafka_records_tables.cli.embedded import opened
-from kafka_records_tables.cli.reporting import RecordReport
+from kafka_records_tables.runs.embedded_messages import opened
+from kafka_records_tables.runs.totals import RecordTotals
 
 if TYPE_CHECKING:
-    from kafka_records_tables.cli.topicnames import TopicNames
-    from kafka_records_tables.cli.topics import Catalog
+    from kafka_records_tables.runs.catalog import Catalog
+    from kafka_records_tables.runs.topic_names import TopicNames
 
 _PREFIX: Final = 2
 
@@ -63,25 +63,25 @@ def found_records(rows: Any) -> Iterator[FoundRecord]:
 
 
 class RecordPrinter:
-    """Turns the records of one topic into lines, counts them in `report`, and says which could not be decoded."""
+    """Turns the records of one topic into lines, counts them in `totals`, and says which could not be decoded."""
 
     def __init__(
-        self, topic: str, catalog: Catalog, names: TopicNames, report: RecordReport, with_bytes: bool = False
+        self, topic: str, catalog: Catalog, names: TopicNames, totals: RecordTotals, with_bytes: bool = False
     ) -> None:
         self._schemas = catalog.records(topic)
         self._retired = catalog.retired(topic)
         self._types = schema_record_types(self._schemas)
         self._is_kafka = catalog.is_kafka
         self._names = names
-        self._report = report
+        self._totals = totals
         self._with_bytes = with_bytes
 
     def line(self, found: FoundRecord) -> dict[str, Any]:
         """What the line of a record says."""
         if found.control is not None:
-            self._report.markers += 1
+            self._totals.counts.markers += 1
             return self._line(found, None, None, None)
-        self._report.records += 1
+        self._totals.counts.records += 1
         try:
             record = read_record(self._types, found.key, found.value)
         except (DecodeError, FramingError) as error:
@@ -114,7 +114,7 @@ class RecordPrinter:
                 shown_key, part = self._shown_key(record), "value"
             except DecodeError:
                 pass
-        self._report.undecodable_record(
+        self._totals.undecodable_record(
             type(error).__name__,
             lambda: f"{found.file}: byte {found.position}, batch at offset {found.base_offset}: "
             f"record at offset {found.offset}: {said_of(error)} (shown with its bytes)",
@@ -154,14 +154,14 @@ class RecordPrinter:
         return line
 
     def _count(self, record: Record) -> None:
-        report = self._report
+        totals = self._totals
         if record.name is None:
             retired = self._retired.get(record.record_type)
             note = "" if retired is None else f" {retired}, early access"
-            report.unknown_types[f"{record.record_type}{note}"] += 1
+            totals.unknown_types[f"{record.record_type}{note}"] += 1
         elif not record.is_known_version:
-            report.unknown_versions[f"{record.name} v{record.value_version}"] += 1
-        report.leniency(record.key_left + record.value_left, record.leniencies)
+            totals.unknown_versions[f"{record.name} v{record.value_version}"] += 1
+        totals.leniency(record.key_left + record.value_left, record.leniencies)
 
 
 def _raw_key(key: bytes | None) -> dict[str, Any] | None:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.log.reading import FoundLog, OpenLog, open_log, read_partition
 from kafka_records_runtime.jsontext import json_lines
-from kafka_records_tables.cli.progress import ByteProgress
-from kafka_records_tables.cli.recordlines import COLUMNS, RecordPrinter, found_records
-from kafka_records_tables.cli.reporting import FileReport, RecordReport, over_a_bar, say
-from kafka_records_tables.cli.topicnames import TopicNames
+from kafka_records_tables.runs.progress_bar import ByteProgress
+from kafka_records_tables.runs.record_lines import COLUMNS, RecordPrinter, found_records
+from kafka_records_tables.runs.standard_error import over_a_bar, say
+from kafka_records_tables.runs.topic_names import TopicNames
+from kafka_records_tables.runs.totals import FileTotals, RecordTotals
 
 if TYPE_CHECKING:
-    from kafka_records_tables.cli.choice import Choice, Mask
-    from kafka_records_tables.cli.topics import Catalog
+    from kafka_records_tables.runs.catalog import Catalog
+    from kafka_records_tables.runs.record_choice import Mask, RecordChoice
 
 
 _ROWS: Final = 4096
@@ -27,16 +28,17 @@ _ROWS: Final = 4096
 class DumpRun:
     """Prints the records of `logs` that `choice` asks for."""
 
-    def __init__(self, logs: Sequence[FoundLog], catalog: Catalog, choice: Choice, *, with_bytes: bool = False) -> None:
+    def __init__(
+        self, logs: Sequence[FoundLog], catalog: Catalog, choice: RecordChoice, *, with_bytes: bool = False
+    ) -> None:
         self._logs = logs
         self._catalog = catalog
         self._choice = choice
         self._with_bytes = with_bytes
         self._names = TopicNames(str(Path(log.folder).resolve().parent) for log in logs)
         self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
-        self._files, self._records = FileReport(), RecordReport()
+        self._files, self._records = FileTotals(), RecordTotals()
         self._text = json_lines(sys.stdout)
-        self._file_count = 0
         self._passed_over = 0
 
     def run(self) -> int:
@@ -47,18 +49,19 @@ class DumpRun:
         else:
             with ByteProgress("dump") as progress, over_a_bar(progress.is_drawn):
                 self._read(progress.moved)
-        return self.summary(len(self._logs))
+        self._records.counts.partitions = len(self._logs)
+        return self._say_totals()
 
     def _read(self, moved: Callable[[int, int], None]) -> None:
         total, done = sum(log.size for log in self._logs), 0
         for log in self._logs:
             with open_log(log) as opened:
                 asked = _only(opened, self._choice.offsets)
-                self._file_count += len(asked.segments)
+                self._records.counts.files += len(asked.segments)
                 for rows in read_partition(
                     asked,
                     below_log_start=True,
-                    on_finding=self._files.finding,
+                    on_finding=self._files.tell,
                     batch_rows=None,
                     settle=False,
                     columns=COLUMNS,
@@ -70,15 +73,16 @@ class DumpRun:
 
     def follow(self, find: Callable[[], Sequence[FoundLog]]) -> int:
         """Print them and what is appended to them until Ctrl-C; `find` finds the logs, new partitions too."""
-        from kafka_records_tables.cli.follow import Follower
+        from kafka_records_tables.runs.log_follower import Follower
 
-        follower = Follower(self._logs, find, self._files.finding)
+        follower = Follower(self._logs, find, self._files.tell)
         try:
             follower.run(self._follow)
         except KeyboardInterrupt:
             # That is how it is meant to end.
-            self._file_count = follower.file_count
-            return self.summary(follower.partition_count)
+            self._records.counts.files = follower.file_count
+            self._records.counts.partitions = follower.partition_count
+            return self._say_totals()
 
     def _follow(self, rows: Any) -> None:
         self.print_rows(rows)
@@ -100,13 +104,14 @@ class DumpRun:
             for found in found_records(rows.slice(start, _ROWS)):
                 write(text(printer.line(found)))
 
-    def summary(self, partitions: int) -> int:
+    def _say_totals(self) -> int:
         """Say how much was read and what was found; returns the exit status."""
-        self._records.summary(partitions, self._file_count)
+        self._records.say_all()
         if not self._choice.is_everything:
-            total = self._passed_over + self._records.records + self._records.markers
+            counts = self._records.counts
+            total = self._passed_over + counts.records + counts.markers
             say(f"not asked for: {self._passed_over} of {total} records and transaction markers")
-        self._files.summary()
+        self._files.say_all()
         return max(self._files.status, self._records.status)
 
 

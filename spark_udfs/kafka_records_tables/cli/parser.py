@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from kafka_records_tables.cli.failures import FAILED
-from kafka_records_tables.cli.reporting import say
 from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.runs.endings import FAILED
+from kafka_records_tables.runs.standard_error import say
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

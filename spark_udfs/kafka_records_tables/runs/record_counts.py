@@ -16,7 +16,7 @@ from kafka_records_runtime.framing import record_type_of, value_version_of
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import OnFinding
-    from kafka_records_tables.cli.topics import Catalog
+    from kafka_records_tables.runs.catalog import Catalog
 
 SCHEMA: Final = pa.schema(
     [

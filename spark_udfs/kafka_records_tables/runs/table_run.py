@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from kafka_records_engine.findings import DAMAGED_LOG, UNDECIDED_TRANSACTION, UNREAD_LOG
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError, plural
-from kafka_records_tables.cli.failures import DAMAGE, OK, CommandError
-from kafka_records_tables.cli.output import replacing, write_batches
-from kafka_records_tables.cli.progress import ByteProgress
-from kafka_records_tables.cli.reporting import FileReport, RecordReport, say
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.report.finding_lines import finding_json, finding_lines
+from kafka_records_tables.runs.catalog import KAFKA, Catalog, catalog_of
+from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
+from kafka_records_tables.runs.progress_bar import ByteProgress
+from kafka_records_tables.runs.standard_error import say
+from kafka_records_tables.runs.totals import FileTotals, RecordTotals
+from kafka_records_tables.runs.written_output import (
+    Output,
+    check_file,
+    check_output,
+    is_same_file,
+    refuse_source,
+    replacing,
+    write_batches,
+)
 from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 
@@ -33,24 +44,54 @@ if TYPE_CHECKING:
     from kafka_records_tables.query import Query
 
 
-class TableRun:
-    """Writes the rows of `table` that `query` asks for."""
+@dataclass(frozen=True)
+class SparkSettings:
+    """The Spark that reads instead of processes on this machine."""
 
-    def __init__(self, table: Table, query: Query, options: argparse.Namespace) -> None:
-        self._table = table
-        self._query = query
-        self._options = options
+    master: str | None = None
+    properties: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """What one run is asked to do; see `kafka_records_tables.read.read_table`."""
+
+    table: Table
+    query: Query
+    sources: Sequence[str]
+    output: Output
+    findings: Path | None = None
+    """A file that gets all that is found, as JSON lines."""
+    groups: Sequence[str] = ()
+    as_of_ms: int | None = None
+    untold: Literal["committed"] | None = None
+    package: str = KAFKA
+    processes: int | None = None
+    spark: SparkSettings | None = None
+    needs_order: bool = False
+    """Whether rows are sorted whatever memory that takes, because somebody asked for an order."""
+    may_hide_details: bool = True
+    """Whether a narrow terminal may do without `Table.details`, because nobody named the columns."""
+
+
+class TableRun:
+    """Writes the rows that a task asks for."""
+
+    def __init__(self, task: TableTask) -> None:
+        self._task = task
+        self._table = task.table
         self._rows = 0
 
     def run(self) -> int:
         """Returns the exit status. Raises a CommandError when there is no answer."""
+        _check(self._task)
         try:
             with (
                 ByteProgress(self._table.name) as progress,
                 self._session(progress) as session,
                 self._stream(progress, session) as stream,
             ):
-                selection = Selection(self._table, stream, self._query, self._most_held)
+                selection = Selection(self._table, stream, self._task.query, self._most_held)
                 self._write(selection, progress)
         except LogSourceError as error:
             raise CommandError(self._no_log(error)) from None
@@ -75,28 +116,29 @@ class TableRun:
     @contextmanager
     def _session(self, progress: ByteProgress) -> Iterator[SparkSession | None]:
         """The session of --engine spark."""
-        if self._options.engine == "local":
+        asked = self._task.spark
+        if asked is None:
             yield None
             return
         from kafka_records_tables.engines.session import local_session
 
         progress.waiting("starting Spark")
-        settings = dict(self._options.conf)
-        if self._options.master is not None:
-            settings["spark.master"] = self._options.master
+        settings = dict(asked.properties or {})
+        if asked.master is not None:
+            settings["spark.master"] = asked.master
         with local_session(settings) as session:
             yield session
 
     def _stream(self, progress: ByteProgress, session: SparkSession | None) -> Stream:
-        options = self._options
+        task = self._task
         return stream_table(
             self._table,
-            options.sources,
-            group=options.group or None,
-            as_of=options.as_of,
-            untold=options.untold,
-            package=options.package,
-            processes=options.processes,
+            task.sources,
+            group=task.groups or None,
+            as_of=task.as_of_ms,
+            untold=task.untold,
+            package=task.package,
+            processes=task.processes,
             spark=session,
             on_progress=progress.moved,
         )
@@ -104,16 +146,16 @@ class TableRun:
     @property
     def _most_held(self) -> int | None:
         """A table for people is held in any case, and who asks for an order gets it."""
-        return None if self._options.sort or self._options.format == "table" else HELD
+        return None if self._task.needs_order or self._task.output.format == "table" else HELD
 
     def _write(self, selection: Selection, progress: ByteProgress) -> None:
         table = self._table
-        details = () if self._options.columns else table.details
-        write_batches(self._options, selection.schema, self._counted(selection, progress), details, table.essential)
+        details = table.details if self._task.may_hide_details else ()
+        write_batches(self._task.output, selection.schema, self._counted(selection, progress), details, table.essential)
 
     def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            if not self._rows and self._options.output is None and sys.stdout.isatty():
+            if not self._rows and self._task.output.path is None and sys.stdout.isatty():
                 progress.stop()  # two writers on one terminal would overwrite each other
             self._rows += batch.num_rows
             yield batch
@@ -123,7 +165,7 @@ class TableRun:
         from kafka_records_tables import TABLES
 
         try:
-            there = {log.topic for log in find_logs(self._options.sources)}
+            there = {log.topic for log in find_logs(self._task.sources)}
         except (LogSourceError, OSError):
             return str(error)
         others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
@@ -132,7 +174,7 @@ class TableRun:
     # -- what was found ------------------------------------------------------------------------------------------------
 
     def _say(self, findings: Sequence[Finding]) -> None:
-        path = self._options.findings
+        path = self._task.findings
         way = "--findings FILE writes all of them" if path is None else f"{path} has all of them"
         for line in finding_lines(findings, way):
             say(line)
@@ -141,32 +183,54 @@ class TableRun:
                 out.writelines(map(finding_json, findings))
 
     def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
-        files, records = FileReport(), RecordReport()
-        records.records, records.markers, records.below_log_start = (
-            counts.records,
-            counts.markers,
-            counts.below_log_start,
-        )
-        records.with_bytes_left, records.bytes_left = counts.lenient_records, counts.lenient_bytes
-        records.leniencies.update(counts.leniencies)
+        files, records = FileTotals(), RecordTotals(counts)
         for finding in findings:
-            if finding.reason == UNREAD_LOG:
-                files.control_records += finding.records
-            elif finding.severity == "damage" and finding.reason == DAMAGED_LOG:
-                files.damages += 1
-                files.lost_records += finding.records
-                files.unread_bytes += finding.bytes
+            if finding.reason in (UNREAD_LOG, DAMAGED_LOG):
+                files.count(finding)
             elif finding.severity == "damage" and finding.reason == UNDECIDED_TRANSACTION:
                 records.undecided += 1
             elif finding.severity == "damage":
                 records.undecodable += 1
-        if self._options.topic_filter and not matching:
-            patterns = ", ".join(map(repr, self._options.topic_filter))
+        if self._task.query.topics and not matching:
+            patterns = ", ".join(map(repr, self._task.query.topics))
             say(f"note: there is no such row about a topic that matches {patterns}")
         rows = plural(matching, "row")
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"
-        say(f"{rows} from {records.read(counts.partitions, counts.files)}")
-        records.findings()
-        files.summary()
+        say(f"{rows} from {records.read()}")
+        records.say_decoding()
+        files.say_all()
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
+
+
+# -- before any work is done -------------------------------------------------------------------------------------------
+
+
+def _check(task: TableTask) -> None:
+    """Raise a CommandError for a task that cannot be done."""
+    if task.spark is not None:
+        from kafka_records_tables.engines.java import JavaMissing, check_java
+
+        try:
+            check_java()
+        except JavaMissing as error:
+            raise CommandError(str(error)) from None
+    check_output(task.output, task.sources)
+    if task.findings is not None:
+        check_file(task.findings, "--findings", task.output.overwrite)
+        if task.output.path is not None and is_same_file(task.findings, task.output.path):
+            raise CommandError(f"{task.findings}: is the file of --output as well: --findings needs one of its own")
+        refuse_source(task.findings, task.sources)
+    _check_package(task.table, task.package)
+
+
+def _check_package(table: Table, package: str) -> None:
+    if package == KAFKA:
+        return
+    own = catalog_of(package)
+    folder = Catalog().folder_of(table.topic)
+    there = Catalog(own.package, folder).record_names if folder in own.folders else set()
+    missing = [name for name in table.records if name not in there]
+    if own.folder is not None or missing:
+        lacks = f"it has no {', '.join(missing)}" if missing else f"write --package {own.package}, without a folder"
+        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folder}: {lacks}")

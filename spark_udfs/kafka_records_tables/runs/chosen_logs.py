@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.cli.failures import CommandError
-from kafka_records_tables.cli.reporting import say
-from kafka_records_tables.cli.topics import TOPICS_TEXT, Catalog
+from kafka_records_tables.runs.catalog import TOPICS_TEXT, Catalog
+from kafka_records_tables.runs.endings import CommandError
+from kafka_records_tables.runs.standard_error import say
 
 if TYPE_CHECKING:
     from kafka_records_engine.log.reading import FoundLog
 
 
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The positional argument SOURCE…"""
-    parser.add_argument(
-        "sources",
-        nargs="+",
-        type=place,
-        metavar="SOURCE",
-        help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file",
-    )
-
-
-def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """The option --topic NAME; `default` says in words what holds without it."""
-    parser.add_argument(
-        "--topic",
-        metavar="NAME",
-        help="read this topic only; for files that do not stand in a folder <topic>-<partition> it says what they hold"
-        + default,
-    )
-
-
-def place(text: str) -> str:
-    """The type of an argument that names a file or a directory: the empty text would be the current directory."""
-    if not text:
-        raise argparse.ArgumentTypeError("is empty, and names no file or directory")
-    return text
-
-
-def known_logs(sources: Sequence[str], topic: str | None, catalog: Catalog, quietly: bool = False) -> list[FoundLog]:
+def chosen_logs(sources: Sequence[str], topic: str | None, catalog: Catalog, quietly: bool = False) -> list[FoundLog]:
     """The log partitions whose records `catalog` knows, sorted by topic and partition.
 
     Other topics in the same directory are left out, which standard error is told unless `quietly`. Raises a

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -10,76 +9,40 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.cli.failures import UsageError
 from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.runs.endings import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.cli.topics import Catalog
+    from kafka_records_tables.runs.catalog import Catalog
 
 _GROUP: Final = ("group", "group_id")
 _TRANSACTIONAL_ID: Final = ("transactional_id",)
 _TYPE_BYTES: Final = 2
-_LARGEST: Final = (1 << 63) - 1
 
 Mask = Callable[[Any], "pa.BooleanArray"]
 
 
-def add_choice(parser: argparse.ArgumentParser) -> None:
-    """The options --type, --group, --transactional-id and --offset."""
-    what = parser.add_argument_group(
-        "which records",
-        "A record is shown that meets every option given; one that is repeated is met by any of its values.\n"
-        "All but --offset leave out transaction markers.",
-    )
-    what.add_argument(
-        "--type", action="append", default=[], metavar="TYPE", help="records of this type, by number or name"
-    )
-    what.add_argument(
-        "--group", action="append", default=[], metavar="ID", help="records of this group, those of share groups too"
-    )
-    what.add_argument(
-        "--transactional-id", action="append", default=[], metavar="ID", help="records of this transactional id"
-    )
-    what.add_argument(
-        "--offset",
-        type=_offsets,
-        metavar="RANGE",
-        help="records at this offset, or FROM..TO with both ends, FROM.. or ..TO",
-    )
-
-
-def _offsets(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"([0-9]{1,19})|([0-9]{1,19})?\.\.([0-9]{1,19})?", text)
-    if match is None or text == "..":
-        raise argparse.ArgumentTypeError(f"{text!r} is not an offset, and not FROM..TO, FROM.. or ..TO")
-    first, last = (int(match[1]), int(match[1])) if match[1] else (int(match[2] or 0), int(match[3] or _LARGEST))
-    if first > last:
-        raise argparse.ArgumentTypeError(f"{text!r} is empty: it ends before it begins")
-    return first, min(last, _LARGEST)
-
-
 @dataclass(frozen=True)
-class Choice:
+class RecordChoice:
     """What the options ask for, checked against the record types there are."""
 
     catalog: Catalog
-    types: Sequence[str]
-    groups: Sequence[str]
-    transactional_ids: Sequence[str]
-    offsets: tuple[int, int] | None
+    types: Sequence[str] = ()
+    """Names or numbers."""
+    groups: Sequence[str] = ()
+    transactional_ids: Sequence[str] = ()
+    offsets: tuple[int, int] | None = None
+    """The first and the last, both included."""
 
-    @classmethod
-    def of(cls, options: argparse.Namespace, catalog: Catalog) -> Choice:
-        """Raises a UsageError for a type that there is not, and for ids that no key begins with."""
-        choice = cls(catalog, options.type, options.group, options.transactional_id, options.offset)
-        names = catalog.record_names
-        for each in choice.types:
+    def __post_init__(self) -> None:
+        """Raises a UsageError for a type that there is not."""
+        names = self.catalog.record_names
+        for each in self.types:
             if each not in names and not re.fullmatch(r"-?[0-9]{1,5}", each):
                 close = did_you_mean(each, names) or f": there are {', '.join(sorted(names))}"
                 raise UsageError(f"--type: no record type is called {each}{close}")
-        return choice
 
     @property
     def is_everything(self) -> bool:

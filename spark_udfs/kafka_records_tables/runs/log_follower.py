@@ -18,9 +18,9 @@ from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log.discovery import SUFFIXES
 from kafka_records_engine.log.opened import FrozenFile, OpenLog, SegmentFile
 from kafka_records_engine.log.reading import FoundLog, open_log, read_partition
-from kafka_records_tables.cli.failures import CommandError
-from kafka_records_tables.cli.recordlines import COLUMNS
-from kafka_records_tables.cli.reporting import say
+from kafka_records_tables.runs.endings import CommandError
+from kafka_records_tables.runs.record_lines import COLUMNS
+from kafka_records_tables.runs.standard_error import say
 
 INTERVAL: Final = 0.5
 """Seconds between two looks at the logs: two system calls for each partition that has not changed."""

@@ -1,0 +1,38 @@
+"""What a table says about itself, as text. Loads nothing but the standard library."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.declaration import Table
+
+_NARROW: Final = 40
+
+
+def described(table: Table, room: int) -> str:
+    """What a table says about itself and its columns, in lines of `room` cells."""
+    lines = [
+        f"{table.name}: {table.about}",
+        f"topic {table.topic}, records {', '.join(table.records)}",
+        f"sorted by {', '.join(table.sort)}",
+        "",
+    ]
+    names = max(len(column.name) for column in table.columns)
+    kinds = max(len(column.type) for column in table.columns if len(column.type) < _NARROW)
+    for column in table.columns:
+        start = f"{column.name:<{names}}  {column.type:<{kinds}}  "
+        indent = " " * (names + kinds + 4)
+        about = textwrap.wrap(column.about, max(room - len(indent), _NARROW))
+        if len(start) > len(indent):
+            lines.append(start.rstrip())
+            start = indent
+        lines.append(start + about[0])
+        lines.extend(indent + line for line in about[1:])
+    return (
+        "\n".join(textwrap.fill(line, room, subsequent_indent="  ") for line in lines[:3])
+        + "\n"
+        + "\n".join(lines[3:])
+        + "\n"
+    )

@@ -1,0 +1,58 @@
+"""Lines on standard error, also where a progress bar stands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from kafka_records_runtime.printable import printable
+
+_is_bar_drawn: Callable[[], bool] | None = None
+
+
+@contextmanager
+def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
+    """While `is_drawn` says that a progress bar stands on the last line of the terminal, lines take its place, and it
+    goes on below."""
+    global _is_bar_drawn
+    _is_bar_drawn = is_drawn
+    try:
+        yield
+    finally:
+        _is_bar_drawn = None
+
+
+def say(line: str) -> None:
+    """One line on standard error, whatever the text holds. What stood on standard output before it is written first, so
+    that both keep their order on a terminal."""
+    sys.stdout.flush()
+    try:
+        start = "\r\x1b[2K" if _is_bar_drawn is not None and _is_bar_drawn() else ""
+        sys.stderr.write(f"{start}{printable(line)}\n")
+        sys.stderr.flush()
+    except OSError:
+        # Nobody can be told. The result and the exit status are still worth having.
+        discard(sys.stderr)
+
+
+def complain(text: str) -> None:
+    """Say why the command ends without a result."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard(sys.stdout)
+    say(f"kafka-records: {text}")
+
+
+def discard(stream: TextIO) -> None:
+    """Let a stream that takes nothing lead nowhere, so that what it still holds does not fail once more at exit."""
+    try:
+        descriptor = stream.fileno()
+    except OSError:
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -1,0 +1,134 @@
+"""What a run found and counted: one line per finding while it runs, the totals at its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.sources import Counts
+from kafka_records_runtime.errors import plural
+from kafka_records_tables.runs.endings import DAMAGE, OK
+from kafka_records_tables.runs.standard_error import say
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
+
+MOST: Final = 1000
+"""Records that cannot be decoded for reasons of one kind that are lines of their own."""
+
+
+@dataclass(slots=True)
+class FileTotals:
+    """What was found in the files. Notes, which a healthy log may have, do not count as damage."""
+
+    damaged_places: int = 0
+    lost_records: int = 0
+    unread_bytes: int = 0
+    control_records: int = 0
+    """Control records that end no transaction: neither delivered nor lost."""
+    _said: set[str] = field(default_factory=set)
+
+    def tell(self, finding: Finding) -> None:
+        """Say what was found and count it. What concerns a whole data directory is met with each of its partitions, and
+        told once."""
+        line = str(finding)
+        if line in self._said:
+            return
+        self._said.add(line)
+        say(line if finding.severity == "damage" else f"note: {line}")
+        self.count(finding)
+
+    def count(self, finding: Finding) -> None:
+        """Count it only."""
+        if finding.severity == "note":
+            self.control_records += finding.records
+            return
+        self.damaged_places += 1
+        self.lost_records += finding.records
+        self.unread_bytes += finding.bytes
+
+    def say_all(self) -> None:
+        """Say what was left out and how much damage there was, if any."""
+        if self.control_records:
+            say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
+        if self.damaged_places:
+            found = plural(self.damaged_places, "damaged place")
+            lost = plural(self.lost_records, "record")
+            say(f"{found} in the files: {lost} known to be lost, {plural(self.unread_bytes, 'byte')} not read")
+
+    @property
+    def status(self) -> int:
+        return DAMAGE if self.damaged_places else OK
+
+
+@dataclass(slots=True)
+class RecordTotals:
+    """What became of the records while they were decoded."""
+
+    counts: Counts = field(default_factory=Counts)
+    undecided: int = 0
+    undecodable: int = 0
+    unknown_types: Counter[str] = field(default_factory=Counter)
+    unknown_versions: Counter[str] = field(default_factory=Counter)
+    _told: Counter[str] = field(default_factory=Counter)
+
+    def undecodable_record(self, reason: str, describe: Callable[[], str]) -> None:
+        """Count a record, and say what `describe` gives for the first of each reason; `say_decoding` counts the
+        others."""
+        self.undecodable += 1
+        self._told[reason] += 1
+        if self._told[reason] <= MOST:
+            say(describe())
+
+    def say_all(self) -> None:
+        """Say the counts; lines about what did not occur are left out."""
+        say(self.read())
+        self.say_decoding()
+
+    def read(self) -> str:
+        """How much was read."""
+        counts = self.counts
+        return (
+            f"{plural(counts.records, 'record')} and {plural(counts.markers, 'transaction marker')} "
+            f"in {plural(counts.files, 'file')} of {plural(counts.partitions, 'partition')}"
+        )
+
+    def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:
+        """Count what was accepted in one record."""
+        if bytes_left:
+            self.counts.with_bytes_left += 1
+            self.counts.bytes_left += bytes_left
+        self.counts.leniencies.update(leniencies)
+
+    def say_decoding(self) -> None:
+        """Say what was not decoded, or only because Kafka reads it so."""
+        counts = self.counts
+        for reason, count in self._told.items():
+            if count > MOST:
+                say(f"{plural(count - MOST, 'more record')} with an error of the kind {reason}: their lines have it")
+        if counts.below_log_start:
+            say(f"{plural(counts.below_log_start, 'record')} below the raised log start left out")
+        if self.undecided:
+            say(f"{plural(self.undecided, 'record')} of transactions of which nobody can tell how they ended")
+        if self.undecodable:
+            say(f"{plural(self.undecodable, 'record')} could not be decoded")
+        if self.unknown_types:
+            say(f"of a type this build does not know: {_listed(self.unknown_types)}")
+        if self.unknown_versions:
+            say(f"of a value version this build does not know: {_listed(self.unknown_versions)}")
+        if counts.with_bytes_left:
+            left = plural(counts.bytes_left, "byte")
+            holders = plural(counts.with_bytes_left, "record")
+            say(f"left alone behind a key or value, as Kafka does: {left} in {holders}")
+        if counts.leniencies:
+            say(f"accepted as Kafka accepts it: {_listed(counts.leniencies)}")
+
+    @property
+    def status(self) -> int:
+        return DAMAGE if self.undecodable or self.undecided else OK
+
+
+def _listed(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counter.items()))
