@@ -20,7 +20,7 @@ unexport SPARK_HOME
 .DELETE_ON_ERROR:
 
 .PHONY: help
-help: ## List the targets.
+help: ## List the targets. README.md says what it does, CONTRIBUTING.md where things live and how to add one.
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ------------------------------------------------------------------------------------------------------------- set-up
