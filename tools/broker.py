@@ -24,6 +24,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NoReturn, Self, TextIO
@@ -161,7 +162,8 @@ class Broker:
 
     `folder` takes the configuration, the log and the data; a broker started there again serves what an earlier one
     kept. Without `folder` it is a temporary one, which stays only when something went wrong, for its log. `settings`
-    are added to `SETTINGS`; `timeout` is how many seconds a start may take.
+    are added to `SETTINGS`; `timeout` is how many seconds a start may take. `port` is where it listens; by default a
+    free one of each start. Settings with listeners of their own name the port of one in plain text.
     """
 
     def __init__(
@@ -170,8 +172,10 @@ class Broker:
         *,
         settings: Mapping[str, str] | None = None,
         timeout: float = 90,
+        port: int = 0,
         tell: Tell = lambda line: None,
     ) -> None:
+        self._fixed_port = port
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if folder is None else folder.resolve()
         self.data = self.folder / "data"
@@ -264,10 +268,8 @@ class Broker:
             ) from None
 
     def _configure(self) -> None:
-        with socket.socket() as one, socket.socket() as other:
-            for taken in (one, other):
-                taken.bind((HOST, 0))
-            self.port, controller = one.getsockname()[1], other.getsockname()[1]
+        free, controller = free_ports(2)
+        self.port = self._fixed_port or free
         settings = {
             "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{controller}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
@@ -350,6 +352,15 @@ class Broker:
         thrown = _THROWN.search(self._said())
         reason = f": {thrown[1]}" if thrown else ""
         raise BrokerError(f"Kafka {LATEST} {what}{reason}; its log is {self.log}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on HOST at which nobody listens now."""
+    with ExitStack() as stack:
+        taken = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in taken:
+            each.bind((HOST, 0))
+        return [each.getsockname()[1] for each in taken]
 
 
 def _answers(port: int) -> bool:

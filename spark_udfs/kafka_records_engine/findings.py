@@ -79,12 +79,14 @@ class Finding:
             place += f": byte {self.position}"
             if self.batch_offset is not None:
                 place += f", batch at offset {self.batch_offset}"
+        elif self.batch_offset is not None:
+            place += f": batch at offset {self.batch_offset}"
         return place if self.offset is None else f"{place}: record at offset {self.offset}"
 
     @property
     def is_about_file(self) -> bool:
         """Whether this is about a file as a whole, of a log or beside it, and about nothing that stands in it."""
-        return self.file is not None and self.position is None and self.offset is None
+        return self.file is not None and self.position is None and self.offset is None and self.batch_offset is None
 
     @property
     def order(self) -> tuple[str, int, int, str, int]:

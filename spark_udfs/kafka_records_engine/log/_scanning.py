@@ -124,12 +124,12 @@ class _Cutter:
             end = len(data) - PAD
             start = 0
             while start < end or not block:
-                entries, at = _entries(data, start, min(end, start + self._reach))
+                entries, at = entries_of(data, start, min(end, start + self._reach))
                 examined = self._examined(data, position, entries, at)
                 yield from self._handed_out(data, position, examined)
                 resume = examined.resume
                 if resume is None:
-                    trouble = _nonsense(data, at, end)
+                    trouble = nonsense_at(data, at, end)
                     needed = _needed(data, at, end) if trouble is None else 0
                     if trouble is not None or (needed and position + at + needed > length_of(self._file)):
                         resume = self._behind(position + at, trouble)
@@ -154,7 +154,7 @@ class _Cutter:
                 position, carried, wanted = position + start, b"", CHUNK
 
     def _examined(self, data: bytes, position: int, entries: INT64, end: int) -> _Examined:
-        right = _right_crcs(data, entries, end)
+        right = right_crcs(data, entries, end)
         doubts: dict[int, str] = {}
         for number in np.flatnonzero(~right).tolist():
             start = int(entries[number])
@@ -269,7 +269,7 @@ class _Cutter:
         return offset
 
 
-def _right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
+def right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
     """Which entries have a right CRC; the last one goes up to index `end` of `data`."""
     starts = entries.tolist()
     ends = [*starts[1:], end][: len(starts)]
@@ -288,7 +288,7 @@ def _right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
     return right
 
 
-def _entries(data: bytes, at: int, end: int) -> tuple[INT64, int]:
+def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
     """The indexes of the whole entries from index `at` of `data` on, and the index behind the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
@@ -312,7 +312,7 @@ def _entries(data: bytes, at: int, end: int) -> tuple[INT64, int]:
     return entries, at
 
 
-def _nonsense(data: bytes, at: int, end: int) -> str | None:
+def nonsense_at(data: bytes, at: int, end: int) -> str | None:
     """Why no entry can start at `at`; None as far as one may."""
     left = end - at
     if left < ENTRY_HEAD:

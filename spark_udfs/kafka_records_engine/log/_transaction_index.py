@@ -80,12 +80,12 @@ class Holes:
             if any(each.hole_before for each in log.segments[reached:behind]):
                 self.add_hole()
             reached = behind
-            self._look_at(vetted)
+            self.look_at(vetted)
             yield segment, vetted
         if log.ends_early or any(each.hole_before for each in log.segments[reached:]):
             self.add_hole()
 
-    def _look_at(self, vetted: Vetted) -> None:
+    def look_at(self, vetted: Vetted) -> None:
         heads = vetted.heads
         is_usable = np.zeros(len(heads.offset), np.bool_)
         is_usable[vetted.usable] = True

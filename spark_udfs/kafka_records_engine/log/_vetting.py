@@ -74,6 +74,7 @@ def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFi
     overlaps = Overlaps(log.segments)
     for segment, is_last, limit in placed(log):
         vetting = _Vetting(segment, is_last, limit, on_finding, overlaps)
+        vetting.end = log.end
         is_first = True
         for vetted in vetting.chunks():
             if before is not None:
@@ -126,6 +127,8 @@ class _Vetting:
     ) -> None:
         self.last: int | None = None
         self.damaged = False
+        self.end: int | None = None
+        """Where the log ends, as far as that is known."""
         self._segment = segment
         self._is_last = is_last
         self._on_finding = on_finding
@@ -186,6 +189,8 @@ class _Vetting:
                 merged = self._overlaps.also_in_later_files(self._segment, heads, beyond)
                 right[beyond[~merged]] = False
         right &= heads.offset <= self._highest
+        if self.end is not None:
+            right &= heads.last_offset < self.end
         return _Pending(chunk, heads, np.flatnonzero(right), found_before)
 
     def _vet(self, chunk: Chunk, heads: Heads, right: INT64, following: list[_Entry]) -> Vetted:
@@ -218,6 +223,8 @@ class _Vetting:
         place = "in any log" if base is None else f"in a file named for offset {base}"
         if low <= head.offset <= high:
             place = f"before the file named for offset {self._limit}"
+        if self.end is not None and head.last_offset >= self.end:
+            place = f"in a log that ends at {self.end}"
         return refused(path, head, f"offset {head.offset} cannot stand {place}")
 
     # -- order ---------------------------------------------------------------------------------------------------------

@@ -139,6 +139,8 @@ class OpenLog:
     """What was found while the files were opened."""
     is_part: bool = False
     """Whether only some of the files of the log were asked for."""
+    end: int | None = None
+    """The offset behind the last record, where that is known from elsewhere."""
 
     @property
     def size(self) -> int:

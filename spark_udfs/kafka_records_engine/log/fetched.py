@@ -1,0 +1,168 @@
+"""Reading record sets as brokers send them: bytes of a log from the batch that holds an offset on.
+
+A record set is a piece of a segment file that mostly ends in the middle of a batch. It goes through the same hands as a
+file does (entries, checksums, offsets, blocks), so that damage is found and control records are seen; what cannot be
+told from the end of a piece is left to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import Any, Final, cast
+
+import numpy as np
+
+from kafka_records_engine.findings import Finding, OnFinding
+from kafka_records_engine.log._blocks import BlockReader
+from kafka_records_engine.log._heads import Heads
+from kafka_records_engine.log._scanning import PAD, Chunk, entries_of, nonsense_at, right_crcs
+from kafka_records_engine.log._transaction_index import Holes, OnHole
+from kafka_records_engine.log._vetting import Vetted
+from kafka_records_engine.log.opened import FrozenFile, OpenLog, SegmentFile
+from kafka_records_engine.log.raw_rows import RowColumns
+
+_KEPT: Final = 1000
+"""Batches that are remembered because something was found about them."""
+
+
+class _Held(BytesIO):
+    """Bytes in memory, as far as a file of a log is asked for more than any file is."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.size = self.furthest = len(data)
+
+
+class RecordSets:
+    """Turns the record sets of one log partition, in the order of their offsets, into rows.
+
+    Parameters
+    ----------
+    columns
+        Names of columns of RAW_SCHEMA.
+    on_finding
+        Gets what is wrong with bytes; `file` is the place that `take` was told.
+    on_hole
+        As for `reading.read_partition`.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        columns: Sequence[str] | None,
+        on_finding: OnFinding,
+        on_hole: OnHole,
+    ) -> None:
+        self._topic, self._partition = topic, partition
+        self._made = RowColumns(topic, partition, 0, columns, None)
+        self._on_finding = on_finding
+        self._last = -1
+        self._holes = Holes(on_hole)
+        self._told: dict[tuple[int | None, int], int] = {}
+        """What was found lately, by the batch, and in which record set."""
+        self._number = self._news = 0
+
+    def hole(self, after: int) -> None:
+        """Tell that records behind this offset were not read."""
+        self._holes.seen(after)
+        self._holes.add_hole()
+
+    def take(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
+        """What a record set holds that was asked for at the offset `position` of a log that ends at `log_end`."""
+        self._number += 1
+        self._news = 0
+        taken = self._sound(data, place, position, log_end)
+        return self._careful(data, place, position, log_end) if taken is None else taken
+
+    # -- nothing wrong -------------------------------------------------------------------------------------------------
+
+    def _sound(self, data: bytes, place: str, position: int, log_end: int) -> Taken | None:
+        """What it holds if nothing at all is odd about it: as good as always."""
+        whole = data + bytes(PAD)
+        entries, end = entries_of(whole, 0, len(data))
+        if not len(entries) or nonsense_at(whole, end, len(data)) is not None:
+            return None
+        right = right_crcs(whole, entries, end)
+        if not right.all():
+            return None
+        sizes = np.diff(entries, append=end)
+        heads = Heads(Chunk(whole, 0, entries, sizes, right, {}))
+        offsets, lasts = heads.offset, heads.last_offset
+        if (
+            heads.overflows.any()
+            or heads.is_old.any()
+            or int(lasts[0]) < position
+            or int(lasts[-1]) >= log_end
+            or not (offsets[1:] > lasts[:-1]).all()
+            or not (lasts >= offsets).all()
+        ):
+            return None
+        count = len(entries)
+        if count > 1 and int(offsets[-1]) != int(lasts[-2]) + 1:
+            # The offset of a batch stands outside of its CRC. Whether this one jumped ahead, or a cleaner took away
+            # what stood before it, shows in what comes next; as the first of the next record set it can be judged.
+            count -= 1
+            heads = Heads(Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {}))
+        chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})
+        vetted = Vetted(chunk, heads, np.arange(count), {})
+        self._holes.look_at(vetted)
+        return Taken(int(lasts[count - 1]) + 1, self._rows([vetted], place))
+
+    def _rows(self, chunks: list[Vetted], place: str) -> Iterator[Any]:
+        reader = BlockReader(place, None, self._tell)
+        for vetted in chunks:
+            for block in reader.blocks(vetted):
+                yield self._made.record_batch(block, vetted.chunk, 0)
+
+    # -- something is odd ----------------------------------------------------------------------------------------------
+
+    def _careful(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
+        whole = data + bytes(PAD)
+        _, end = entries_of(whole, 0, len(data))
+        if nonsense_at(whole, end, len(data)) is None:
+            # A batch that was cut off by the limit of bytes comes again.
+            data = data[:end]
+        if not data:
+            return Taken(None, iter(()), is_cut=True)
+        held = SegmentFile(place, None, cast(FrozenFile, _Held(data)), size=len(data))
+        log = OpenLog(self._topic, self._partition, (held,), is_part=True, end=log_end)
+        chunks: list[Vetted] = []
+        behind = None
+        for _, vetted in self._holes.watched(log, self._tell):
+            chunks.append(_from(vetted, position))
+            if len(chunks[-1].usable):
+                behind = int(vetted.heads.last_offset[chunks[-1].usable].max()) + 1
+        return Taken(behind, self._rows(chunks, place), is_cut=behind is None and not self._news)
+
+    def _tell(self, found: Finding) -> None:
+        """Tell it, unless it was told of another record set that held the same batch."""
+        what = found.batch_offset, found.bytes
+        if self._told.get(what, self._number) != self._number:
+            return
+        self._told[what] = self._number
+        self._news += 1
+        if len(self._told) > _KEPT:
+            del self._told[next(iter(self._told))]
+        self._on_finding(found)
+
+
+class Taken:
+    """What was in a record set: `behind` is the offset to go on from, None when no batch could be used. `rows` gives
+    record batches. `is_cut` says that this is so because more bytes should have been asked for."""
+
+    __slots__ = ("behind", "is_cut", "rows")
+
+    def __init__(self, behind: int | None, rows: Iterator[Any], *, is_cut: bool = False) -> None:
+        self.behind = behind
+        self.rows = rows
+        self.is_cut = is_cut
+
+
+def _from(vetted: Vetted, position: int) -> Vetted:
+    """Without batches before an offset, which were given already: where the offset of a batch is damaged, a broker that
+    looks for a later one may stop too early."""
+    usable = vetted.usable
+    wanted = usable[vetted.heads.last_offset[usable] >= position]
+    return Vetted(vetted.chunk, vetted.heads, wanted, vetted.findings, vetted.repeated)

@@ -1,0 +1,205 @@
+"""What a cluster says about itself: its brokers, who leads a partition, where its log begins and ends."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.messages import LIST_OFFSETS, METADATA
+from kafka_records_engine.sources._brokers.pool import borrow, give_back
+from kafka_records_runtime.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources._brokers.wire import Connection
+    from kafka_records_engine.sources.client_config import ClientConfig
+
+Address = tuple[str, int]
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+"""Timestamps of ListOffsets: the start of the log, and its high watermark (for who reads uncommitted records too)."""
+
+_NO_ID: Final = bytes(16)
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+
+PASSING: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+"""What a broker says while leaders move, brokers start and metadata spreads."""
+
+
+class TopicMissing(Exception):
+    """There is no such topic."""
+
+
+class NotAllowed(Exception):
+    """The right to do something with the topic is missing."""
+
+
+class GivenUp(Exception):
+    """Nothing has moved for as long as the configuration has patience; the text says why."""
+
+
+class Patience:
+    """Waits before another try, longer each time, until nothing has moved for too long."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._limit = config.patience_ms / 1000
+        self.moved()
+
+    def moved(self) -> None:
+        """Something was read."""
+        self._since: float | None = None
+        self._pause = _FIRST_PAUSE
+
+    def wait(self, why: str) -> None:
+        """Wait a little. Raises GivenUp."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        if now - self._since > self._limit:
+            raise GivenUp(f"{why}, for {self._limit:g} s")
+        # No two readers in step: a broker that has just come back would get them all at once.
+        time.sleep(self._pause * random.uniform(0.8, 1.2))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as Metadata describes it."""
+
+    name: str
+    topic_id: bytes
+    """Sixteen zeros from brokers that know no ids (before Kafka 2.8)."""
+    leaders: Mapping[int, int]
+    """The broker that leads each partition, -1 while none does."""
+
+    @property
+    def has_id(self) -> bool:
+        """Whether the id says which topic of this name it is."""
+        return self.topic_id != _NO_ID
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A cluster by the addresses of some of its brokers. Raises ConnectionLost and Refused, as connections do."""
+
+    bootstrap: Sequence[Address]
+    config: ClientConfig
+    _brokers: dict[int, Address] = field(default_factory=dict)
+
+    @contextmanager
+    def connected(self, address: Address) -> Iterator[Connection]:
+        """A connection for the time of the context."""
+        connection = borrow(*address, self.config)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        give_back(*address, self.config, connection)
+
+    def address_of(self, node: int) -> Address | None:
+        """Where a broker listens, as far as it was told."""
+        return self._brokers.get(node)
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name. Nothing is created by asking. Raises TopicMissing, NotAllowed too."""
+        (found,) = self._metadata([{"name": name}])
+        code = found["error_code"]
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise TopicMissing(f"there is no topic {name}")
+        if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise NotAllowed(f"{self._who} may not describe topic {name}: it needs the ACL operation DESCRIBE on it")
+        if code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+            raise TopicMissing(f"{name!r} is no name of a topic")
+        if code and code not in PASSING:
+            raise TopicMissing(f"topic {name}: {ErrorCode(code).name}")
+        leaders = {each["partition_index"]: each["leader_id"] for each in found["partitions"]}
+        return Topic(name, bytes(found["topic_id"]), leaders)
+
+    def topic_names(self) -> list[str]:
+        """The names of all topics that may be described here."""
+        return sorted(each["name"] for each in self._metadata(None) if not each["error_code"])
+
+    def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | str]:
+        """Where the logs of some partitions begin or end: EARLIEST or LATEST. A text says why one is not known.
+
+        Raises NotAllowed too.
+        """
+        found: dict[int, int | str] = {}
+        by_leader: dict[int, list[int]] = {}
+        for partition in partitions:
+            by_leader.setdefault(topic.leaders.get(partition, -1), []).append(partition)
+        for leader, led in by_leader.items():
+            address = self._brokers.get(leader)
+            if address is None:
+                found |= dict.fromkeys(led, "it has no leader")
+                continue
+            try:
+                with self.connected(address) as connection:
+                    answer = connection.ask(LIST_OFFSETS, _asking_offsets(topic.name, led, timestamp))
+            except ConnectionLost as lost:
+                found |= dict.fromkeys(led, f"its leader cannot be asked: {lost}")
+                continue
+            for each in answer["topics"][0]["partitions"]:
+                code = each["error_code"]
+                if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    raise NotAllowed(
+                        f"{self._who} may not describe topic {topic.name}: it needs the ACL operation DESCRIBE on it"
+                    )
+                found[each["partition_index"]] = ErrorCode(code).name if code else each["offset"]
+        return found
+
+    @property
+    def _who(self) -> str:
+        return f"user {self.config.username}" if self.config.uses_sasl else "this client"
+
+    def _metadata(self, topics: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+        lost: dict[str, ConnectionLost] = {}
+        # Whoever answered last knows the brokers of now; the addresses that were given may be gone.
+        known = [*self._brokers.values()]
+        random.shuffle(known)
+        for address in dict.fromkeys([*self.bootstrap, *known]):
+            try:
+                with self.connected(address) as connection:
+                    version = connection.version(METADATA)
+                    if version < 4:
+                        # Before version 4 a broker may create what it is asked about.
+                        raise Refused(connection.address, "Kafka 0.11 and later are read, and this broker is older")
+                    asked = {"topics": topics, "allow_auto_topic_creation": False}
+                    answer = connection.ask(METADATA, asked, version)
+            except ConnectionLost as error:
+                lost[error.address] = error
+                continue
+            self._brokers = {each["node_id"]: (each["host"], each["port"]) for each in answer["brokers"]}
+            return list(answer["topics"])
+        first, *others = lost.values()
+        if others:
+            raise ConnectionLost(", ".join(lost), f"none of them answers; {first}")
+        raise first
+
+
+def _asking_offsets(topic: str, partitions: Sequence[int], timestamp: int) -> dict[str, Any]:
+    asked = [{"partition_index": each, "timestamp": timestamp} for each in partitions]
+    return {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": asked}]}

@@ -1,0 +1,67 @@
+"""Java's form of configuration: `.properties` files, and the line of JAAS that holds a user and a password."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LINE: Final = re.compile(r"[ \t\f]*((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_OPTION: Final = re.compile(r"""\s*([\w.]+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+)""", re.DOTALL)
+_MODULE: Final = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b", re.IGNORECASE)
+
+
+def read_properties(data: bytes) -> dict[str, str]:
+    """The properties in a file as `java.util.Properties.load` reads it: ISO 8859-1, with escapes, comments and lines
+    that go on. Of a name that stands there twice the last one counts."""
+    found: dict[str, str] = {}
+    for line in _logical_lines(data.decode("latin-1")):
+        match = _LINE.fullmatch(line)
+        if match is not None:
+            found[_unescaped(match[1])] = _unescaped(match[2])
+    return found
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    begun: str | None = None
+    for line in re.split(r"\r\n|\n|\r", text):
+        stripped = line.lstrip(" \t\f")
+        if begun is None and (not stripped or stripped[0] in "#!"):
+            continue
+        whole = stripped if begun is None else begun + stripped
+        backslashes = len(whole) - len(whole.rstrip("\\"))
+        if backslashes % 2:
+            begun = whole[:-1]
+        else:
+            lines.append(whole)
+            begun = None
+    return lines if begun is None else [*lines, begun]
+
+
+def _unescaped(text: str) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        what = match[1]
+        return chr(int(what[1:], 16)) if len(what) == 5 else _ESCAPED.get(what, what)
+
+    return _ESCAPE.sub(replaced, text)
+
+
+def read_jaas(text: str) -> tuple[str, dict[str, str]]:
+    """The login module of `sasl.jaas.config` and its options.
+
+    Raises ValueError, which repeats nothing of the text: it holds a password.
+    """
+    module = _MODULE.match(text)
+    if module is None:
+        raise ValueError("it starts with a login module and a word such as `required`")
+    options: dict[str, str] = {}
+    at = module.end()
+    while (option := _OPTION.match(text, at)) is not None:
+        value = option[2]
+        options[option[1]] = re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
+        at = option.end()
+    if text[at:].strip() != ";":
+        raise ValueError('options are name="value", with a semicolon behind the last one')
+    return module[1], options

@@ -1,0 +1,90 @@
+"""SASL as brokers take it: PLAIN (RFC 4616), SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, KIP-84)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.client_config import ClientConfig
+
+PLAIN: Final = "PLAIN"
+SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MECHANISMS: Final = (PLAIN, *SCRAM)
+
+_FEWEST_ITERATIONS: Final = 4096
+_MOST_ITERATIONS: Final = 10_000_000
+
+
+class Mechanism(Protocol):
+    """One exchange."""
+
+    def first(self) -> bytes:
+        """What is sent first."""
+
+    def next(self, answer: bytes) -> bytes | None:
+        """What is sent then; None when the broker has shown that it knows us. Raises ValueError when it has not."""
+
+
+def mechanism_of(config: ClientConfig) -> Mechanism:
+    """The exchange that the configuration names."""
+    if config.sasl_mechanism == PLAIN:
+        return Plain(config.username, config.password)
+    return Scram(SCRAM[config.sasl_mechanism], config.username, config.password)
+
+
+class Plain:
+    """User and password as they are."""
+
+    def __init__(self, username: str, password: str) -> None:
+        self._token = f"\0{username}\0{password}".encode()
+
+    def first(self) -> bytes:
+        return self._token
+
+    def next(self, answer: bytes) -> bytes | None:
+        return None
+
+
+class Scram:
+    """A proof that one knows the password, and the broker's that it knows it too."""
+
+    def __init__(self, digest: str, username: str, password: str, nonce: str | None = None) -> None:
+        self._digest = digest
+        self._password = password.encode()
+        self._nonce = nonce or secrets.token_urlsafe(24)
+        # Kafka escapes what SCRAM needs for itself, and prepares neither names nor passwords further.
+        name = username.replace("=", "=3D").replace(",", "=2C")
+        self._first = f"n={name},r={self._nonce}"
+        self._signature: bytes | None = None
+
+    def first(self) -> bytes:
+        return f"n,,{self._first}".encode()
+
+    def next(self, answer: bytes) -> bytes | None:
+        fields = dict(part.split("=", 1) for part in answer.decode().split(",") if "=" in part)
+        if "e" in fields:
+            raise ValueError(f"the broker refused it: {fields['e']}")
+        if self._signature is not None:
+            if not hmac.compare_digest(b64decode(fields.get("v", "")), self._signature):
+                raise ValueError("the broker could not prove that it knows the password")
+            return None
+        nonce, iterations = fields.get("r", ""), int(fields.get("i", "0"))
+        if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
+            raise ValueError("the broker answered with the nonce of another exchange")
+        if not _FEWEST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
+            raise ValueError(f"the broker asks for {iterations} iterations")
+        salted = hashlib.pbkdf2_hmac(self._digest, self._password, b64decode(fields["s"]), iterations)
+        bare = f"c=biws,r={nonce}"
+        said = f"{self._first},{answer.decode()},{bare}".encode()
+        client_key = self._hmac(salted, b"Client Key")
+        mask = self._hmac(hashlib.new(self._digest, client_key).digest(), said)
+        proof = bytes(one ^ other for one, other in zip(client_key, mask, strict=True))
+        self._signature = self._hmac(self._hmac(salted, b"Server Key"), said)
+        return f"{bare},p={b64encode(proof).decode()}".encode()
+
+    def _hmac(self, key: bytes, message: bytes) -> bytes:
+        return hmac.new(key, message, self._digest).digest()

@@ -1,0 +1,212 @@
+"""How to reach brokers: what Kafka's own clients are told in a properties file, or in Python."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Final, Self
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
+from kafka_records_engine.sources._brokers.sasl import MECHANISMS, PLAIN
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+_LOGIN_MODULES: Final = {
+    "org.apache.kafka.common.security.plain.PlainLoginModule": (PLAIN,),
+    "org.apache.kafka.common.security.scram.ScramLoginModule": tuple(each for each in MECHANISMS if each != PLAIN),
+}
+_TEXTS: Final = {
+    "client.id": "client_id",
+    "client.rack": "client_rack",
+    "ssl.truststore.location": "truststore_location",
+    "ssl.truststore.password": "truststore_password",
+    "ssl.truststore.certificates": "truststore_certificates",
+    "ssl.keystore.location": "keystore_location",
+    "ssl.keystore.password": "keystore_password",
+    "ssl.keystore.key": "keystore_key",
+    "ssl.keystore.certificate.chain": "keystore_certificate_chain",
+    "ssl.key.password": "key_password",
+}
+_TIMES: Final = {
+    "request.timeout.ms": "request_timeout_ms",
+    "socket.connection.setup.timeout.ms": "connect_timeout_ms",
+    "default.api.timeout.ms": "patience_ms",
+}
+_UNSUPPORTED: Final = (
+    "config.providers",
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "security.providers",
+    "ssl.cipher.suites",
+    "ssl.engine.factory.class",
+    "ssl.provider",
+)
+"""Properties that say who is let in or what is sent in the clear, and that only Java understands: to pass over one
+would be less safe than what was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """What it takes to talk to brokers. Secrets are in no `repr`, and in no message of this package.
+
+    A pickle of it holds them: it goes to the processes that read, and nowhere else.
+
+    Parameters
+    ----------
+    security_protocol
+        PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+    sasl_mechanism, username, password
+        PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, and who one is.
+    truststore_location, truststore_password, truststore_certificates
+        Whose certificates are trusted: a file in PEM or PKCS12, or PEM as a text; those of the machine by default.
+    keystore_location, keystore_password, keystore_key, keystore_certificate_chain, key_password
+        The certificate of this client, where brokers demand one: a file in PEM or PKCS12, or both parts in PEM.
+    checks_host_name
+        Whether a broker's certificate has to be for the name it was asked by.
+    client_rack
+        Where this client is (KIP-392). Brokers that are set up for it name a follower there to read from.
+    request_timeout_ms, connect_timeout_ms
+        How long one answer, and one connection, may take.
+    patience_ms
+        How long the same thing is tried again, without a byte of progress, before it counts as failed.
+    fetch_bytes
+        How much is asked for at once.
+
+    Raises
+    ------
+    ValueError
+        For a combination that makes no sense.
+    """
+
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    truststore_location: str | None = None
+    truststore_password: str | None = field(default=None, repr=False)
+    truststore_certificates: str | None = field(default=None, repr=False)
+    keystore_location: str | None = None
+    keystore_password: str | None = field(default=None, repr=False)
+    keystore_key: str | None = field(default=None, repr=False)
+    keystore_certificate_chain: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+    tls_versions: tuple[str, ...] = _TLS_VERSIONS
+    checks_host_name: bool = True
+    client_id: str = "kafka-records"
+    client_rack: str = ""
+    request_timeout_ms: int = 30_000
+    connect_timeout_ms: int = 10_000
+    patience_ms: int = 60_000
+    fetch_bytes: int = 4 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if self.security_protocol not in PROTOCOLS:
+            raise ValueError(f"security.protocol {self.security_protocol!r} is none of {', '.join(PROTOCOLS)}")
+        if self.uses_sasl:
+            if self.sasl_mechanism not in MECHANISMS:
+                raise ValueError(
+                    f"{self.security_protocol} needs a sasl.mechanism, one of {', '.join(MECHANISMS)}, "
+                    f"and not {self.sasl_mechanism!r}"
+                )
+            if not self.username:
+                raise ValueError(f"{self.sasl_mechanism} needs a username and a password (sasl.jaas.config)")
+        if not set(self.tls_versions) & set(_TLS_VERSIONS):
+            raise ValueError(f"ssl.enabled.protocols has none of {', '.join(_TLS_VERSIONS)}")
+        for name in ("request_timeout_ms", "connect_timeout_ms", "patience_ms", "fetch_bytes"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: it has to be more than 0")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether brokers are told who one is."""
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_keystore(self) -> bool:
+        """Whether there is a certificate of this client."""
+        return self.keystore_location is not None or self.keystore_key is not None
+
+    def tls_context(self) -> ssl.SSLContext:
+        """What connections are encrypted with. Raises LogSourceError for a store that cannot be used."""
+        from kafka_records_engine.sources._brokers.tls import context_of
+
+        return context_of(self)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Self:
+        """The configuration in a file as `--command-config` of Kafka's tools takes it.
+
+        Raises LogSourceError for a file that cannot be read or says what is not supported.
+        """
+        place = fspath(path)
+        try:
+            data = Path(place).read_bytes()
+        except OSError as error:
+            raise LogSourceError(place, f"cannot be read: {error.strerror or error}") from None
+        try:
+            return cls.of(read_properties(data))
+        except ValueError as error:
+            raise LogSourceError(place, str(error)) from None
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Self:
+        """The configuration that properties of Kafka's clients describe. Properties that are about something else, as
+        `group.id`, are ignored.
+
+        Raises ValueError for those that cannot be obeyed; the text holds no secret.
+        """
+        for name in _UNSUPPORTED:
+            if properties.get(name, "").strip():
+                raise ValueError(f"{name} is not supported: only Java can do what it asks for")
+        settings: dict[str, object] = {
+            to: properties[name].strip() if "password" not in name else properties[name]
+            for name, to in _TEXTS.items()
+            if properties.get(name)
+        }
+        for name, to in _TIMES.items():
+            if name in properties:
+                try:
+                    settings[to] = int(properties[name])
+                except ValueError:
+                    raise ValueError(f"{name} is {properties[name]!r} and no number") from None
+        settings["security_protocol"] = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+        if "ssl.enabled.protocols" in properties:
+            settings["tls_versions"] = tuple(
+                name.strip() for name in properties["ssl.enabled.protocols"].split(",") if name.strip() in _TLS_VERSIONS
+            )
+        settings["checks_host_name"] = bool(properties.get("ssl.endpoint.identification.algorithm", "https").strip())
+        if str(settings["security_protocol"]).startswith("SASL_"):
+            settings |= _sasl(properties)
+        return cls(**settings)  # type: ignore[arg-type]
+
+
+def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+    if mechanism not in MECHANISMS:
+        raise ValueError(
+            f"sasl.mechanism {mechanism} is not supported: those that are known here: {', '.join(MECHANISMS)}"
+        )
+    if not properties.get("sasl.jaas.config", "").strip():
+        raise ValueError(f"{mechanism} needs sasl.jaas.config, with a username and a password")
+    try:
+        module, options = read_jaas(properties["sasl.jaas.config"])
+    except ValueError as error:
+        raise ValueError(f"sasl.jaas.config cannot be read: {error}") from None
+    if mechanism not in _LOGIN_MODULES.get(module, ()):
+        wanted = next(name for name, known in _LOGIN_MODULES.items() if mechanism in known)
+        raise ValueError(f"sasl.jaas.config names the login module {module}, and {mechanism} goes with {wanted}")
+    for name in ("username", "password"):
+        if name not in options:
+            raise ValueError(f"sasl.jaas.config has no {name}")
+    return {"sasl_mechanism": mechanism, "username": options["username"], "password": options["password"]}

@@ -1,0 +1,346 @@
+"""Live brokers as a source: raw record batches by Fetch, as they stand in the log.
+
+No group is joined, nothing is written, no topic is created. Batches go through the reader that reads files, so control
+records, producers and transactions are seen, which clients hide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.findings import DAMAGED_LOG, UNREAD_LOG, Finding, Severity
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.fetched import RecordSets
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._brokers.cluster import (
+    EARLIEST,
+    LATEST,
+    Address,
+    Cluster,
+    GivenUp,
+    NotAllowed,
+    Patience,
+    Topic,
+    TopicMissing,
+)
+from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.fetching import EndMoved, Fetched, Fetcher, StartMoved, Unreadable
+from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.protocol import Context
+
+Config = ClientConfig | Mapping[str, str] | str | PathLike[str]
+
+_BYTES_PER_OFFSET: Final = 100
+"""What a record takes in the topics of coordinators, roughly: brokers tell sizes to administrators only."""
+_QUIET: Final = 2
+"""How often a leader has to say that nothing follows until that is believed."""
+
+
+class LiveBrokers:
+    """The logs of a running cluster, up to the high watermarks that there are when `partitions` is called.
+
+    Parameters
+    ----------
+    bootstrap
+        Some brokers, `HOST:PORT[,HOST:PORT…]` or several of such texts; they tell of the others.
+    config
+        How to talk to them: a ClientConfig, the path of a properties file as `--command-config` of Kafka's tools takes
+        it, or a mapping of such properties. Plain text without a password by default.
+
+    Raises
+    ------
+    ValueError
+        For an address that is none, and for properties that cannot be obeyed.
+    LogSourceError
+        For a file that cannot be used.
+    """
+
+    def __init__(self, bootstrap: str | Sequence[str], config: Config | None = None) -> None:
+        texts = [bootstrap] if isinstance(bootstrap, str) else list(bootstrap)
+        addresses = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+        self._bootstrap = tuple(map(address_of, addresses))
+        if not self._bootstrap:
+            raise ValueError("no broker: name one at least, HOST:PORT")
+        self._config = config_of(config)
+
+    def __repr__(self) -> str:
+        return f"LiveBrokers({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The addresses, as one text."""
+        return _named(self._bootstrap)
+
+    def topics(self) -> list[str]:
+        """The names of the topics that may be described. Raises LogSourceError."""
+        try:
+            return Cluster(self._bootstrap, self._config).topic_names()
+        except (ConnectionLost, Refused) as failed:
+            raise self._error(failed) from None
+
+    def partitions(self, topic: str) -> list[BrokerPartition]:
+        """The partitions of a topic, each from the start of its log to its high watermark of now.
+
+        Raises LogSourceError: no broker answers, the password is wrong, a right is missing, there is no such topic.
+        """
+        cluster = Cluster(self._bootstrap, self._config)
+        try:
+            found = cluster.topic(topic)
+            ends = self._offsets(cluster, topic, LATEST)
+            starts = self._offsets(cluster, topic, EARLIEST)
+        except (ConnectionLost, Refused, NotAllowed, TopicMissing) as failed:
+            raise self._error(failed) from None
+        return [
+            BrokerPartition(
+                self._bootstrap, self._config, topic, found.topic_id, partition, starts.get(partition, 0), end
+            )
+            for partition, end in sorted(ends.items())
+        ]
+
+    def _offsets(self, cluster: Cluster, topic: str, timestamp: int) -> dict[int, int]:
+        """Where the logs of all partitions end or begin, once every partition has a leader that says so."""
+        patience = Patience(self._config)
+        known: dict[int, int] = {}
+        while True:
+            found = cluster.topic(topic)
+            unknown: dict[int, str] = {} if found.leaders else {0: "no broker tells anything of it"}
+            missing = [each for each in found.leaders if each not in known]
+            for partition, offset in cluster.offsets(found, missing, timestamp).items():
+                if isinstance(offset, int):
+                    known[partition] = offset
+                else:
+                    unknown[partition] = offset
+            if not unknown:
+                return known
+            which, why = next(iter(unknown.items()))
+            try:
+                patience.wait(f"{topic}-{which}: {why}")
+            except GivenUp as given_up:
+                raise ConnectionLost(self.name, str(given_up)) from None
+
+    def _error(self, failed: Exception) -> LogSourceError:
+        if isinstance(failed, ConnectionLost | Refused):
+            return LogSourceError(failed.address, failed.detail)
+        return LogSourceError(self.name, str(failed))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPartition:
+    """One log partition on brokers, from the offset `start` up to `end`, which is not read any more.
+
+    Connects when it is read, from whatever process that is.
+    """
+
+    bootstrap: tuple[Address, ...]
+    config: ClientConfig
+    topic: str
+    topic_id: bytes
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Bytes, guessed from the number of offsets."""
+        return max(self.end - self.start, 0) * _BYTES_PER_OFFSET
+
+    @property
+    def in_memory(self) -> bool:
+        """Never."""
+        return False
+
+    def batches(self, context: Context, columns: Collection[str]) -> Iterator[Any]:
+        """See `protocol.LogPartition.batches`. Raises LogSourceError where a right or the topic is missing.
+
+        What cannot be fetched for as long as the configuration has patience is a finding, with the offsets.
+        """
+        return _Reading(self, context, columns).batches()
+
+
+class _Reading:
+    """One run over a log partition."""
+
+    def __init__(self, log: BrokerPartition, context: Context, columns: Collection[str]) -> None:
+        self._log = log
+        self._context = context
+        names = [name for name in columns if name in RAW_SCHEMA.names]
+        self._added = "offset" not in names
+        self._sets = RecordSets(
+            log.topic, log.partition, [*names, "offset"] if self._added else names, self._damaged, context.hole
+        )
+        self._position = log.start
+        self._quiet = 0
+        self._ahead = self._skip = 0
+
+    def batches(self) -> Iterator[Any]:
+        log, context = self._log, self._context
+        context.counts.partitions += 1
+        context.log_start = log.start
+        if log.start >= log.end:
+            return
+        cluster = Cluster(log.bootstrap, log.config)
+        fetcher: Fetcher | None = None
+        try:
+            topic = self._found(cluster)
+            fetcher = Fetcher(cluster, topic, log.partition)
+            fetcher.ask(self._position)
+            while self._position < log.end:
+                yield from self._taken(fetcher, fetcher.answer())
+                context.progress((self._position - log.start) * _BYTES_PER_OFFSET)
+        except (NotAllowed, TopicMissing) as failed:
+            raise LogSourceError(_named(log.bootstrap), str(failed)) from None
+        except Refused as failed:
+            raise LogSourceError(failed.address, failed.detail) from None
+        except GivenUp as given_up:
+            self._unread(self._position, log.end, str(given_up))
+        finally:
+            if fetcher is not None:
+                fetcher.close()
+
+    def _found(self, cluster: Cluster) -> Topic:
+        patience = Patience(self._log.config)
+        while True:
+            try:
+                topic = cluster.topic(self._log.topic)
+            except ConnectionLost as lost:
+                patience.wait(str(lost))
+                continue
+            if topic.topic_id != self._log.topic_id:
+                raise TopicMissing(
+                    f"topic {topic.name} was deleted since its logs were found, and another one has its name now"
+                )
+            return topic
+
+    def _taken(self, fetcher: Fetcher, came: Fetched | StartMoved | EndMoved | Unreadable) -> Iterator[Any]:
+        log = self._log
+        if isinstance(came, StartMoved):
+            self._start_moved(came)
+            fetcher.moved()
+        elif isinstance(came, EndMoved):
+            # Asking again shows whether a leader that has just begun knows all of its log by now.
+            fetcher.wait(f"{came.address}: the log ends before offset {self._position} now, and went up to {log.end}")
+        elif isinstance(came, Unreadable):
+            self._skipped(came.address, came.what)
+        elif not came.data:
+            self._nothing(fetcher, came)
+        else:
+            self._quiet = 0
+            self._context.counts.bytes += len(came.data)
+            taken = self._sets.take(came.data, self._place(came.address), self._position, came.high_watermark)
+            before = self._position
+            if taken.behind is not None:
+                self._position, self._ahead, self._skip = taken.behind, 0, 0
+                fetcher.moved()
+            elif not (taken.is_cut and fetcher.larger()):
+                self._look_ahead()
+            if self._position < log.end:
+                fetcher.ask(self._position + self._ahead)
+            for rows in taken.rows:
+                kept = self._kept(rows, before)
+                if kept.num_rows:
+                    yield kept
+            return
+        if self._position < log.end:
+            fetcher.ask(self._position + self._ahead)
+
+    def _look_ahead(self) -> None:
+        """Nothing that was sent could be used, which is told: what is further on may be sound."""
+        self._ahead = 2 * self._ahead or 1
+        if self._position + self._ahead >= self._log.end:
+            self._position = self._log.end
+
+    def _kept(self, rows: Any, position: int) -> Any:
+        """Only the rows that were asked for: a batch is sent whole, and one may hold offsets before and behind."""
+        offsets = rows.column("offset").to_numpy()
+        if len(offsets) and (offsets[0] < position or offsets[-1] >= self._log.end):
+            rows = rows.filter(pa.array((offsets >= position) & (offsets < self._log.end)))
+        return rows.select(rows.schema.names[:-1]) if self._added else rows
+
+    # -- what is not there ---------------------------------------------------------------------------------------------
+
+    def _nothing(self, fetcher: Fetcher, came: Fetched) -> None:
+        """The leader has no record from here on. Below its high watermark that means that a cleaner took them away."""
+        if came.high_watermark < self._log.end:
+            fetcher.wait(
+                f"{came.address}: the log goes up to {came.high_watermark} now, and went up to {self._log.end}"
+            )
+            return
+        self._quiet += 1
+        if self._quiet >= _QUIET:
+            self._position = self._log.end
+
+    def _start_moved(self, came: StartMoved) -> None:
+        first, behind = self._position, min(came.log_start, self._log.end)
+        what = f"{_offsets(first, behind)} deleted while the log was read: it starts at {came.log_start} now"
+        self._find("note", UNREAD_LOG, what, "the answer is without them", came.address)
+        self._sets.hole(first - 1)
+        self._context.log_start = behind if first == self._log.start else self._context.log_start
+        self._position, self._ahead = behind, 0
+
+    def _skipped(self, address: str, what: str) -> None:
+        self._skip = 2 * self._skip or 1
+        behind = min(self._position + self._skip, self._log.end)
+        self._unread(self._position, behind, f"the broker cannot read its own log: {what}", address)
+        self._position, self._ahead = behind, 0
+
+    def _unread(self, first: int, behind: int, why: str, address: str | None = None) -> None:
+        consequence = f"{_offsets(first, behind)} not read"
+        self._find("damage", DAMAGED_LOG, why, consequence, address, batch_offset=first)
+        self._sets.hole(first - 1)
+
+    def _damaged(self, found: Finding) -> None:
+        # Which byte of an answer it is would tell nobody anything.
+        self._context.find(replace(found, topic=self._log.topic, partition=self._log.partition, position=None))
+
+    def _find(
+        self,
+        severity: Severity,
+        reason: str,
+        what: str,
+        consequence: str,
+        address: str | None,
+        batch_offset: int | None = None,
+    ) -> None:
+        place = self._place(address or _named(self._log.bootstrap))
+        topic, partition = self._context.topic, self._context.partition
+        self._context.find(
+            Finding(severity, reason, what, consequence, topic, partition, file=place, batch_offset=batch_offset)
+        )
+
+    def _place(self, address: str) -> str:
+        return f"{address} {self._log.topic}-{self._log.partition}"
+
+
+def address_of(text: str) -> Address:
+    """The host and port in `HOST:PORT`; IPv6 addresses stand in brackets. Raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no broker: write HOST:PORT")
+    return host, int(port)
+
+
+def config_of(given: Config | None) -> ClientConfig:
+    """The configuration that somebody gave. Raises ValueError, and LogSourceError for a file."""
+    if given is None:
+        return ClientConfig()
+    if isinstance(given, ClientConfig):
+        return given
+    if isinstance(given, Mapping):
+        return ClientConfig.of(given)
+    return ClientConfig.read(given)
+
+
+def _named(addresses: Sequence[Address]) -> str:
+    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)
+
+
+def _offsets(first: int, behind: int) -> str:
+    if behind - first == 1:
+        return f"offset {first} is"
+    return f"offsets {first} to {behind - 1} are"

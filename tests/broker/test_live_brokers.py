@@ -1,0 +1,223 @@
+"""Brokers as a source: the same raw rows and tables as their segment files give, and not a trace left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from kafka_records_engine.findings import Finding
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.live import BrokerPartition, LiveBrokers
+from kafka_records_engine.sources.protocol import Context, LogPartition
+from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_tables import TABLES, read_table
+from tests.broker.clients import annotated, commit, create_topics
+from tools.broker import Broker, MissingPrerequisite
+from tools.kafka_releases import FetchError
+from tools.segments.plan import Plan
+from tools.serving import serving
+from tools.write_segments import write_segments
+
+pytestmark = pytest.mark.broker
+
+TOPICS = Path(__file__).resolve().parents[1] / "data" / "topics"
+INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A broker that serves captured segments."""
+
+    segments: Path
+    live: LiveBrokers
+
+    def captured(self, topic: str) -> list[Any]:
+        topics = {folder.name.rpartition("-")[0] for folder in self.segments.iterdir() if folder.is_dir()}
+        return [*Segments(self.segments).partitions(topic)] if topic in topics else []
+
+
+@pytest.fixture(scope="module", params=["kafka-4.3", "kafka-2.8"])
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    segments = TOPICS / request.param / "segments"
+    try:
+        with serving(segments, folder=tmp_path_factory.mktemp("served")) as broker:
+            yield Served(segments, LiveBrokers(broker.bootstrap))
+    except (MissingPrerequisite, FetchError) as missing:
+        pytest.skip(str(missing))
+
+
+def raw_rows(log: LogPartition) -> tuple[pa.Table, list[Finding]]:
+    context = Context(log.topic, log.partition)
+    rows = pa.Table.from_batches(list(log.batches(context, RAW_SCHEMA.names)), RAW_SCHEMA)
+    return rows, context.findings
+
+
+def test_raw_rows_are_those_of_the_segments(served: Served) -> None:
+    names = [topic for topic in INTERNAL if served.captured(topic)]
+    assert set(names) <= set(served.live.topics())
+    for topic in names:
+        live = {log.partition: log for log in served.live.partitions(topic)}
+        for log in served.captured(topic):
+            expected, found_in_files = raw_rows(log)
+            rows, found = raw_rows(live[log.partition])
+            assert [each for each in found + found_in_files if each.severity == "damage"] == []
+            # The coordinator that has loaded this log may have appended to it.
+            appended = rows.num_rows - expected.num_rows
+            assert rows.slice(0, expected.num_rows).equals(expected), log
+            if appended:
+                assert rows["offset"][expected.num_rows].as_py() > expected["offset"][-1].as_py()
+
+
+class AsCaptured:
+    """The brokers' logs up to where the captured ones end."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    def partitions(self, topic: str) -> list[BrokerPartition]:
+        ends = {}
+        for log in self._served.captured(topic):
+            offsets = raw_rows(log)[0]["offset"]
+            ends[log.partition] = offsets[-1].as_py() + 1 if len(offsets) else 0
+        return [
+            replace(log, end=max(log.start, ends[log.partition]))
+            for log in self._served.live.partitions(topic)
+            if log.partition in ends
+        ]
+
+
+def test_tables_are_those_of_the_segments(served: Served) -> None:
+    compared = 0
+    for name, table in TABLES.items():
+        if not served.captured(table.topic):
+            continue
+        live = read_table(name, AsCaptured(served), processes=2)
+        files = read_table(name, served.segments)
+        assert live.table.equals(files.table), name
+        assert live.counts.records == files.counts.records
+        compared += live.table.num_rows
+    assert compared
+
+
+@pytest.fixture(scope="module")
+def clients(broker: Broker, admin: KafkaAdminClient) -> dict[str, dict[tuple[str, int], int]]:
+    """Groups with offsets in two topics, one by transactions of which the last is aborted."""
+    create_topics(admin, live_a=3, live_b=2)
+    wanted = {f"live-{number}": {("live_a", number % 3): 10 + number, ("live_b", 1): number} for number in range(40)}
+    for group, offsets in wanted.items():
+        commit(admin, group, offsets, "note")
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id="live-txn")) as producer:
+        producer.init_transactions()
+        for offset, is_committed in ((5, True), (6, True), (7, False)):
+            producer.begin_transaction()
+            producer.send_offsets_to_transaction(annotated({("live_a", 0): offset}), "live-txn")
+            producer.commit_transaction() if is_committed else producer.abort_transaction()
+    return wanted | {"live-txn": {("live_a", 0): 6}}
+
+
+def current_offsets(broker: Broker) -> dict[str, dict[tuple[str, int], int]]:
+    found: dict[str, dict[tuple[str, int], int]] = {}
+    result = read_table("current_offsets", LiveBrokers(broker.bootstrap))
+    assert not result.findings
+    for row in result.table.to_pylist():
+        if row["group_id"].startswith("live-"):
+            found.setdefault(row["group_id"], {})[row["topic"], row["partition"]] = row["offset"]
+    return found
+
+
+def test_answers_are_the_brokers(
+    broker: Broker, admin: KafkaAdminClient, clients: dict[str, dict[tuple[str, int], int]]
+) -> None:
+    answered = {
+        group: {(place.topic, place.partition): found.offset for place, found in offsets.items()}
+        for group, offsets in admin.list_group_offsets(list(clients)).items()
+    }
+    assert answered == clients
+    assert current_offsets(broker) == answered
+
+
+def ends_of(broker: Broker, topics: list[str]) -> dict[TopicPartition, int]:
+    """Where logs end, by another client."""
+    with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap)) as consumer:
+        places = [
+            TopicPartition(topic, each) for topic in topics for each in consumer.partitions_for_topic(topic) or ()
+        ]
+        return dict(consumer.end_offsets(places))
+
+
+@pytest.mark.usefixtures("clients")
+def test_reading_leaves_no_trace(broker: Broker, admin: KafkaAdminClient) -> None:
+    live = LiveBrokers(broker.bootstrap)
+    topics = live.topics()
+    groups = sorted(str(group) for group in admin.list_groups())
+    ends = ends_of(broker, topics)
+    assert sum(ends.values()) > 0
+    for name, table in TABLES.items():
+        if table.topic in topics:
+            read_table(name, live, processes=2)
+    with pytest.raises(ValueError, match="there is no topic __share_group_state_of_nobody"):
+        live.partitions("__share_group_state_of_nobody")
+    assert ends_of(broker, live.topics()) == ends
+    assert sorted(str(group) for group in admin.list_groups()) == groups
+    assert live.topics() == topics
+
+
+def test_an_empty_log_has_no_rows(broker: Broker, admin: KafkaAdminClient) -> None:
+    create_topics(admin, live_empty=1)
+    (log,) = LiveBrokers([broker.bootstrap]).partitions("live_empty")
+    assert (log.start, log.end, log.size) == (0, 0, 0)
+    assert raw_rows(log)[0].num_rows == 0
+
+
+def test_a_moved_log_start_is_told(broker: Broker, admin: KafkaAdminClient) -> None:
+    create_topics(admin, live_moved=1)
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
+        for number in range(20):
+            producer.send("live_moved", b"%d" % number).get(10)
+    (log,) = LiveBrokers(broker.bootstrap).partitions("live_moved")
+    admin.delete_records({TopicPartition("live_moved", 0): 12})
+    rows, found = raw_rows(log)
+    assert rows["offset"].to_pylist() == list(range(12, 20))
+    assert [str(each) for each in found] == [
+        f"{broker.bootstrap} live_moved-0: offsets 0 to 11 are deleted while the log was read: it starts at 12 now "
+        "(the answer is without them)"
+    ]
+
+
+def test_a_topic_that_was_made_anew_is_another_one(broker: Broker, admin: KafkaAdminClient) -> None:
+    create_topics(admin, live_again=1)
+    (log,) = LiveBrokers(broker.bootstrap).partitions("live_again")
+    admin.delete_topics(["live_again"])
+    create_topics(admin, live_again=1)
+    with pytest.raises(ValueError, match="topic live_again was deleted since its logs were found"):
+        raw_rows(replace(log, end=1))
+
+
+@pytest.mark.parametrize("damage", ["crc", "offset"])
+def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
+    """The same batches are left out as by the reader of files, and nothing else is."""
+    segments = tmp_path / "segments"
+    plan = Plan(partitions=2, records=20_000, keys=500, transactions=0.2, segment_bytes=400_000, damage={damage: 8})
+    write_segments(segments, plan, processes=1)
+    try:
+        with serving(segments, folder=tmp_path / "broker", as_they_are=True) as broker:
+            config = ClientConfig(fetch_bytes=50_000, patience_ms=3000)
+            logs = {log.partition: log for log in LiveBrokers(broker.bootstrap, config).partitions(INTERNAL[0])}
+            for file in Segments(segments).partitions(INTERNAL[0]):
+                expected, found_in_files = raw_rows(file)
+                rows, found = raw_rows(replace(logs[file.partition], end=expected["offset"][-1].as_py() + 1))
+                assert rows.equals(expected)
+                damaged = sorted(each.batch_offset or 0 for each in found_in_files if each.severity == "damage")
+                assert damaged
+                assert sorted(each.batch_offset or 0 for each in found if each.severity == "damage") == damaged
+    except (MissingPrerequisite, FetchError) as missing:
+        pytest.skip(str(missing))

@@ -1,0 +1,334 @@
+"""Brokers that demand passwords, certificates and rights; and sentences for whoever lacks them."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.live import LiveBrokers
+from kafka_records_engine.sources.protocol import Context
+from kafka_records_tables import read_table
+from tests.broker.certificates import PASSWORD, Certificates, made_in
+from tests.broker.clients import commit, create_topics, wait_for_coordinators
+from tools.broker import HOST, Broker, MissingPrerequisite, free_ports
+from tools.kafka_releases import FetchError
+
+pytestmark = pytest.mark.broker
+
+OFFSETS = "__consumer_offsets"
+USERS = {"reader": "reader-secret-1", "looker": "looker-secret-2", "nobody": "nobody-secret-3"}
+"""reader may read and describe the offsets topic, looker may describe it, nobody may do nothing."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A broker with a listener of every kind, which lets `USERS` do what they may."""
+
+    broker: Broker
+    ports: dict[str, int]
+    certificates: Certificates
+
+    def at(self, listener: str) -> str:
+        return f"{HOST}:{self.ports[listener]}"
+
+
+def jaas(user: str, password: str | None = None, module: str = "scram.Scram") -> str:
+    secret = USERS[user] if password is None else password
+    return f'org.apache.kafka.common.security.{module}LoginModule required username="{user}" password="{secret}";'
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    try:
+        certificates = made_in(folder)
+        kinds = {
+            "PLAINTEXT": "PLAINTEXT",
+            "TLS": "SSL",
+            "MUTUAL": "SSL",
+            "PASSWORD": "SASL_PLAINTEXT",
+            "BOTH": "SASL_SSL",
+            "CONTROLLER": "PLAINTEXT",
+        }
+        ports = dict(zip(kinds, free_ports(len(kinds)), strict=True))
+        plain = jaas("reader", module="plain.Plain").replace(";", "") + "".join(
+            f' user_{name}="{secret}"' for name, secret in USERS.items()
+        )
+        settings = {
+            "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
+            "advertised.listeners": ",".join(
+                f"{name}://{HOST}:{port}" for name, port in ports.items() if name != "CONTROLLER"
+            ),
+            "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in kinds.items()),
+            "controller.quorum.voters": f"1@{HOST}:{ports['CONTROLLER']}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "ssl.keystore.location": str(certificates.broker.p12),
+            "ssl.keystore.password": PASSWORD,
+            "ssl.truststore.location": str(certificates.trusting),
+            "ssl.truststore.password": PASSWORD,
+            "listener.name.mutual.ssl.client.auth": "required",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "listener.name.password.plain.sasl.jaas.config": f"{plain};",
+            "listener.name.both.plain.sasl.jaas.config": f"{plain};",
+            **{
+                f"listener.name.{name}.scram-sha-{bits}.sasl.jaas.config": (
+                    "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                )
+                for name in ("password", "both")
+                for bits in (256, 512)
+            },
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS;User:CN=client",
+        }
+        broker = Broker(folder / "broker", settings=settings, port=ports["PLAINTEXT"])
+        broker.start()
+    except (MissingPrerequisite, FetchError) as missing:
+        pytest.skip(str(missing))
+    try:
+        with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
+            _fill(admin)
+        yield Guarded(broker, ports, certificates)
+    finally:
+        broker.stop()
+
+
+def _fill(admin: KafkaAdminClient) -> None:
+    from kafka.admin import (
+        ACL,
+        ACLOperation,
+        ACLPermissionType,
+        ResourcePattern,
+        ResourceType,
+        ScramMechanism,
+        UserScramCredentialUpsertion,
+    )
+
+    wait_for_coordinators(admin)
+    create_topics(admin, orders=1)
+    commit(admin, "shipping", {("orders", 0): 42}, "")
+    for user, secret in USERS.items():
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, mechanism, password=secret)])
+    rights = {"reader": [ACLOperation.READ], "looker": [ACLOperation.DESCRIBE]}
+    admin.create_acls(
+        [
+            ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, OFFSETS))
+            for user, operations in rights.items()
+            for operation in operations
+        ]
+    )
+
+
+def offsets(bootstrap: str, config: ClientConfig | dict[str, str] | Path | None = None) -> dict[str, int]:
+    result = read_table("current_offsets", LiveBrokers(bootstrap, config), processes=1)
+    return {row["group_id"]: row["offset"] for row in result.table.to_pylist()}
+
+
+def refusal(bootstrap: str, config: dict[str, str] | None = None) -> str:
+    with pytest.raises(LogSourceError) as caught:
+        offsets(bootstrap, {"default.api.timeout.ms": "2000", **(config or {})})
+    return str(caught.value)
+
+
+def password_of(user: str, mechanism: str, secret: str | None = None) -> dict[str, str]:
+    module = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": jaas(user, secret, module),
+    }
+
+
+# -- let in ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_password(guarded: Guarded, mechanism: str) -> None:
+    assert offsets(guarded.at("PASSWORD"), password_of("reader", mechanism)) == {"shipping": 42}
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_password_over_tls_from_a_file(guarded: Guarded, tmp_path: Path, mechanism: str) -> None:
+    path = tmp_path / "client.properties"
+    jaas_config = password_of("reader", mechanism)["sasl.jaas.config"]
+    path.write_text(
+        "# as kafka-topics --command-config takes it\n"
+        "security.protocol = SASL_SSL\n"
+        f"sasl.mechanism : {mechanism}\n"
+        f"sasl.jaas.config={jaas_config.replace(' required ', ' required ' + chr(92) + chr(10) + '   ')}\n"
+        f"ssl.truststore.location={guarded.certificates.trusting}\nssl.truststore.password={PASSWORD}\n"
+        "group.id=of-no-interest\n"
+    )
+    assert offsets(guarded.at("BOTH"), path) == {"shipping": 42}
+    # Workers get the same.
+    result = read_table("current_offsets", LiveBrokers(guarded.at("BOTH"), path), processes=2)
+    assert result.table["offset"].to_pylist() == [42]
+
+
+@pytest.mark.parametrize("store", ["authority", "trusting"])
+def test_tls_with_a_trust_store(guarded: Guarded, store: str) -> None:
+    config = {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(getattr(guarded.certificates, store)),
+        "ssl.truststore.password": PASSWORD,
+    }
+    # ANONYMOUS may do everything here, so what lets us in is TLS alone.
+    assert offsets(guarded.at("TLS"), config) == {"shipping": 42}
+
+
+def test_tls_with_certificates_in_the_configuration(guarded: Guarded) -> None:
+    config = ClientConfig(
+        security_protocol="SSL",
+        truststore_certificates=guarded.certificates.authority.read_text(),
+        keystore_location=str(guarded.certificates.client.pem),
+        key_password=PASSWORD,
+    )
+    assert offsets(guarded.at("MUTUAL"), config) == {"shipping": 42}
+
+
+@pytest.mark.parametrize("kind", ["p12", "pem"])
+def test_mutual_tls(guarded: Guarded, kind: str) -> None:
+    config = {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(guarded.certificates.authority),
+        "ssl.keystore.location": str(getattr(guarded.certificates.client, kind)),
+        "ssl.keystore.password": PASSWORD,
+        "ssl.key.password": PASSWORD,
+    }
+    assert offsets(guarded.at("MUTUAL"), config) == {"shipping": 42}
+
+
+# -- turned away -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_the_wrong_password(guarded: Guarded, mechanism: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    wrong = "not-the-secret-of-reader"
+    said = refusal(guarded.at("PASSWORD"), password_of("reader", mechanism, wrong))
+    assert said.startswith(f"{guarded.at('PASSWORD')}: refused user 'reader' and the password by {mechanism}: ")
+    assert wrong not in said + caplog.text
+
+
+def test_rights_are_named(guarded: Guarded) -> None:
+    place = guarded.at("PASSWORD")
+    assert refusal(place, password_of("nobody", "SCRAM-SHA-256")) == (
+        f"{place}: user nobody may not describe topic {OFFSETS}: it needs the ACL operation DESCRIBE on it"
+    )
+    assert refusal(place, password_of("looker", "SCRAM-SHA-256")) == (
+        f"{place}: user looker may not read topic {OFFSETS}: it needs the ACL operation READ on it"
+    )
+
+
+def test_a_listener_of_another_kind(guarded: Guarded) -> None:
+    trusting = {"ssl.truststore.location": str(guarded.certificates.authority)}
+    tls = {"security.protocol": "SSL", **trusting}
+    place = guarded.at("TLS")
+    assert refusal(place) == (
+        f"{place}: it speaks TLS there: set security.protocol to SSL or SASL_SSL in the configuration"
+    )
+    place = guarded.at("PLAINTEXT")
+    assert refusal(place, tls).startswith(f"{place}: it closed the connection while TLS was agreed on")
+    place = guarded.at("PASSWORD")
+    assert refusal(place) == (
+        f"{place}: it closed the connection when it was asked something: it may want a password (security.protocol "
+        "SASL_PLAINTEXT or SASL_SSL)"
+    )
+    place = guarded.at("MUTUAL")
+    assert refusal(place, tls) == f"{place}: it demands a certificate of the client: set ssl.keystore.location"
+    place = guarded.at("PLAINTEXT")
+    assert refusal(place, password_of("reader", "PLAIN")) == (
+        f"{place}: does not take sasl.mechanism PLAIN; it takes none"
+    )
+
+
+def test_certificates_that_are_not_trusted(guarded: Guarded) -> None:
+    place = guarded.at("TLS")
+    assert refusal(place, {"security.protocol": "SSL"}).startswith(
+        f"{place}: its certificate is not trusted by the certificates of this machine: "
+    )
+    trusting = {"security.protocol": "SSL", "ssl.truststore.location": str(guarded.certificates.authority)}
+    other = place.replace(HOST, "localhost")
+    assert refusal(other, trusting) == (
+        f"{other}: its certificate is for another host: ask it by the name in its certificate, or set "
+        "ssl.endpoint.identification.algorithm to nothing"
+    )
+    assert offsets(other, {**trusting, "ssl.endpoint.identification.algorithm": ""}) == {"shipping": 42}
+
+
+def test_stores_that_cannot_be_used(guarded: Guarded) -> None:
+    def said(path: Path, password: str) -> str:
+        store = {"ssl.truststore.location": str(path), "ssl.truststore.password": password}
+        return refusal(guarded.at("TLS"), {"security.protocol": "SSL", **store})
+
+    certificates = guarded.certificates
+    assert said(certificates.jks, PASSWORD) == (
+        f"{certificates.jks}: cannot be used as ssl.truststore.location: it is a JKS store, which only Java reads; "
+        "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12` makes one that is read "
+        "here"
+    )
+    assert said(certificates.trusting, "wrong-store-secret") == (
+        f"{certificates.trusting}: cannot be used as ssl.truststore.location: it is neither PEM nor a PKCS12 store "
+        "that opens with this password"
+    )
+    assert said(certificates.jks.with_name("nowhere"), PASSWORD).endswith(
+        "nowhere: cannot be used as ssl.truststore.location: No such file or directory"
+    )
+
+
+# -- nobody there ------------------------------------------------------------------------------------------------------
+
+
+def test_no_route() -> None:
+    (port,) = free_ports(1)
+    assert refusal(f"{HOST}:{port}") == f"{HOST}:{port}: no broker can be reached there: Connection refused"
+    assert refusal("no-such-host.invalid:9092").startswith("no-such-host.invalid:9092: no such host: ")
+    assert refusal(f"{HOST}:{port},no-such-host.invalid:9092").startswith(
+        f"{HOST}:{port}, no-such-host.invalid:9092: none of them answers; {HOST}:{port}: no broker can be reached there"
+    )
+
+
+def test_somebody_who_never_answers_and_somebody_who_is_no_broker() -> None:
+    with socket.create_server((HOST, 0)) as server:
+        port = server.getsockname()[1]
+        said = refusal(f"{HOST}:{port}", {"request.timeout.ms": "300"})
+        assert said == f"{HOST}:{port}: no answer within 300 ms"
+        server.accept()[0].close()
+
+        def greet() -> None:
+            with server.accept()[0] as client:
+                client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                client.recv(1000)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        said = refusal(f"{HOST}:{port}", {"request.timeout.ms": "2000"})
+        thread.join()
+        assert said == f"{HOST}:{port}: what answers there is no Kafka broker"
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+
+def test_secrets_are_in_no_text(guarded: Guarded) -> None:
+    config = ClientConfig.of({**password_of("reader", "PLAIN"), "ssl.truststore.password": "trust-secret"})
+    live = LiveBrokers(guarded.at("PASSWORD"), config)
+    log = live.partitions(OFFSETS)[0]
+    shown = "".join(map(repr, (config, live, log))) + "".join(map(str, (config, live, log)))
+    assert "secret" not in shown
+    copied = pickle.loads(pickle.dumps(log))
+    assert copied == log
+    rows = [batch.num_rows for batch in copied.batches(Context(log.topic, log.partition), RAW_SCHEMA.names)]
+    assert sum(rows) == log.end - log.start
