@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.columns import _leaves
-from kafka_records_engine.columns._cursor import Cursor, Scanned
+from kafka_records_engine.columns._cursor import Cursor, ElementSet, Slices
+from kafka_records_engine.columns._notes import Scanned
 
 
 def all_bytes(array: pa.Array) -> Iterator[bytes]:
@@ -42,9 +43,12 @@ def is_blank(value: Any) -> bool:
     return not value
 
 
-def _ends(cursor: Cursor) -> Any:
-    """The end of what each element may read: for those of arrays, that of their owners."""
-    return _ends(cursor._outer)[cursor.owners] if isinstance(cursor, Scanned) else cursor.end
+def _ends(elements: ElementSet) -> Any:
+    """The end of what each element may read: for elements of arrays, that of their owners."""
+    if isinstance(elements, Scanned):
+        return _ends(elements.outer)[elements.owners]
+    assert isinstance(elements, Cursor)
+    return elements.end
 
 
 @contextmanager
@@ -56,16 +60,16 @@ def guarded_copies() -> Iterator[list[int]]:
     pieces: list[int] = []
     copied = _leaves._copied
 
-    def guarded(cursor: Cursor, starts: Any, stops: Any) -> Any:
-        firsts, lasts = cursor.in_order(starts), cursor.in_order(stops)
-        alive = cursor.live(np.ones(len(cursor), np.bool_))
-        assert len(firsts) == len(lasts) == len(cursor)
+    def guarded(elements: ElementSet, slices: Slices) -> Any:
+        firsts, lasts = slices.by_element()
+        alive = elements.live(np.ones(len(elements), np.bool_))
+        assert len(firsts) == len(lasts) == len(elements)
         assert np.all(firsts[alive] >= 0)
         assert np.all(firsts[alive] <= lasts[alive])
-        assert np.all(lasts[alive] <= _ends(cursor)[alive])
-        assert np.all(lasts[alive] <= cursor.batch.buffer.size)
-        pieces.append(len(cursor))
-        return copied(cursor, starts, stops)
+        assert np.all(lasts[alive] <= _ends(elements)[alive])
+        assert np.all(lasts[alive] <= elements.block.buffer.size)
+        pieces.append(len(elements))
+        return copied(elements, slices)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_leaves, "_copied", guarded)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.columns import Columns, _decoding, arrow_type, decode_column
+from kafka_records_engine.columns import Columns, _assembly, arrow_type, decode_column
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import (
     DecodeError,
@@ -165,14 +165,14 @@ def counted_walks() -> Iterator[list[int]]:
     """A list that gets the number of every row that vectors hand to the walker. Without it the walker would hide a
     broken engine: all answers would still be right."""
     walked: list[int] = []
-    walk = _decoding._Assembly._walk
+    walk = _assembly.RowAssembly._walk
 
     def counting(self: Any, spans: Any, row: int, version: int, skip: int) -> None:
         walked.append(row)
         walk(self, spans, row, version, skip)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_decoding._Assembly, "_walk", counting)
+        patch.setattr(_assembly.RowAssembly, "_walk", counting)
         yield walked
 
 
@@ -183,7 +183,7 @@ def engine_limits(few: int | None = None, block: int | None = None) -> Iterator[
         if few is not None:
             patch.setattr("kafka_records_engine.columns._elements.FEW", few)
         if block is not None:
-            patch.setattr("kafka_records_engine.columns._decoding.BLOCK", block)
+            patch.setattr("kafka_records_engine.columns._assembly.BLOCK", block)
             # Half of them on the way through elements, so that blocks are cut there too.
             patch.setattr("kafka_records_engine.columns._elements.CACHED", max(block // 2, 1))
         yield

@@ -190,7 +190,7 @@ def test_tags_that_only_one_way_of_reading_refuses(tags: str, copies: int, few: 
 
 def test_a_row_larger_than_places_of_32_bits_is_left_to_the_walker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of more than 2³¹-1 bytes is possible in `large_binary`; here the limit is lower."""
-    monkeypatch.setattr("kafka_records_engine.columns._decoding.MOST_BYTES", 30)
+    monkeypatch.setattr("kafka_records_engine.columns._assembly.MOST_BYTES", 30)
     message = registry.message_class("OffsetCommitValue").CODEC.schema
     rows = [walker.encode(message, {"offset": 7, "metadata": "m" * size}, 1) for size in (0, 4, 5, 9)]
     assert [len(row) for row in rows] == [26, 30, 31, 35]

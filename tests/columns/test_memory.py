@@ -152,13 +152,13 @@ SMALLEST = {
 def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     """The elements of one row share its end: what is left of each of them, added up, is the square of the row."""
     cut: list[int] = []
-    levels = _elements._Walk._levels
+    levels = _elements.ElementWalk._levels
 
-    def counting(walk: _elements._Walk, index: Any) -> None:
+    def counting(walk: _elements.ElementWalk, index: Any) -> None:
         cut.append(len(index))
         levels(walk, index)
 
-    monkeypatch.setattr(_elements._Walk, "_levels", counting)
+    monkeypatch.setattr(_elements.ElementWalk, "_levels", counting)
     schema, element = SMALLEST["arrays with something in them"]
     row = bytes.fromhex("a19c01") + element * 20_000 + b"\x00"
     with engine_limits(block=40_000):  # of which half is the limit
@@ -170,13 +170,13 @@ def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None
 def test_rows_that_break_leave_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They claim ten thousand elements and break in the first; nobody goes ten thousand rounds with them."""
     rounds: list[int] = []
-    scan = _elements._Walk._scan
+    scan = _elements.ElementWalk._scan
 
-    def counting(walk: _elements._Walk, elements: Any, owners: Any, level: Any) -> None:
+    def counting(walk: _elements.ElementWalk, elements: Any, owners: Any, level: Any) -> None:
         rounds.append(len(elements))
         scan(walk, elements, owners, level)
 
-    monkeypatch.setattr(_elements._Walk, "_scan", counting)
+    monkeypatch.setattr(_elements.ElementWalk, "_scan", counting)
     schema, element = SMALLEST["strings"]
     claims = bytes.fromhex("914e")
     broken = claims + bytes.fromhex("ffffffff07") + filler(10_000)

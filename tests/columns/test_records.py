@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafka_records_engine.columns import RecordColumns, _pieces, decode_record_columns
-from kafka_records_engine.columns._decoding import split
+from kafka_records_engine.columns._assembly import split
 from kafka_records_runtime import walker
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from tests.columns.buffers import guarded_copies

@@ -1,4 +1,4 @@
-"""Arrow arrays out of numpy vectors: the last step of everything that is read."""
+"""Arrow arrays of what stands in the row buffer: numbers, uuids, text and bytes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.columns._cursor import Cursor, Vector
+from kafka_records_engine.columns._cursor import ElementSet, Slices, Vector
 from kafka_records_engine.columns.arrow_arrays import KEPT_ROWS, TooMuchForOneArray, bitmap, validity
-from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_runtime.wire import MAX_INT32
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -48,7 +48,8 @@ def _uuids(vector: Vector) -> pa.Array:
         raise TooMuchForOneArray
     halves = np.ascontiguousarray(vector).view(">u8").reshape(count, 2)
     high, low = halves[:, 0].astype(np.uint64), halves[:, 1].astype(np.uint64)
-    # Twelve bits are two characters: five times in the upper half, once across, and so on; eight bits are left.
+    # Twelve bits are two characters: five pairs from the upper half, one across both, four from the lower half. The
+    # last eight bits are two characters as well.
     groups = [high >> shift & 0xFFF for shift in (52, 40, 28, 16, 4)]
     groups.append((high & 0xF) << 8 | low >> 56)
     groups += [low >> shift & 0xFFF for shift in (44, 32, 20, 8)]
@@ -84,7 +85,7 @@ BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "float64": _number_builder(pa.float64(), "f8"),
     "uuid": _uuids,
 }
-"""Spec type → the array of a vector that was read with WIRE_WIDTHS."""
+"""Spec type → what makes an array of a vector that was read with WIRE_WIDTHS."""
 
 
 # -- bytes and text ---------------------------------------------------------------------------------
@@ -108,15 +109,17 @@ _ODD: Final = _Odd()
 _NOTHING: Final = pa.py_buffer(b"")
 
 
-def _copied(cursor: Cursor, starts: INT64, stops: INT64) -> tuple[pa.Buffer, pa.Buffer]:
-    """Offsets and content of the bytes from `starts` to `stops`, notes of the elements of a cursor.
+def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]:
+    """Offsets and content of a binary array with the slice of each element, nothing for the dead.
 
-    The row buffer with starts and stops in turn is a binary array of what is wanted and of what lies between, where
-    elements may have lengths below zero. Only what is wanted is looked at, and copied in C.
+    The row buffer with starts and stops in turn as offsets is a binary array whose every second element is a slice. The
+    others are what lies between slices; their lengths may be below zero, but `take` looks at the slices alone, and
+    copies them in C.
     """
-    count, order, buffer = len(cursor), cursor.order, cursor.batch.buffer
-    if cursor.dead is not None:
-        starts, stops = (np.where(cursor.dead, 0, cursor.in_order(note)) for note in (starts, stops))
+    count, buffer = len(elements), elements.block.buffer
+    starts, stops, order = slices
+    if elements.dead is not None:
+        starts, stops = (np.where(elements.dead, 0, each) for each in slices.by_element())
         order = None
     total = int(stops.sum(dtype=np.int64) - starts.sum(dtype=np.int64))
     if not total:
@@ -125,44 +128,45 @@ def _copied(cursor: Cursor, starts: INT64, stops: INT64) -> tuple[pa.Buffer, pa.
     places[0] = 0
     places[1:-1:2] = starts
     places[2::2] = stops
-    # Arrow takes the mean of all elements for that of the wanted ones, and sets aside as much.
+    # Arrow estimates the bytes to set aside from the mean length of all elements, and the last offset decides that
+    # mean.
     places[-1] = min(buffer.size, 2 * total + total // count + 1)
     both = pa.Array.from_buffers(pa.binary(), 2 * count + 1, [None, pa.py_buffer(places), buffer], 0)
     _, offsets, content = both.take(_ODD.first(count) if order is None else pa.array(2 * order + 1)).buffers()
     return offsets, content
 
 
-def items(cursor: Cursor, starts: INT64, stops: INT64, size: int) -> Vector:
-    """What lies from `starts` to `stops` in the rows of a cursor, cut into items of `size` bytes."""
-    return np.frombuffer(_copied(cursor, starts, stops)[1], f"V{size}")
+def items(elements: ElementSet, slices: Slices, size: int) -> Vector:
+    """The slices of elements, one after the other, cut into items of `size` bytes."""
+    return np.frombuffer(_copied(elements, slices)[1], f"V{size}")
 
 
-def raw_bytes(cursor: Cursor, starts: INT64, stops: INT64, valid: FLAGS | None) -> pa.Array:
-    """Binary array of spans in the rows of a cursor."""
-    offsets, content = _copied(cursor, starts, stops)
-    return pa.Array.from_buffers(pa.binary(), len(cursor), [validity(valid), offsets, content])
+def raw_bytes(elements: ElementSet, slices: Slices, valid: FLAGS | None) -> pa.Array:
+    """Binary array of the slices of elements."""
+    offsets, content = _copied(elements, slices)
+    return pa.Array.from_buffers(pa.binary(), len(elements), [validity(valid), offsets, content])
 
 
-def texts(cursor: Cursor, starts: INT64, stops: INT64, valid: FLAGS | None) -> pa.Array:
-    """String array of spans in the rows of a cursor; elements that are no UTF-8 die."""
-    offsets, content = _copied(cursor, starts, stops)
+def texts(elements: ElementSet, slices: Slices, valid: FLAGS | None) -> pa.Array:
+    """String array of the slices of elements; elements whose bytes are no UTF-8 die."""
+    offsets, content = _copied(elements, slices)
     if content.size and np.frombuffer(content, np.uint8).max() >= 0x80:
-        wrong = _not_utf8(pa.Array.from_buffers(pa.binary(), len(cursor), [None, offsets, content]))
+        wrong = _not_utf8(pa.Array.from_buffers(pa.binary(), len(elements), [None, offsets, content]))
         if wrong:
-            cursor.fail_at(np.array(wrong))
-            return texts(cursor, starts, stops, valid)
-    return pa.Array.from_buffers(pa.string(), len(cursor), [validity(valid), offsets, content])
+            elements.fail_at(np.array(wrong))
+            return texts(elements, slices, valid)
+    return pa.Array.from_buffers(pa.string(), len(elements), [validity(valid), offsets, content])
 
 
-_LEAF: Final = 8
+_FEW: Final = 8
 
 
 def _not_utf8(raw: pa.Array, first: int = 0) -> list[int]:
-    """The elements of a binary array that are no UTF-8, found by halving what Arrow refuses."""
+    """The elements of a binary array that are no UTF-8. What Arrow refuses is halved until few are left."""
     try:
         raw.cast(pa.string())
     except pa.ArrowInvalid:
-        if len(raw) > _LEAF:
+        if len(raw) > _FEW:
             half = len(raw) // 2
             return _not_utf8(raw.slice(0, half), first) + _not_utf8(raw.slice(half), first + half)
         return [first + place for place, each in enumerate(raw.to_pylist()) if not _is_utf8(each)]

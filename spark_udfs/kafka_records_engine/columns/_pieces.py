@@ -1,7 +1,7 @@
-"""Where the rows of a binary column lie: one buffer, and the first byte of every row and the byte behind it.
+"""Where the rows of a binary column lie: one buffer, the first byte of every row and the byte behind its last one.
 
-Whatever layout a column comes in, what follows sees only this. Nothing is copied unless the layout has no common
-buffer (`binary_view`) or no offsets (`fixed_size_binary`).
+All Arrow layouts of a binary column become this. The bytes are copied only if a layout has no common buffer
+(`binary_view`) or no offsets (`fixed_size_binary`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _SLACK: Final = 256
-"""Bytes behind the last row that are kept if there are any: what is picked up near its end then needs no care."""
+"""Bytes behind the last row that a piece keeps if the column has them. Items that begin in the last row and end behind
+it can then be picked up like all others."""
 
 MOST_BYTES: Final = 2**31 - 1 - _SLACK
-"""Bytes of one piece of a column: what offsets of 32 bits reach."""
+"""The most bytes of one piece: offsets of 32 bits reach no further."""
 
 
 _NUMBERS: Final = np.arange(1 << 16)
@@ -34,10 +35,10 @@ def numbered(count: int) -> INT64:
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
-    """Rows inside `buffer`: row i is `data[starts[i]:ends[i]]`, or null where `valid` says so (None: no row is).
+class ColumnPiece:
+    """Rows of a column inside `buffer`: row i is `data[starts[i]:ends[i]]`, or null if `valid[i]` is false.
 
-    `last` is where the last row ends; other bytes may follow.
+    `valid` is None if no row is null. The last row ends at `last`; other bytes may follow it.
     """
 
     buffer: pa.Buffer
@@ -51,7 +52,7 @@ class Spans:
         return len(self.starts)
 
     def of(self, rows: INT64) -> tuple[INT64, INT64]:
-        """Starts and ends of some rows, which are given in order."""
+        """Starts and ends of some rows, which must be given in order."""
         if len(rows) == len(self.starts):
             return self.starts, self.ends
         return self.starts[rows], self.ends[rows]
@@ -65,7 +66,7 @@ class Spans:
         return self.data[self.starts[index] : self.ends[index]].tobytes()
 
 
-def pieces(column: Any) -> Iterator[Spans]:
+def pieces(column: Any) -> Iterator[ColumnPiece]:
     """The rows of a binary column, array or chunked array, in order.
 
     Takes binary, large_binary, binary_view, fixed_size_binary, null and the string types over the same layouts, sliced
@@ -78,7 +79,7 @@ def pieces(column: Any) -> Iterator[Spans]:
         yield from _pieces(chunk)
 
 
-def _pieces(array: pa.Array) -> Iterator[Spans]:
+def _pieces(array: pa.Array) -> Iterator[ColumnPiece]:
     kind = array.type
     if pa.types.is_binary_view(kind) or pa.types.is_string_view(kind) or pa.types.is_fixed_size_binary(kind):
         array = _in_one_buffer(array)
@@ -111,7 +112,7 @@ def _in_one_buffer(array: pa.Array) -> pa.Array:
 
 
 def _ranges(offsets: INT64) -> Iterator[tuple[int, int]]:
-    """Runs of rows with at most MOST_BYTES in them; a row with more is a run of its own."""
+    """Runs of rows (first and behind the last) of at most MOST_BYTES; a row with more is a run of its own."""
     first, count = 0, len(offsets) - 1
     while first < count:
         last = int(np.searchsorted(offsets, offsets[first] + MOST_BYTES, side="right")) - 1
@@ -120,8 +121,8 @@ def _ranges(offsets: INT64) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _piece(buffer: pa.Buffer, offsets: INT64, valid: FLAGS | None) -> Spans:
+def _piece(buffer: pa.Buffer, offsets: INT64, valid: FLAGS | None) -> ColumnPiece:
     base, stop = int(offsets[0]), int(offsets[-1])
     part = buffer.slice(base, min(stop + _SLACK, buffer.size) - base)
     places = offsets - base if base else offsets
-    return Spans(part, np.frombuffer(part, np.uint8), places[:-1], places[1:], valid, stop - base)
+    return ColumnPiece(part, np.frombuffer(part, np.uint8), places[:-1], places[1:], valid, stop - base)

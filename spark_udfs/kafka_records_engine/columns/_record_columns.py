@@ -16,8 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafka_records_engine.columns._arrow_types import record_arrow_type
-from kafka_records_engine.columns._decoding import PREFIX, Columns, decode_rows, prefixes, split
-from kafka_records_engine.columns._pieces import Spans, numbered, pieces
+from kafka_records_engine.columns._assembly import Columns, decode_rows, split
+from kafka_records_engine.columns._decoding import PREFIX, prefixes
+from kafka_records_engine.columns._pieces import ColumnPiece, numbered, pieces
 from kafka_records_engine.columns.arrow_arrays import joined as concatenated
 from kafka_records_engine.columns.arrow_arrays import structs, validity, without_inner_nulls
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
@@ -36,9 +37,10 @@ from kafka_records_runtime.schema import RecordSchema
 class RecordColumns:
     """What was read of some records; vectors and arrays have an element per row.
 
-    `record_type` means something where `has_type` says so, `value_version` where `has_version` does. `is_known` says
-    that the type has a schema. `records` has for every schema that met a row of its type a column `struct<key, value>`,
-    null in rows of other types and where the key is unreadable. The rest is as in `columns.Columns`.
+    `record_type` counts only where `has_type` is true, `value_version` only where `has_version` is. `is_known` says
+    that the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that any row
+    has; it is null in rows of other types and of keys that cannot be decoded. `key_left` and `value_left` count the
+    bytes behind key and value. The other attributes are as in `Columns`.
     """
 
     record_type: INT16
@@ -71,22 +73,22 @@ def decode_record_columns(
     keys, values
         Arrays of the same length, of any layout that `decode_column` takes. A null value is a tombstone.
     is_record
-        Which rows to look at, as flags in anything that numpy takes for an array; the others (control records) say
-        nothing in any column. All by default.
+        Flags, in anything that numpy takes for an array: which rows are records. The others, such as control records,
+        are not looked at and say nothing in any column. By default all rows are records.
     unknown_tags
         Keep tagged fields that the schemas do not define, as `unknown_tagged_fields`.
 
     Returns
     -------
     RecordColumns
-        Nothing that stands in the bytes raises, with one exception: `errors` says by row what is wrong with it.
+        Bytes that cannot be decoded do not raise: `errors` says by row what is wrong with them.
 
     Raises
     ------
     TooMuchForOneArray
-        The text or bytes of one field pass 2 GiB: decode fewer rows at a time then.
+        The text or bytes of one field pass 2 GiB. Decode fewer rows at a time.
     TypeError, ValueError
-        For columns that are not binary, and for columns of different lengths.
+        A column is not binary, or the columns differ in length.
     """
     count = len(keys)
     if len(values) != count:
@@ -94,8 +96,8 @@ def decode_record_columns(
     looked_at = np.ones(count, np.bool_) if is_record is None else np.asarray(is_record, np.bool_)
     if len(looked_at) != count:
         raise ValueError(f"{count} keys and {len(looked_at)} flags of is_record")
-    key_spans, value_spans = _whole(keys), _whole(values)
-    if key_spans is None or value_spans is None:  # more bytes than one piece can hold
+    key_piece, value_piece = _whole(keys), _whole(values)
+    if key_piece is None or value_piece is None:  # more bytes than one piece can hold
         half = count // 2
         return _joined(
             schemas,
@@ -107,20 +109,22 @@ def decode_record_columns(
             ),
             unknown_tags,
         )
-    return _Reading(schemas, key_spans, value_spans, unknown_tags).run(looked_at)
+    return _RecordReading(schemas, key_piece, value_piece, unknown_tags).run(looked_at)
 
 
-def _whole(column: pa.Array) -> Spans | None:
-    """The rows of a column, None when they are in several pieces."""
+def _whole(column: pa.Array) -> ColumnPiece | None:
+    """A column as one piece; None if it takes several."""
     found = list(pieces(column))
     if not found:
         nothing = np.zeros(0, np.int64)
-        return Spans(pa.py_buffer(b""), np.zeros(0, np.uint8), nothing, nothing, None, 0)
+        return ColumnPiece(pa.py_buffer(b""), np.zeros(0, np.uint8), nothing, nothing, None, 0)
     return found[0] if len(found) == 1 else None
 
 
-class _Reading:
-    def __init__(self, schemas: Mapping[int, RecordSchema], keys: Spans, values: Spans, unknown_tags: bool) -> None:
+class _RecordReading:
+    def __init__(
+        self, schemas: Mapping[int, RecordSchema], keys: ColumnPiece, values: ColumnPiece, unknown_tags: bool
+    ) -> None:
         self._schemas = schemas
         self._keys = keys
         self._values = values
@@ -149,7 +153,7 @@ class _Reading:
         _put(out.record_type, rows, types)
         _put(out.has_type, rows, True)
         if len(types) and types.min() != types.max():
-            # Not one type after another: hostile rows may have thousands.
+            # All of them at once and not type by type: hostile rows may have thousands of types.
             known = np.isin(types, list(self._schemas))
             rows, types = rows[known], types[known]
         for number, chosen in split(rows, types):
@@ -187,7 +191,7 @@ class _Reading:
 
 
 def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
-    """`vector[rows] = values`, quickly where that is all of it."""
+    """`vector[rows] = values`, without looking at `rows` if they are all rows."""
     if len(rows) == len(vector):
         vector[:] = values
     else:
@@ -195,7 +199,7 @@ def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
 
 
 def _pairs(kind: pa.StructType, keys: pa.StructArray, values: pa.StructArray, rows: INT64) -> pa.StructArray:
-    """`struct<key, value>`, null in all but some rows."""
+    """`struct<key, value>` in `rows`, null in all others."""
     count = len(keys)
     if len(rows) == count:
         return structs(kind, [keys, values], count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,29 +10,32 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns._arrow_types import UNKNOWN_TAGS_TYPE
-from kafka_records_engine.columns._cursor import Cursor, Vector
+from kafka_records_engine.columns._cursor import Cursor, ElementSet, RowBlock, Slices
+from kafka_records_engine.columns._interfaces import Broken, Members, Plan
 from kafka_records_engine.columns._leaves import raw_bytes
-from kafka_records_engine.columns._steps import Broken, Notes, Plan, Slots, hop_uvarint
+from kafka_records_engine.columns._notes import Notes, Scanned, Slot
+from kafka_records_engine.columns._steps import hop_uvarint
 from kafka_records_engine.columns.arrow_arrays import Constant, at, joined, lists, structs
 from kafka_records_engine.numpy_types import INT64
+from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.wire import MAX_TAG
 
 _MOST_TAGS: Final = 64
-"""Tags of one struct; a row with more is left to the walker, since each of them would be a round of vectors."""
+"""Tags of one struct. A row with more is left to the schema walker, since each tag would be a round of vectors."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A field that may be tagged: where it goes, how its payload is read, and what it is when it is not there."""
+class KnownTag:
+    """A tagged field: its name, how its payload is read, and its value in structs without it."""
 
-    slot: int
+    name: str
     plan: Plan
     default: Constant
 
 
 @dataclass(slots=True)
-class _Found:
-    """Payloads: the elements they belong to, where they start and stop; a tag's own number for unknown ones."""
+class _Payloads:
+    """The payloads of a tag: the elements they belong to, where they start and stop, and their tags."""
 
     index: list[INT64] = field(default_factory=list)
     starts: list[INT64] = field(default_factory=list)
@@ -46,51 +49,63 @@ class _Found:
         self.tags.append(tags)
 
     def in_order(self) -> tuple[INT64, INT64, INT64, INT64]:
-        """The same, by element and then by place in the section."""
+        """Elements, starts, stops and tags of all payloads, by element and then by place in the section."""
         vectors = [np.concatenate(each) for each in (self.index, self.starts, self.stops, self.tags)]
         order = np.argsort(vectors[0], kind="stable")
         index, starts, stops, tags = (vector[order] for vector in vectors)
         return index, starts, stops, tags
 
 
+@dataclass(slots=True)
+class _Found:
+    """The payloads of known fields by tag, and those of all other tags."""
+
+    known: dict[int, _Payloads] = field(default_factory=dict)
+    unknown: _Payloads = field(default_factory=_Payloads)
+
+
 class TagSection:
     """A count, then for each field its tag, the size of its payload, and the payload. Tags go up.
 
-    `known` fields by tag; `elsewhere` are the tags of fields that are not tagged in this version, which may not come.
-    `slot` is where unknown tagged fields go, None when they are not kept.
+    Only the position and the count are noted: `build` walks the sections with any tags again.
     """
 
-    def __init__(self, known: Mapping[int, Known], elsewhere: frozenset[int], slot: int | None) -> None:
+    def __init__(self, known: Mapping[int, KnownTag], misplaced: Iterable[int], keeps_unknown: bool) -> None:
+        """`known` are the fields by tag, `misplaced` the tags that may not stand here: their fields are not tagged in
+        this version. `keeps_unknown` makes a member of the tags that the schema does not define."""
         self._known = known
-        self._elsewhere = np.array(sorted(elsewhere), np.int64)
-        self._slot = slot
+        self._misplaced = np.array(sorted(misplaced), np.int64)
+        self._keeps_unknown = keeps_unknown
         self._none: Final = Constant(UNKNOWN_TAGS_TYPE, [])
-
-    notes = ("i8", "i8")
+        self._positions = Slot("tagged fields: positions", "i8")
+        self._counts = Slot("tagged fields: counts", "i8")
+        self.slots = [self._positions, self._counts]
 
     def scan(self, cursor: Cursor, notes: Notes) -> None:
         pos = cursor.pos
-        notes.extend((pos, self._walk(cursor, None)))
+        counts = self._walk(cursor, None)
+        notes[self._positions] = pos
+        notes[self._counts] = counts
 
-    def build(self, cursor: Cursor, notes: Iterator[Vector], slots: Slots) -> None:
-        pos, counts = cursor.in_order(next(notes)), cursor.in_order(next(notes))
-        found: dict[int | None, _Found] = {}
-        index = np.flatnonzero(cursor.live(counts > 0))
+    def build(self, scanned: Scanned, members: Members) -> None:
+        pos, counts = scanned.vector(self._positions), scanned.vector(self._counts)
+        found = _Found()
+        index = np.flatnonzero(scanned.live(counts > 0))
         if index.size:
-            some = cursor.inside(pos[index], index)
+            some = scanned.inside(pos[index], index)
             self._walk(some, found, index)
-        self._fill(cursor, found, slots)
+        self._fill(scanned, found, members)
 
-    def read(self, cursor: Cursor, slots: Slots) -> None:
-        found: dict[int | None, _Found] = {}
+    def read(self, cursor: Cursor, members: Members) -> None:
+        found = _Found()
         self._walk(cursor, found)
-        self._fill(cursor, found, slots)
+        self._fill(cursor, found, members)
 
-    def _fill(self, cursor: Cursor, found: dict[int | None, _Found], slots: Slots) -> None:
+    def _fill(self, elements: ElementSet, found: _Found, members: Members) -> None:
         for tag, known in self._known.items():
-            slots[known.slot] = self._field(cursor, known, found.get(tag))
-        if self._slot is not None:
-            slots[self._slot] = self._unknown(cursor, found.get(None))
+            members[known.name] = self._field(elements, known, found.known.get(tag))
+        if self._keeps_unknown:
+            members[UNKNOWN_TAGS] = self._unknown(elements, found.unknown)
 
     def skip(self, cursor: Cursor) -> None:
         self._walk(cursor, None)
@@ -109,10 +124,10 @@ class TagSection:
                 raise Broken
         return pos
 
-    def _walk(self, cursor: Cursor, found: dict[int | None, _Found] | None, names: INT64 | None = None) -> INT64:
-        """Move behind the section, note its payloads in `found`, and return how many there are.
+    def _walk(self, cursor: Cursor, found: _Found | None, names: INT64 | None = None) -> INT64:
+        """Move behind the section, add its payloads to `found`, and return how many each element has.
 
-        `names` are what `found` calls the elements of the cursor; their own numbers when not given.
+        `names` are the numbers of the elements in `found`, if these are not their numbers in the cursor.
         """
         counts = cursor.uvarints()
         if not len(counts) or not counts.any():
@@ -124,24 +139,24 @@ class TagSection:
         last = np.full(index.size, -1)
         while index.size:
             tags, sizes = some.uvarints(), some.uvarints()
-            some.fail_where((tags <= last) | (tags > MAX_TAG) | np.isin(tags, self._elsewhere))
-            starts, stops = some.spans(0, sizes)
+            some.fail_where((tags <= last) | (tags > MAX_TAG) | np.isin(tags, self._misplaced))
+            starts, stops, _ = some.slices(0, sizes)
             alive = np.ones(index.size, np.bool_) if some.dead is None else ~some.dead
             if found is not None:
                 called = index if names is None else names[index]
                 rows = some.rows_of(alive)
-                self._note(cursor, rows, found, called[alive], starts[alive], stops[alive], tags[alive])
+                self._add(cursor.block, rows, found, called[alive], starts[alive], stops[alive], tags[alive])
             left, last = left - 1, tags
             cursor.adopt(some, index)
             more = alive & (left > 0)
             some, index, left, last = some.select(more), index[more], left[more], last[more]
         return counts
 
-    def _note(
+    def _add(
         self,
-        cursor: Cursor,
+        block: RowBlock,
         rows: INT64,
-        found: dict[int | None, _Found],
+        found: _Found,
         index: INT64,
         starts: INT64,
         stops: INT64,
@@ -152,34 +167,34 @@ class TagSection:
             hit = tags == tag
             if hit.any():
                 unknown &= ~hit
-                found.setdefault(tag, _Found()).add(index[hit], starts[hit], stops[hit], tags[hit])
+                found.known.setdefault(tag, _Payloads()).add(index[hit], starts[hit], stops[hit], tags[hit])
         if unknown.any():
-            cursor.batch.unknown_tags[rows[unknown]] = True
-            found.setdefault(None, _Found()).add(index[unknown], starts[unknown], stops[unknown], tags[unknown])
+            block.unknown_tags[rows[unknown]] = True
+            found.unknown.add(index[unknown], starts[unknown], stops[unknown], tags[unknown])
 
-    def _field(self, cursor: Cursor, known: Known, found: _Found | None) -> pa.Array:
-        count = len(cursor)
-        if found is None:
+    def _field(self, elements: ElementSet, known: KnownTag, payloads: _Payloads | None) -> pa.Array:
+        count = len(elements)
+        if payloads is None:
             return known.default.times(count)
-        index, starts, stops, _ = found.in_order()
-        payloads = Cursor(cursor.batch, starts, stops.copy(), cursor.rows_of(index))
-        values = known.plan.read(payloads)
-        payloads.fail_where(payloads.live(payloads.pos != stops))
-        if payloads.dead is not None:
-            cursor.fail_at(index[payloads.dead])
+        index, starts, stops, _ = payloads.in_order()
+        cursor = Cursor(elements.block, starts, stops.copy(), elements.rows_of(index))
+        values = known.plan.read(cursor)
+        cursor.fail_where(cursor.live(cursor.pos != stops))
+        if cursor.dead is not None:
+            elements.fail_at(index[cursor.dead])
         if len(index) == count:
             return values
         places = np.zeros(count, np.int64)
         places[index] = np.arange(1, len(index) + 1)
         return at(joined([known.default.times(1), values]), places)
 
-    def _unknown(self, cursor: Cursor, found: _Found | None) -> pa.Array:
-        count = len(cursor)
-        if found is None:
+    def _unknown(self, elements: ElementSet, payloads: _Payloads) -> pa.Array:
+        count = len(elements)
+        if not payloads.index:
             return self._none.times(count)
-        index, starts, stops, tags = found.in_order()
+        index, starts, stops, tags = payloads.in_order()
         first = np.concatenate(([0], np.cumsum(np.bincount(index, minlength=count))))
-        payloads = Cursor(cursor.batch, starts, stops, cursor.rows_of(index))
+        cursor = Cursor(elements.block, starts, stops, elements.rows_of(index))
         numbers = pa.array(tags.astype(np.int32))
-        pairs = structs(UNKNOWN_TAGS_TYPE.value_type, [numbers, raw_bytes(payloads, starts, stops, None)], len(index))
-        return lists(UNKNOWN_TAGS_TYPE, first, pairs, None)
+        data = raw_bytes(cursor, Slices(starts, stops), None)
+        return lists(UNKNOWN_TAGS_TYPE, first, structs(UNKNOWN_TAGS_TYPE.value_type, [numbers, data], len(index)), None)

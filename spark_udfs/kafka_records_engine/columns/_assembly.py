@@ -1,0 +1,188 @@
+"""Rows of one or more versions to one column: vectors first, the schema walker for the rows that vectors refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns._arrow_types import arrow_type
+from kafka_records_engine.columns._cursor import Cursor, RowBlock
+from kafka_records_engine.columns._pieces import MOST_BYTES, ColumnPiece
+from kafka_records_engine.columns._plans import message_plan
+from kafka_records_engine.columns.arrow_arrays import at, joined, without_inner_nulls
+from kafka_records_engine.columns.walker_values import Plain, holds_unknown_tags, plain_values
+from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
+from kafka_records_runtime import walker
+from kafka_records_runtime.errors import DecodeError, FramingError, UnsupportedVersion
+from kafka_records_runtime.layout import versions_of
+from kafka_records_runtime.schema import MessageSchema
+
+BLOCK: Final = 32 << 20
+"""Bytes of rows that are decoded together, which bounds the memory of the notes of their elements."""
+
+
+@dataclass
+class Columns:
+    """A decoded column, with an element per row.
+
+    `values` is null where the row is null or cannot be decoded. `errors` says by row why it cannot. `leniencies` says
+    by row what a strict reader refuses and Kafka accepts, up to the error in a row that has one. `bytes_left` counts
+    the bytes behind a message. `has_unknown_tags` says that a row has tagged fields, at any depth, that the schema does
+    not define.
+    """
+
+    values: pa.StructArray
+    bytes_left: INT64
+    has_unknown_tags: FLAGS
+    errors: dict[int, DecodeError | FramingError] = field(default_factory=dict)
+    leniencies: dict[int, list[str]] = field(default_factory=dict)
+
+
+def decode_rows(
+    message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: int | INTEGERS, skip: int, unknown_tags: bool
+) -> Columns:
+    """Decode some rows of a piece, each at its version and from byte `skip` on; all other rows become null.
+
+    `rows` are given in order; `versions` has one for each of them, or is one for all.
+    """
+    out = RowAssembly(message, unknown_tags, len(piece))
+    if isinstance(versions, int):
+        versions = np.full(min(len(rows), 1), versions)  # `split` takes one number for all rows as well
+    lowest, highest = message.versions or (0, -1)
+    if len(versions) and (versions.min() < lowest or versions.max() > highest):
+        versions = np.broadcast_to(versions, len(rows))
+        known = (versions >= lowest) & (versions <= highest)
+        # All of them at once and not version by version: hostile rows may have thousands of versions.
+        for row, version in zip(rows[~known].tolist(), versions[~known].tolist(), strict=True):
+            out.errors[row] = UnsupportedVersion(message.name, version, versions_of(message))
+        rows, versions = rows[known], versions[known]
+    for version, chosen in split(rows, versions):
+        out.add(piece, chosen, version, skip)
+    return out.columns()
+
+
+def split(rows: INT64, numbers: INTEGERS) -> Iterator[tuple[int, INT64]]:
+    """Rows by number, where `numbers` has one for each of them or is one for all."""
+    if not len(numbers):
+        return
+    if numbers.min() == numbers.max():
+        yield int(numbers[0]), rows
+        return
+    for number in np.unique(numbers).tolist():
+        yield number, rows[numbers == number]
+
+
+@dataclass(frozen=True, slots=True)
+class _DecodedRows:
+    """Rows, in order, that were decoded together; the vectors and the array have an element per row."""
+
+    rows: INT64
+    values: pa.StructArray
+    left: INT64
+    has_unknown: FLAGS
+
+
+@dataclass(frozen=True, slots=True)
+class _WalkedRow:
+    """One row that only the schema walker could read."""
+
+    row: int
+    value: Any
+    left: int
+    has_unknown: bool
+
+
+class RowAssembly:
+    """Decodes the rows of a piece group by group, and puts them back in order."""
+
+    def __init__(self, message: MessageSchema, unknown_tags: bool, count: int) -> None:
+        self._message = message
+        self._unknown_tags = unknown_tags
+        self._count = count
+        self._parts: list[_DecodedRows] = []
+        self._walked: list[_WalkedRow] = []
+        self._plain: Plain | None = None
+        self.errors: dict[int, DecodeError | FramingError] = {}
+        self._leniencies: dict[int, list[str]] = {}
+
+    def add(self, piece: ColumnPiece, rows: INT64, version: int, skip: int) -> None:
+        """Decode rows of one version, block by block."""
+        if piece.last <= BLOCK:
+            self._add(piece, rows, version, skip)
+            return
+        starts, ends = piece.of(rows)
+        behind = np.cumsum(ends - starts)
+        first = 0
+        while first < len(rows):
+            reached = int(behind[first - 1]) if first else 0
+            last = max(int(np.searchsorted(behind, reached + BLOCK, side="right")), first + 1)
+            self._add(piece, rows[first:last], version, skip)
+            first = last
+
+    def _add(self, piece: ColumnPiece, rows: INT64, version: int, skip: int) -> None:
+        starts, ends = piece.of(rows)
+        block = RowBlock(piece.buffer, piece.data, len(rows))
+        cursor = Cursor(block, starts + skip, ends)
+        if piece.last > MOST_BYTES:
+            cursor.fail_where(ends - starts > MOST_BYTES)  # notes keep positions in 32 bits
+        values = message_plan(self._message, version, self._unknown_tags).read(cursor)
+        part = _DecodedRows(rows, values, ends - cursor.pos, block.unknown_tags)
+        if block.failed.any():
+            for row in rows[block.failed].tolist():
+                self._walk(piece, row, version, skip)
+            kept = np.flatnonzero(~block.failed)
+            part = _DecodedRows(rows[kept], at(values, kept), part.left[kept], part.has_unknown[kept])
+        self._parts.append(part)
+
+    def _walk(self, piece: ColumnPiece, row: int, version: int, skip: int) -> None:
+        leniencies: list[str] = []
+        body = piece.row(row)[skip:]
+        try:
+            value, used = walker.decode(
+                self._message, body, version, lenient=True, allow_trailing=True, leniencies=leniencies
+            )
+        except DecodeError as error:
+            self.errors[row] = error
+        else:
+            if self._plain is None:
+                self._plain = plain_values(self._message, self._unknown_tags)
+            self._walked.append(_WalkedRow(row, self._plain(value), len(body) - used, holds_unknown_tags(value)))
+        if leniencies:
+            self._leniencies[row] = leniencies
+
+    def columns(self) -> Columns:
+        if len(self._parts) == 1 and len(self._parts[0].rows) == self._count:
+            part = self._parts[0]
+            return Columns(part.values, part.left, part.has_unknown)
+        kind = arrow_type(self._message, self._unknown_tags)
+        if self._walked:
+            self._parts.append(_together(self._walked, kind))
+        left, has_unknown = np.zeros(self._count, np.int64), np.zeros(self._count, np.bool_)
+        for part in self._parts:
+            left[part.rows] = part.left
+            has_unknown[part.rows] = part.has_unknown
+        return Columns(self._values(kind), left, has_unknown, self.errors, self._leniencies)
+
+    def _values(self, kind: pa.StructType) -> pa.StructArray:
+        if not self._parts:
+            return without_inner_nulls(pa.nulls(self._count, kind))
+        rows = np.concatenate([part.rows for part in self._parts])
+        whole = joined([part.values for part in self._parts])
+        if len(rows) == self._count and (rows[:-1] < rows[1:]).all():
+            return whole
+        places = np.full(self._count, -1)
+        places[rows] = np.arange(len(rows))
+        return at(whole, places)
+
+
+def _together(walked: list[_WalkedRow], kind: pa.StructType) -> _DecodedRows:
+    return _DecodedRows(
+        np.array([each.row for each in walked], np.int64),
+        without_inner_nulls(pa.array([each.value for each in walked], kind)),
+        np.array([each.left for each in walked], np.int64),
+        np.array([each.has_unknown for each in walked], np.bool_),
+    )

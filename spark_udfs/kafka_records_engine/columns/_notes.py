@@ -1,0 +1,129 @@
+"""Where steps note what they find in the elements of arrays, and where they read it again.
+
+Each step that has something to note owns *slots*, made with the step. `Step.scan` puts one vector into each slot of its
+own; `ElementNotes` gathers the vectors of all scans slot by slot; `Step.build` takes each vector from the same slot of
+a `Scanned`. Two steps that share a slot, a slot that nobody filled and one of another plan are refused at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kafka_records_engine.columns._cursor import Cursor, ElementSet, Slices, Vector
+from kafka_records_engine.numpy_types import INT64
+
+
+class Slot:
+    """One vector that a step notes: `name` says which, `kind` is its numpy type. A slot equals itself only."""
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name = name
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"Slot({self.name!r}, {self.kind!r})"
+
+
+class WrongSlots(LookupError):
+    """A step and its slots do not agree: a mistake in this package, never in what it reads."""
+
+
+Notes = dict[Slot, Vector]
+"""What one scan notes: a vector for each slot of the plan, with an entry for each element of the cursor."""
+
+
+def own_slots(owners: Iterable[Sequence[Slot]]) -> list[Slot]:
+    """The slots of several steps together. Raises WrongSlots if two steps share one."""
+    slots = [slot for owned in owners for slot in owned]
+    if len({*slots}) != len(slots):
+        raise WrongSlots(f"steps share a slot: {slots}")
+    return slots
+
+
+class ElementNotes:
+    """The notes of all elements of some arrays in the order of reading: first elements of all rows, then the second.
+
+    Elements are numbered row by row: `first` has the number of the first element of each row and, at its end, the count
+    of all of them. `order` says for each element where in the vectors its notes are. It means nothing for elements that
+    the scan never reached; their rows have failed.
+    """
+
+    def __init__(self, first: INT64, slots: Iterable[Slot]) -> None:
+        total = int(first[-1])
+        self._first = first
+        self._count = 0
+        self.vectors: Notes = {slot: np.empty(total, slot.kind) for slot in slots}
+        self.order = np.zeros(total, np.int64)
+
+    def add(self, owners: INT64, level: int | INT64, notes: Notes) -> None:
+        """Add the notes of one element in each of the rows `owners`; `level` elements of its row come before it."""
+        start, stop = self._count, self._count + len(owners)
+        self.order[self._first[owners] + level] = np.arange(start, stop)
+        if len(notes) != len(self.vectors):
+            raise WrongSlots(f"{[*self.vectors]} are to be filled, {[*notes]} are")
+        for slot, vector in self.vectors.items():
+            vector[start:stop] = _noted(slot, notes)
+        self._count = stop
+
+
+class Scanned(ElementSet):
+    """The elements of arrays after their scan, with their notes: `counts` elements inside of each element of `outer`.
+
+    They have no positions and do not move. `order` says where in the vectors the notes of each element are; None: those
+    of element i are at i.
+    """
+
+    __slots__ = ("_counts", "_order", "_outer", "_owners", "_total", "_vectors")
+
+    def __init__(self, outer: Cursor, counts: INT64, total: int, vectors: Notes, order: INT64 | None) -> None:
+        """`total` is the sum of `counts`."""
+        self._outer = outer
+        self._counts = counts
+        self._total = total
+        self._vectors = vectors
+        self._order = order
+        self._owners: INT64 | None = None
+        self.block = outer.block
+        self.dead = None if outer.dead is None else outer.dead[self.owners]
+
+    def __len__(self) -> int:
+        return self._total
+
+    @property
+    def outer(self) -> Cursor:
+        """The elements that these are inside of."""
+        return self._outer
+
+    @property
+    def owners(self) -> INT64:
+        """The element of `outer` that each element is inside of; made when somebody asks, for broken bytes mostly."""
+        if self._owners is None:
+            self._owners = np.repeat(np.arange(len(self._counts)), self._counts)
+        return self._owners
+
+    def rows_of(self, which: Any) -> INT64:
+        return self._outer.rows_of(self.owners[which])
+
+    def inside(self, pos: INT64, index: INT64) -> Cursor:
+        return self._outer.inside(pos, self.owners[index])
+
+    def vector(self, slot: Slot) -> Vector:
+        """What was noted in a slot, in the order of the elements. Raises WrongSlots if nothing was."""
+        noted = _noted(slot, self._vectors)
+        return noted if self._order is None else noted[self._order]
+
+    def slices(self, starts: Slot, stops: Slot) -> Slices:
+        """Slices whose ends were noted in two slots, left in the order of reading: see `Slices.order`."""
+        return Slices(_noted(starts, self._vectors), _noted(stops, self._vectors), self._order)
+
+
+def _noted(slot: Slot, vectors: Notes) -> Vector:
+    try:
+        return vectors[slot]
+    except KeyError:
+        raise WrongSlots(f"{slot!r} is not filled, {[*vectors]} are") from None
