@@ -49,7 +49,7 @@ def show_by_spark(source: str) -> int:
     """Read every table by the data source, and hold its rows against those of the local engine."""
     import pyspark
 
-    from kafka_records_tables.engines.session import local_session
+    from kafka_records_tables.engines.spark_session import local_session
     from kafka_records_tables.spark import register
 
     print(f"The same by PySpark {pyspark.__version__}, which starts now:", flush=True)

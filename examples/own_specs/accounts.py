@@ -22,7 +22,7 @@ from acme_messages.spark.accounts import decode_records
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
-from kafka_records_engine.spark.raw import as_raw_records
+from kafka_records_engine.spark.raw import as_raw_rows
 from kafka_records_runtime.uuids import Uuid
 
 ANN, BOB = Uuid(b"account of Ann.."), Uuid(b"account of Bob..")
@@ -56,7 +56,7 @@ def main() -> int:
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     topic = spark.createDataFrame(records(), "offset long, key binary, value binary")
     counts = Observation("decoded")
-    decoded = decode_records(as_raw_records(topic, topic="accounts"), observation=counts).cache()
+    decoded = decode_records(as_raw_rows(topic, topic="accounts"), observation=counts).cache()
     balances(decoded).show(truncate=False)
     for row in decoded.where("error IS NOT NULL").collect():
         print(f"offset {row.offset}: {row.error.message}", file=sys.stderr)

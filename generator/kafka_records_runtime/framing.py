@@ -37,12 +37,11 @@ class Record:
     """One decoded record of a coordinator topic.
 
     `key` is the typed key, or the key's bytes when the type is unknown; `name` is None then, but for types of early
-    access releases, which have a name and nothing else. `value` is the typed
-    value, None for a tombstone, or the value's bytes when its type or version is unknown. `value_version` is None
-    for tombstones and unknown types. `key_left` and `value_left` count bytes that follow the messages, which Kafka
-    ignores; `leniencies` names what else a strict reader would have refused, once for each time. `raw_key` and
-    `raw_value` are the record's bytes when one of these says that the values alone may not give them back: None for
-    every other record.
+    access releases, which have a name and nothing else. `value` is the typed value, None for a tombstone, or the
+    value's bytes when its type or version is unknown. `value_version` is None for tombstones and unknown types.
+    `key_bytes_left` and `value_bytes_left` count the bytes behind the messages, which Kafka ignores; `leniencies` names
+    what else a strict reader would have refused, once for each time. `raw_key` and `raw_value` are the record's bytes
+    when one of these says that the values alone may not give them back: None for every other record.
     """
 
     record_type: int
@@ -50,8 +49,8 @@ class Record:
     key: Any
     value: Any
     value_version: int | None
-    key_left: int = 0
-    value_left: int = 0
+    key_bytes_left: int = 0
+    value_bytes_left: int = 0
     leniencies: tuple[str, ...] = ()
     raw_key: bytes | None = None
     raw_value: bytes | None = None
@@ -59,7 +58,7 @@ class Record:
     @property
     def is_lenient(self) -> bool:
         """Whether a strict reader would have refused the record; `raw_key` and `raw_value` are its bytes then."""
-        return bool(self.leniencies or self.key_left or self.value_left)
+        return bool(self.leniencies or self.key_bytes_left or self.value_bytes_left)
 
     @property
     def is_tombstone(self) -> bool:
@@ -125,16 +124,18 @@ def read_record(
         return Record(number, retired.get(number), key, value, None)
     leniencies: list[str] = []
     typed_key, used = kind.read_key(key[2:], leniencies)
-    key_left = len(key) - 2 - used
+    key_bytes_left = len(key) - 2 - used
     typed_value: Any = value
-    version, value_left = None, 0
+    version, value_bytes_left = None, 0
     if value is not None:
         version = value_version_of(value)
         if version in kind.value_versions:
             typed_value, used = kind.read_value(value[2:], version, leniencies)
-            value_left = len(value) - 2 - used
-    raw = (key, value) if leniencies or key_left or value_left else (None, None)
-    return Record(number, kind.name, typed_key, typed_value, version, key_left, value_left, tuple(leniencies), *raw)
+            value_bytes_left = len(value) - 2 - used
+    raw = (key, value) if leniencies or key_bytes_left or value_bytes_left else (None, None)
+    return Record(
+        number, kind.name, typed_key, typed_value, version, key_bytes_left, value_bytes_left, tuple(leniencies), *raw
+    )
 
 
 class SchemaRecordType:

@@ -59,7 +59,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """All that is asked of the rows; `asked` makes one out of texts."""
+    """All that is asked of the rows; `query_of` makes one out of texts."""
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
@@ -70,7 +70,7 @@ class Query:
     limit: int | None = None
 
 
-def asked(
+def query_of(
     table: Table,
     *,
     columns: Sequence[str] | None = None,

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from kafka_records_engine.sources.given import source_of
 from kafka_records_tables.engines import local
-from kafka_records_tables.engines.asking import chosen_columns, question_of
-from kafka_records_tables.engines.question import OnProgress
+from kafka_records_tables.engines.checked_request import chosen_columns, request_of
+from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.report.result import Result, Stream
 from kafka_records_tables.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafka_records_tables.engines.local import Told
+    from kafka_records_tables.engines.local import RunReport
 
 
 def read_table(
@@ -125,15 +125,15 @@ def stream_table(
     on_progress: OnProgress | None = None,
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
-    question = question_of(table, group=group, as_of=as_of, untold=untold, package=package)
-    declaration = question.table
+    request = request_of(table, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = request.table
     logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
 
-    def start(told: Told) -> Iterator[pa.RecordBatch]:
+    def start(report: RunReport) -> Iterator[pa.RecordBatch]:
         if spark is not None:
             from kafka_records_tables.engines.spark import run
 
-            return run(spark, question, logs, told, on_progress=on_progress)
-        return local.run(question, logs, told, processes=processes, on_progress=on_progress)
+            return run(spark, request, logs, report, on_progress=on_progress)
+        return local.run(request, logs, report, processes=processes, on_progress=on_progress)
 
     return Stream(declaration, declaration.schema, start)

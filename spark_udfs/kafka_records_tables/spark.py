@@ -17,7 +17,7 @@ from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
-from kafka_records_tables.engines.asking import chosen_columns, question_of
+from kafka_records_tables.engines.checked_request import chosen_columns, request_of
 from kafka_records_tables.engines.spark import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
@@ -100,7 +100,7 @@ def table(
         At once, for a streaming DataFrame: build the table in `foreachBatch`, from the raw rows that were saved.
     MissingColumn
         At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
-        `as_raw_records` makes some of them.
+        `as_raw_rows` makes some of them.
     WorkerPython
         At once, when local workers would run a Python without this package.
     DamageFound
@@ -117,12 +117,12 @@ def table(
     --------
     >>> table(spark.read.parquet("saved"), "groups", group="billing").select("state", "member_count").show()
     """
-    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
-    declaration = question.table
+    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
-    rows, given = in_log_order(raw, question)
-    return map_batches(rows, given, SortedRows(question, names, is_failfast), schema_of(declaration, names))
+    rows, given = in_log_order(raw, request)
+    return map_batches(rows, given, SortedRows(request, names, is_failfast), schema_of(declaration, names))
 
 
 def current_offsets(raw: DataFrame, **options: Any) -> DataFrame:
@@ -169,9 +169,9 @@ def findings(
     findings of one run, for files.) Takes what `table` takes; gives rows of `FINDINGS_SCHEMA`, of severity `damage`
     where something is missing from the table or may be, and `note` otherwise.
     """
-    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
-    rows, given = in_log_order(raw, question)
-    return map_batches(rows, given, SortedFindings(question), FINDINGS_SCHEMA)
+    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    rows, given = in_log_order(raw, request)
+    return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
 
 
 # -- over logs --------------------------------------------------------------------------------------------------------
@@ -216,12 +216,12 @@ def read_table(
     LogSourceError
         At once, for paths that are not there or hold no log of the topic; in a worker, for files that it does not see.
     """
-    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
-    declaration = question.table
+    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
-    function = LogRows(question, tuple(logs), tuple(names), is_failfast)
+    function = LogRows(request, tuple(logs), tuple(names), is_failfast)
     return over_logs(spark, len(logs), function, schema_of(declaration, names))
 
 
@@ -237,10 +237,10 @@ def read_findings(
     package: str = "kafka_records",
 ) -> DataFrame:
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
-    question = question_of(name, group=group, as_of=as_of, untold=untold, package=package)
-    declaration = question.table
+    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    declaration = request.table
     logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
-    return over_logs(spark, len(logs), LogFindings(question, tuple(logs)), FINDINGS_SCHEMA)
+    return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 
 
 # -- SQL --------------------------------------------------------------------------------------------------------------

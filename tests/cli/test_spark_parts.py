@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_records_tables.engines.spark_errors import first_line, gateway_detail
+from kafka_records_tables.engines.spark_failures import first_line, gateway_detail
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_every_framed_vector(load_vectors: VectorLoader) -> None:
             record = decode(key, value)
             assert printed(record) == line["json"], line
             if line.get("note") == "trailing bytes after key and value":
-                assert (record.key_left, record.value_left) != (0, 0)
+                assert (record.key_bytes_left, record.value_bytes_left) != (0, 0)
             else:
                 again = package(line["topic"]).encode_record(record.key, record.value, record.value_version)
                 assert again == (key, value), line
@@ -177,8 +177,11 @@ def test_a_record_with_bytes_left_over_keeps_its_bytes() -> None:
     key, value = bytes.fromhex(KEY_HEX), bytes.fromhex(V3_HEX)
     for record in (decode_record(key + b"k", value), decode_record(key, value + b"v")):
         assert (record.key, record.value, record.leniencies, record.is_lenient) == (KEY, VALUE, (), True)
-        assert record.key_left + record.value_left == 1
-        assert (record.raw_key, record.raw_value) == (key + b"k" * record.key_left, value + b"v" * record.value_left)
+        assert record.key_bytes_left + record.value_bytes_left == 1
+        assert (record.raw_key, record.raw_value) == (
+            key + b"k" * record.key_bytes_left,
+            value + b"v" * record.value_bytes_left,
+        )
 
 
 def test_a_lenient_key_before_a_value_of_an_unknown_version() -> None:

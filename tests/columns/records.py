@@ -44,8 +44,8 @@ def assert_records(
     assert _where(found.record_type, found.has_type) == [row.record_type for row in seen]
     assert _where(found.value_version, found.has_version) == [row.value_version for row in seen]
     assert found.is_known.tolist() == [row.known for row in seen]
-    assert found.key_left.tolist() == [row.key_left for row in seen]
-    assert found.value_left.tolist() == [row.value_left for row in seen]
+    assert found.key_bytes_left.tolist() == [row.key_bytes_left for row in seen]
+    assert found.value_bytes_left.tolist() == [row.value_bytes_left for row in seen]
     assert found.has_unknown_tags.tolist() == [row.has_unknown_tags for row in seen]
     assert said(found.errors) == said({place: row.error for place, row in enumerate(seen) if row.error is not None})
     assert found.leniencies == {place: row.leniencies for place, row in enumerate(seen) if row.leniencies}

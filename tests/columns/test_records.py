@@ -161,7 +161,7 @@ def test_a_record_of_every_kind() -> None:
     assert {row: str(error) for row, error in found.errors.items()} == {
         row: case[2] for row, case in enumerate(cases) if case[2]
     }
-    assert (found.key_left[16], found.value_left[16]) == (3, 2)
+    assert (found.key_bytes_left[16], found.value_bytes_left[16]) == (3, 2)
     assert found.records.keys() == {1, 2}
     offsets, groups = found.records[1].to_pylist(), found.records[2].to_pylist()
     assert [row is not None for row in offsets] == [row in {0, 1, 11, 12, 13, 14, 15, 16} for row in range(18)]

@@ -138,8 +138,8 @@ def test_help_of_the_command_loads_little(arguments: str) -> None:
     "code",
     [
         "from kafka_records_tables import TABLES; [(table.names, table.about) for table in TABLES.values()]",
-        "from kafka_records_tables.query import asked; from kafka_records_tables import TABLES\n"
-        "asked(TABLES['current_offsets'], where=['offset>1'], sort=['-offset'])",
+        "from kafka_records_tables.query import query_of; from kafka_records_tables import TABLES\n"
+        "query_of(TABLES['current_offsets'], where=['offset>1'], sort=['-offset'])",
         "from kafka_records_tables.report import finding_lines",
     ],
 )

@@ -95,7 +95,7 @@ def test_places(tmp_path: Path, batch_rows: int | None) -> None:
 # -- holes -------------------------------------------------------------------------------------------------------------
 
 
-class Told:
+class RunReport:
     """Rows and holes in the order in which they are told, every row by its offset."""
 
     def __init__(self, log: FoundLog) -> None:
@@ -142,7 +142,7 @@ def broken(entry: bytes) -> bytes:
     ],
 )
 def test_what_may_hide_a_marker(tmp_path: Path, files: Mapping[int, bytes], holes: Sequence[str]) -> None:
-    told = Told(write_log(tmp_path, files))
+    told = RunReport(write_log(tmp_path, files))
     assert told.holes == holes
     assert told.is_told_in_time()
 
@@ -161,7 +161,7 @@ def test_what_may_hide_a_marker(tmp_path: Path, files: Mapping[int, bytes], hole
 def test_files_that_were_not_asked_for(tmp_path: Path, asked: Sequence[int], holes: Sequence[str]) -> None:
     whole = write_log(tmp_path, {offset: commit(offset) for offset in range(4)})
     (log,) = find_logs([Path(whole.folder) / f"{offset:020}.log" for offset in asked])
-    told = Told(log)
+    told = RunReport(log)
     assert told.holes == holes
     assert told.is_told_in_time()
 
@@ -172,6 +172,6 @@ def test_markers_of_the_captures_hide_nothing() -> None:
         with open_log(log) as opened:
             data = b"".join(Path(segment.path).read_bytes() for segment in opened.segments)
         is_control = any(entry[22] & 0x20 for entry in entries_of(data.rstrip(b"\0")))
-        told = Told(log)
+        told = RunReport(log)
         assert told.holes == []
         assert not is_control or told.order

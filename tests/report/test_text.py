@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_tables.report.cells import width_of
-from kafka_records_tables.report.text import write_text
+from kafka_records_tables.report.text_table import write_text
 
 
 def shown(

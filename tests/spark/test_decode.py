@@ -180,7 +180,7 @@ def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
         decode_records(spark.createDataFrame([(KEY, VALUE)], "key binary, value binary"), RECORDS)
     assert str(failure.value) == (
         "the DataFrame has no column 'topic': these are no raw rows; "
-        "kafka_records_engine.spark.raw.as_raw_records makes some of them"
+        "kafka_records_engine.spark.raw.as_raw_rows makes some of them"
     )
 
 
@@ -191,7 +191,7 @@ def test_raw_rows_of_other_types_are_refused(spark: SparkSession, raw: DataFrame
             decode_records(raw.withColumn(column, F.col(column).cast(kind)), RECORDS)
         assert str(failure.value) == (
             f"the column {column!r} is {kind}, that of raw rows {wanted}; "
-            "kafka_records_engine.spark.raw.as_raw_records makes raw rows"
+            "kafka_records_engine.spark.raw.as_raw_rows makes raw rows"
         )
     assert decode_records(raw.withColumnRenamed("key", "KEY"), RECORDS).count() == raw.count()
 

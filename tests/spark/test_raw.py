@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_engine.spark.errors import MissingColumn
-from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_records, has_record_type, is_unframed
+from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_rows, has_record_type, is_unframed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def _from_kafka(spark: SparkSession) -> DataFrame:
 
 
 def test_rows_of_sparks_kafka_source(spark: SparkSession) -> None:
-    raw = as_raw_records(_from_kafka(spark))
+    raw = as_raw_rows(_from_kafka(spark))
 
     assert raw.schema.simpleString() == RAW_SCHEMA.simpleString()
     nothing = {"leader_epoch": None, "base_offset": None, "producer_id": None, "producer_epoch": None, "control": None}
@@ -53,18 +53,18 @@ def test_rows_of_sparks_kafka_source(spark: SparkSession) -> None:
 
 def test_raw_rows_stay_as_they_are(spark: SparkSession) -> None:
     row = ("t", 3, 12, 5, "create", b"k", b"v", 1, 10, 1000, 2, "open", "commit")
-    (again,) = as_raw_records(spark.createDataFrame([row], RAW_SCHEMA)).collect()
+    (again,) = as_raw_rows(spark.createDataFrame([row], RAW_SCHEMA)).collect()
     assert tuple(again) == row
 
 
 def test_keys_and_values_alone_need_a_topic(spark: SparkSession) -> None:
     saved = spark.createDataFrame([(b"k", b"v")], "key binary, value binary")
 
-    (row,) = as_raw_records(saved, topic="__consumer_offsets").collect()
+    (row,) = as_raw_rows(saved, topic="__consumer_offsets").collect()
 
     assert (row.topic, row.partition, row.offset, row.transaction) == ("__consumer_offsets", None, None, None)
     with pytest.raises(MissingColumn) as failure:
-        as_raw_records(saved)
+        as_raw_rows(saved)
     assert str(failure.value) == "the DataFrame has no column 'topic': name the topic the records came from"
 
 
@@ -72,18 +72,18 @@ def test_a_time_of_another_type(spark: SparkSession) -> None:
     """Spark would cast a TIMESTAMP to seconds."""
     saved = spark.createDataFrame([(b"k", b"v", 1_795_227_155_929)], "key binary, value binary, ms bigint")
     rows = saved.select("key", "value", F.timestamp_millis("ms").alias("timestamp_ms"))
-    assert as_raw_records(rows, topic="t").first()["timestamp_ms"] == 1_795_227_155_929  # type: ignore[index]
+    assert as_raw_rows(rows, topic="t").first()["timestamp_ms"] == 1_795_227_155_929  # type: ignore[index]
 
 
 @pytest.mark.parametrize("missing", ["key", "value"])
 def test_keys_and_values_have_to_be_there(spark: SparkSession, missing: str) -> None:
     with pytest.raises(MissingColumn) as failure:
-        as_raw_records(_from_kafka(spark).drop(missing))
+        as_raw_rows(_from_kafka(spark).drop(missing))
     assert str(failure.value) == f"the DataFrame has no column '{missing}': raw records are made of keys and values"
 
 
 def test_named_columns_are_not_looked_up(spark: SparkSession) -> None:
-    raw = as_raw_records(_from_kafka(spark), topic="other", columns=["key", "value", "offset"])
+    raw = as_raw_rows(_from_kafka(spark), topic="other", columns=["key", "value", "offset"])
     rows = raw.orderBy("offset").collect()
     assert [(row.topic, row.partition, row.offset) for row in rows] == [
         ("other", None, 12),
@@ -97,7 +97,7 @@ def test_filters_by_record_type(spark: SparkSession) -> None:
     rows: list[Any] = [(offset, key, None) for offset, key in enumerate(keys)]
     rows.append((100, b"\x00\x01", "commit"))
     keyed = spark.createDataFrame(rows, "offset long, key binary, control string")
-    raw = as_raw_records(keyed.selectExpr("*", "cast(null as binary) as value"), topic="t")
+    raw = as_raw_rows(keyed.selectExpr("*", "cast(null as binary) as value"), topic="t")
 
     def offsets(condition: Any) -> list[int]:
         return [row.offset for row in raw.where(condition).orderBy("offset").collect()]

@@ -103,7 +103,7 @@ def test_a_file_that_is_missing_hides_markers_too() -> None:
 
         def batches(self, context: Any, columns: Any) -> Any:
             """See `protocol.LogPartition.batches`."""
-            context.hole(hole_after)
+            context.add_hole(hole_after)
             yield from super().batches(context, columns)
 
     def torn(**options: Any) -> Any:
@@ -135,7 +135,7 @@ def test_a_hole_at_the_end_leaves_open_transactions_in_doubt() -> None:
         def batches(self, context: Any, columns: Any) -> Any:
             """See `protocol.LogPartition.batches`."""
             yield from super().batches(context, columns)
-            context.hole(1)
+            context.add_hole(1)
 
     result = read_table("current_offsets", Torn(topic.table(), OFFSETS_TOPIC, 0))
 

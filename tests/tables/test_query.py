@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_tables.near_names import UnknownColumn, near
-from kafka_records_tables.query import Condition, QueryError, asked, condition, milliseconds
+from kafka_records_tables.query import Condition, QueryError, condition, milliseconds, query_of
 from kafka_records_tables.selection import Selection
 from kafka_records_tables.tables import TABLES
 
@@ -82,7 +82,7 @@ def test_a_list_is_null_or_not() -> None:
         condition(TRANSACTIONS, "partitions=t")
     assert str(raised.value) == "partitions is a list: it can be compared with null only (partitions is null)"
     with pytest.raises(QueryError) as raised:
-        asked(TRANSACTIONS, sort=["partitions"])
+        query_of(TRANSACTIONS, sort=["partitions"])
     assert str(raised.value) == "partitions is a list, by which nothing can be sorted"
 
 
@@ -139,13 +139,13 @@ def test_no_moments(text: str, message: str) -> None:
 )
 def test_what_cannot_be_asked(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((QueryError, UnknownColumn)) as raised:
-        asked(OFFSETS, **settings)
+        query_of(OFFSETS, **settings)
     assert str(raised.value) == message
 
 
 def test_rows_without_a_topic() -> None:
     with pytest.raises(QueryError) as raised:
-        asked(TABLES["groups"], topics=["t"])
+        query_of(TABLES["groups"], topics=["t"])
     assert str(raised.value) == "rows of groups are about no topic"
 
 
@@ -169,7 +169,7 @@ SOME = [("b", "orders", 3), ("a", "orders.dlq", None), (None, None, 7), ("a", "P
 
 
 def selected(most_held: int | None = None, **settings: Any) -> tuple[list[tuple[Any, ...]], Selection]:
-    query = asked(OFFSETS, columns=["group_id", "topic", "offset"], **settings)
+    query = query_of(OFFSETS, columns=["group_id", "topic", "offset"], **settings)
     selection = Selection(OFFSETS, rows(*SOME), query, most_held)
     return [tuple(row.values()) for batch in selection for row in batch.to_pylist()], selection
 
@@ -252,7 +252,7 @@ def test_transactions_about_topics() -> None:
         schema=TRANSACTIONS.schema,
     )
     for pattern, expected in (("a", ["0", "4"]), ("c", ["3"]), ("?", ["0", "3", "4"]), ("x", [])):
-        query = asked(TRANSACTIONS, columns=["transactional_id"], topics=[pattern])
+        query = query_of(TRANSACTIONS, columns=["transactional_id"], topics=[pattern])
         for given in ([batch], [batch.slice(0, 2), batch.slice(2)]):
             found = [value for part in Selection(TRANSACTIONS, given, query) for value in part.column(0).to_pylist()]
             assert found == expected

@@ -224,13 +224,13 @@ def test_damage_ends_a_query_and_permissive_reads_on(spark: SparkSession) -> Non
 def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
-    from kafka_records_engine.spark.raw import as_raw_records
+    from kafka_records_engine.spark.raw import as_raw_rows
     from kafka_records_tables.spark import current_offsets, groups
 
     topic = Topic()
     topic.commit("billing", 6)
     whole = frame_of(spark, topic)
-    raw = as_raw_records(whole.select("partition", "offset", "key", "value"), OFFSETS_TOPIC)
+    raw = as_raw_rows(whole.select("partition", "offset", "key", "value"), OFFSETS_TOPIC)
     with pytest.raises(PySparkException) as caught:
         current_offsets(raw).collect()
     assert f"UntoldTransactions: {UntoldTransactions(OFFSETS_TOPIC, 0, 0)}" in str(caught.value)

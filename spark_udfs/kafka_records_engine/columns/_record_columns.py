@@ -48,8 +48,8 @@ class RecordColumns:
     is_known: FLAGS
     value_version: INT16
     has_version: FLAGS
-    key_left: INT64
-    value_left: INT64
+    key_bytes_left: INT64
+    value_bytes_left: INT64
     has_unknown_tags: FLAGS
     records: dict[int, pa.StructArray] = field(default_factory=dict)
     errors: dict[int, DecodeError | FramingError] = field(default_factory=dict)
@@ -136,8 +136,8 @@ class _RecordReading:
             is_known=np.zeros(count, np.bool_),
             value_version=np.zeros(count, np.int16),
             has_version=np.zeros(count, np.bool_),
-            key_left=np.zeros(count, np.int64),
-            value_left=np.zeros(count, np.int64),
+            key_bytes_left=np.zeros(count, np.int64),
+            value_bytes_left=np.zeros(count, np.int64),
             has_unknown_tags=np.zeros(count, np.bool_),
         )
 
@@ -167,7 +167,7 @@ class _RecordReading:
         _put(out.is_known, rows, True)
         keys = decode_rows(schema.key, self._keys, rows, KEY_VERSION, PREFIX, self._unknown_tags)
         self._note(keys)
-        out.key_left = keys.bytes_left if is_all else out.key_left + keys.bytes_left
+        out.key_bytes_left = keys.bytes_left if is_all else out.key_bytes_left + keys.bytes_left
         if keys.errors:
             rows = rows[~np.isin(rows, list(keys.errors))]
         with_value = rows if self._values.valid is None else rows[self._values.valid[rows]]
@@ -178,7 +178,7 @@ class _RecordReading:
         _put(out.has_version, with_value, True)
         values = decode_rows(schema.value, self._values, with_value, versions, PREFIX, self._unknown_tags)
         self._note(values)
-        out.value_left = values.bytes_left if is_all else out.value_left + values.bytes_left
+        out.value_bytes_left = values.bytes_left if is_all else out.value_bytes_left + values.bytes_left
         kind = record_arrow_type(schema, self._unknown_tags)
         out.records[schema.type] = _pairs(kind, keys.values, values.values, rows)
 
@@ -222,8 +222,8 @@ def _joined(
         is_known=both("is_known"),
         value_version=both("value_version"),
         has_version=both("has_version"),
-        key_left=both("key_left"),
-        value_left=both("value_left"),
+        key_bytes_left=both("key_bytes_left"),
+        value_bytes_left=both("value_bytes_left"),
         has_unknown_tags=both("has_unknown_tags"),
     )
     for number in first.records.keys() | second.records.keys():

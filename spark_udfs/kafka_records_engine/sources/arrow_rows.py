@@ -113,7 +113,7 @@ class RowsPartition:
         context.counts.partitions += 1
         if "control" not in there and self.rows.num_rows:
             # Markers may be among the rows that look like records, or were left out.
-            context.hole(int(self.rows["offset"][-1].as_py()))
+            context.add_hole(int(self.rows["offset"][-1].as_py()))
         for start in range(0, self.rows.num_rows, _ROWS):
             part = self.rows.slice(start, _ROWS)
             arrays = [_column(part, name, there) for name in chosen]

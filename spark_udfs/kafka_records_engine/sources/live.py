@@ -171,7 +171,7 @@ class _Reading:
         names = [name for name in columns if name in RAW_SCHEMA.names]
         self._added = "offset" not in names
         self._sets = RecordSets(
-            log.topic, log.partition, [*names, "offset"] if self._added else names, self._damaged, context.hole
+            log.topic, log.partition, [*names, "offset"] if self._added else names, self._damaged, context.add_hole
         )
         self._position = log.start
         self._quiet = 0

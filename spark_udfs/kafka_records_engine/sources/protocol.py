@@ -90,7 +90,7 @@ MOST_OF_A_KIND: Final = 1000
 
 
 @dataclass(slots=True)
-class Crowd:
+class FindingCount:
     """How many findings there are of one kind, and what was not read because of those that are not kept."""
 
     count: int = 0
@@ -122,7 +122,7 @@ class Context:
     progress: Callable[[int], None] = _no_progress
     """Called with the bytes of the partition that were read so far."""
     findings: list[Finding] = field(default_factory=list)
-    crowds: dict[tuple[Severity, str], Crowd] = field(default_factory=dict)
+    finding_counts: dict[tuple[Severity, str], FindingCount] = field(default_factory=dict)
     """How many findings there are of each kind: what is one too many (MOST_OF_A_KIND) is counted only."""
     counts: Counts = field(default_factory=Counts)
     holes: list[int] = field(default_factory=list)
@@ -134,36 +134,37 @@ class Context:
     cleaned_up_to: int | None = None
     """The offset below which a cleaner may have removed records; None when the source does not know."""
 
-    def find(self, finding: Finding) -> None:
-        """Tell what was found."""
+    def report(self, finding: Finding) -> None:
+        """Add a finding, or count it only where there are many like it."""
         if self.has_room(finding.severity, finding.reason, finding.records, finding.bytes):
-            self.keep(finding)
+            self.add_finding(finding)
 
-    def keep(self, finding: Finding) -> None:
-        """Tell what was found, where `has_room` has said that it is wanted."""
+    def add_finding(self, finding: Finding) -> None:
+        """Add a finding for which there is room (`has_room`)."""
         self.findings.append(finding)
 
     def has_room(self, severity: Severity, reason: str, records: int = 0, size: int = 0) -> bool:
-        """Whether one more of a kind is wanted. Otherwise it is counted, with the `records` and bytes that are not read
-        because of it, and need not be made: hostile bytes hold millions."""
-        crowd = self.crowds.setdefault((severity, reason), Crowd())
-        crowd.count += 1
-        if crowd.count <= MOST_OF_A_KIND:
+        """Whether there is room for one more finding of this severity and reason. Where there is none, it is counted
+        with the `records` and bytes that are not read because of it, and need not be made: hostile bytes hold
+        millions."""
+        same = self.finding_counts.setdefault((severity, reason), FindingCount())
+        same.count += 1
+        if same.count <= MOST_OF_A_KIND:
             return True
-        crowd.records += records
-        crowd.bytes += size
+        same.records += records
+        same.bytes += size
         return False
 
     def sum_up(self) -> None:
-        """Tell how many more there were of each kind, once there are no more rows."""
-        for (severity, reason), crowd in self.crowds.items():
-            more = crowd.count - MOST_OF_A_KIND
+        """Report how many more findings of each kind there were, once there are no more rows."""
+        for (severity, reason), same in self.finding_counts.items():
+            more = same.count - MOST_OF_A_KIND
             if more > 0:
                 what = f"{more} more of the kind {reason}"
                 consequence = "counted and not listed one by one"
                 summary = Finding(severity, reason, what, consequence, self.topic, self.partition)
-                self.findings.append(replace(summary, records=crowd.records, bytes=crowd.bytes))
+                self.findings.append(replace(summary, records=same.records, bytes=same.bytes))
 
-    def hole(self, after: int) -> None:
-        """Tell that something unreadable lies behind the record at offset `after`. Comes before the rows behind it."""
+    def add_hole(self, after: int) -> None:
+        """Say that something unreadable lies behind the record at offset `after`, before the rows behind it come."""
         self.holes.append(after)

@@ -70,12 +70,12 @@ class SegmentPartition:
             rows = reader.read_partition(
                 opened,
                 below_log_start=True,
-                on_finding=lambda finding: context.find(replace(finding, topic=self.topic, partition=self.partition)),
+                on_finding=lambda finding: context.report(replace(finding, topic=self.topic, partition=self.partition)),
                 batch_rows=None,
                 settle=False,
                 columns=[name for name in columns if name in reader.RAW_SCHEMA.names],
                 places=any(field.name in columns for field in reader.PLACE_FIELDS),
-                on_hole=context.hole,
+                on_hole=context.add_hole,
             )
             for batch in rows:
                 kept = _from_log_start(batch, opened.log_start, context)
@@ -106,7 +106,7 @@ def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
     which = f"offset {last} is" if last == opened.log_start else f"offsets {opened.log_start} to {last} are"
     what = f"{which} in no file, and the log starts before"
     consequence = "a file is missing, or the log-start-offset-checkpoint beside the folder is"
-    context.find(Finding("note", UNREAD_LOG, what, consequence, context.topic, context.partition, file=first.path))
+    context.report(Finding("note", UNREAD_LOG, what, consequence, context.topic, context.partition, file=first.path))
 
 
 def _from_log_start(batch: Any, log_start: int, context: Context) -> Any:

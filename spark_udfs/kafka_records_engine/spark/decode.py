@@ -192,7 +192,7 @@ def decode_records(
         At once, for arguments that do not fit.
     MissingColumn
         At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
-        `as_raw_records` makes some of them.
+        `as_raw_rows` makes some of them.
     WorkerPython
         At once, when local workers would run a Python without this package.
     UndecodableRecord
@@ -310,8 +310,8 @@ class BatchDecoder:
             numbers(pa.int16(), found.record_type, found.has_type),
             numbers(pa.int16(), found.value_version, found.has_version),
             pa.array(flags(values.is_null()), mask=~is_record),
-            numbers(pa.int32(), found.key_left),
-            numbers(pa.int32(), found.value_left),
+            numbers(pa.int32(), found.key_bytes_left),
+            numbers(pa.int32(), found.value_bytes_left),
             pa.array(found.has_unknown_tags),
             sparse(_NO_LENIENCIES, found.leniencies, count),
             sparse(_NO_ERROR, errors, count),
@@ -322,7 +322,7 @@ class BatchDecoder:
 
     def _needs_bytes(self, found: RecordColumns, is_record: FLAGS) -> FLAGS:
         """The rows whose columns may not give their bytes back."""
-        needed: FLAGS = is_record & (~found.is_known | (found.key_left != 0) | (found.value_left != 0))
+        needed: FLAGS = is_record & (~found.is_known | (found.key_bytes_left != 0) | (found.value_bytes_left != 0))
         if not self.unknown_tags:
             needed |= found.has_unknown_tags
         needed[[*found.errors, *found.leniencies]] = True

@@ -60,7 +60,7 @@ class WrongColumnType(KafkaRecordsError, TypeError):
     def __str__(self) -> str:
         return (
             f"the column {self.name!r} is {self.found}, that of raw rows {self.wanted}; "
-            "kafka_records_engine.spark.raw.as_raw_records makes raw rows"
+            "kafka_records_engine.spark.raw.as_raw_rows makes raw rows"
         )
 
 

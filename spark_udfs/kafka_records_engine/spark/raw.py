@@ -42,7 +42,7 @@ def raw_rows(df: DataFrame) -> DataFrame:
             if field.name not in found:
                 raise MissingColumn(
                     field.name,
-                    "these are no raw rows; kafka_records_engine.spark.raw.as_raw_records makes some of them",
+                    "these are no raw rows; kafka_records_engine.spark.raw.as_raw_rows makes some of them",
                 )
             kind = found[field.name]
             if type(kind) is not type(field.dataType):
@@ -50,7 +50,7 @@ def raw_rows(df: DataFrame) -> DataFrame:
     return df.select(*RAW_COLUMNS)
 
 
-def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[str] | None = None) -> DataFrame:
+def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str] | None = None) -> DataFrame:
     """Bring records from elsewhere into the one raw schema: a saved topic, or what Spark's Kafka source reads.
 
     Parameters
@@ -81,7 +81,7 @@ def as_raw_records(df: DataFrame, topic: str | None = None, columns: Collection[
     Examples
     --------
     >>> saved = spark.createDataFrame([(bytes.fromhex("00020001") + b"g", None)], "key binary, value binary")
-    >>> as_raw_records(saved, topic="__consumer_offsets").select("topic", "key", "transaction").show()
+    >>> as_raw_rows(saved, topic="__consumer_offsets").select("topic", "key", "transaction").show()
     +------------------+----------------+-----------+
     |             topic|             key|transaction|
     +------------------+----------------+-----------+

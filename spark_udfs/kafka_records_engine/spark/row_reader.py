@@ -23,9 +23,9 @@ class DecodedRow:
     """What could be read of one record.
 
     `record_type` is None when the key has none, `value_version` for tombstones and unknown types. `key` and `value`
-    are dict trees, None where there is nothing or where `error` says why. `key_left` and `value_left` count bytes
-    behind the messages, `leniencies` names what a strict reader would have refused. `has_unknown_tags` says that there
-    were tagged fields, at any depth, which the schemas do not define.
+    are dict trees, None where there is nothing or where `error` says why. `key_bytes_left` and `value_bytes_left` count
+    the bytes behind the messages, `leniencies` names what a strict reader would have refused. `has_unknown_tags` says
+    that there were tagged fields, at any depth, which the schemas do not define.
     """
 
     record_type: int | None = None
@@ -33,8 +33,8 @@ class DecodedRow:
     value_version: int | None = None
     key: Any = None
     value: Any = None
-    key_left: int = 0
-    value_left: int = 0
+    key_bytes_left: int = 0
+    value_bytes_left: int = 0
     leniencies: list[str] = field(default_factory=list)
     has_unknown_tags: bool = False
     error: KafkaRecordsError | None = None
@@ -81,7 +81,7 @@ class RowReader:
             return
         row.known = True
         typed, used = kind.reader.read_key(key[2:], row.leniencies)
-        row.key, row.key_left = kind.plain_key(typed), len(key) - 2 - used
+        row.key, row.key_bytes_left = kind.plain_key(typed), len(key) - 2 - used
         row.has_unknown_tags = holds_unknown_tags(typed)
         if value is None:
             return
@@ -89,7 +89,7 @@ class RowReader:
         if row.value_version not in kind.reader.value_versions:
             raise UnsupportedVersion(kind.reader.schema.value.name, row.value_version, kind.reader.value_versions)
         typed, used = kind.reader.read_value(value[2:], row.value_version, row.leniencies)
-        row.value, row.value_left = kind.plain_value(typed), len(value) - 2 - used
+        row.value, row.value_bytes_left = kind.plain_value(typed), len(value) - 2 - used
         row.has_unknown_tags |= holds_unknown_tags(typed)
 
 

@@ -11,7 +11,7 @@ from kafka_records_engine.lean import let_pandas_in
 from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, file_path, output_of
 from kafka_records_tables.cli.source_options import add_sources, add_topic, path_argument
 from kafka_records_tables.near_names import UnknownColumn, near
-from kafka_records_tables.query import QueryError, asked, milliseconds, topic_column
+from kafka_records_tables.query import QueryError, milliseconds, query_of, topic_column
 from kafka_records_tables.report.described import described
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
@@ -279,7 +279,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
         able = [each.name for each in TABLES.values() if topic_column(each) is not None]
         raise UsageError(f"--topic-filter: rows of {table.name} are about no topic, those of {', '.join(able)} are")
     try:
-        return asked(
+        return query_of(
             table,
             columns=options.columns,
             where=options.where,

@@ -31,7 +31,7 @@ from kafka_records_tables.engines.frames import read_frame, write_frame
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_tables.engines.question import OnProgress, Question
+    from kafka_records_tables.engines.request import OnProgress, TableRequest
 
 SMALL: Final = 64 * 1024 * 1024
 """Bytes that are read in this process unless it is told otherwise."""
@@ -72,7 +72,7 @@ class WorkerEnded(KafkaRecordsError, RuntimeError):
 
 
 @dataclass(slots=True)
-class Told:
+class RunReport:
     """What a run told beside its rows; complete when the rows are at their end."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -89,9 +89,9 @@ class Told:
 
 
 def run(
-    question: Question,
+    request: TableRequest,
     logs: Sequence[LogPartition],
-    told: Told,
+    report: RunReport,
     *,
     processes: int | None = None,
     on_progress: OnProgress | None = None,
@@ -100,11 +100,11 @@ def run(
 
     Parameters
     ----------
-    question
+    request
         The table and what is asked of it.
     logs
         What to read, biggest first.
-    told
+    report
         Gets the findings and counts.
     processes
         How many processes to read with, this one not counted; 1 reads in this one. By default a process per core where
@@ -122,8 +122,8 @@ def run(
     count = _processes(processes, ordered, total)
     watched = _Watched(total, on_progress)
     if count < 2:
-        return _here(question, ordered, told, watched)
-    return _Workers(question, ordered, told, watched, count).rows()
+        return _here(request, ordered, report, watched)
+    return _Workers(request, ordered, report, watched, count).rows()
 
 
 def _processes(wanted: int | None, logs: Sequence[LogPartition], total: int) -> int:
@@ -155,12 +155,14 @@ class _Watched:
             self._on_progress(min(sum(self._done.values()), self._total), self._total)
 
 
-def _here(question: Question, logs: Sequence[LogPartition], told: Told, watched: _Watched) -> Iterator[pa.RecordBatch]:
+def _here(
+    request: TableRequest, logs: Sequence[LogPartition], report: RunReport, watched: _Watched
+) -> Iterator[pa.RecordBatch]:
     for number, log in enumerate(logs):
-        context = question.context(log.topic, log.partition)
+        context = request.context(log.topic, log.partition)
         context.progress = partial(watched.moved, number)
-        yield from question.answer(log, context)
-        told.add(context.findings, context.counts)
+        yield from request.answer(log, context)
+        report.add(context.findings, context.counts)
         watched.moved(number, log.size)
 
 
@@ -168,12 +170,12 @@ class _Workers:
     """Some processes that take one log partition after another; a thread for each reads what it says."""
 
     def __init__(
-        self, question: Question, logs: Sequence[LogPartition], told: Told, watched: _Watched, count: int
+        self, request: TableRequest, logs: Sequence[LogPartition], report: RunReport, watched: _Watched, count: int
     ) -> None:
-        self._question = question
+        self._request = request
         self._logs = logs
         self._left = deque(range(len(logs)))
-        self._told = told
+        self._report = report
         self._watched = watched
         self._said: queue.Queue[tuple[str, Any]] = queue.Queue(_QUEUED)
         self._stopped = threading.Event()
@@ -197,8 +199,8 @@ class _Workers:
                     yield content
                 elif kind == "progress":
                     self._watched.moved(*content)
-                elif kind == "told":
-                    self._told.add(*content)
+                elif kind == "report":
+                    self._report.add(*content)
                 elif kind == "error":
                     raise content
                 else:
@@ -234,7 +236,7 @@ class _Workers:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            write_frame(process.stdin, pickle.dumps((self._question, log)))
+            write_frame(process.stdin, pickle.dumps((self._request, log)))
             process.stdin.flush()
         except OSError:
             raise self._ended(process, log) from None
@@ -251,7 +253,7 @@ class _Workers:
             elif kind == "error":
                 raise content
             else:
-                self._say("told", content)
+                self._say("report", content)
                 self._say("progress", (number, log.size))
                 return
 

@@ -17,15 +17,15 @@ from pyspark.sql.types import LongType, StructField, StructType
 from kafka_records_engine.spark.mapping import BatchFunction, map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_engine.spark.workers import check_workers, is_connect
-from kafka_records_tables.engines.spark_errors import SparkFailed, memory_ran_out
+from kafka_records_tables.engines.spark_failures import SparkFailed, memory_ran_out
 from kafka_records_tables.engines.spark_tasks import FRAMES, LogFrames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_tables.engines.local import Told
-    from kafka_records_tables.engines.question import OnProgress, Question
+    from kafka_records_tables.engines.local import RunReport
+    from kafka_records_tables.engines.request import OnProgress, TableRequest
 
 _NUMBERS: Final = StructType([StructField("id", LongType(), False)])
 
@@ -35,9 +35,9 @@ _LOOK_EVERY: Final = 0.25
 
 def run(
     spark: SparkSession,
-    question: Question,
+    request: TableRequest,
     logs: Sequence[LogPartition],
-    told: Told,
+    report: RunReport,
     *,
     on_progress: OnProgress | None = None,
 ) -> Iterator[pa.RecordBatch]:
@@ -50,11 +50,11 @@ def run(
     ----------
     spark
         The session, of the classic kind or of Spark Connect.
-    question
+    request
         The table and what is asked of it.
     logs
         What to read, biggest first.
-    told
+    report
         Gets the findings and counts.
     on_progress
         Called with the bytes that were read so far, as the tasks that are done tell it, and with those there are.
@@ -69,7 +69,7 @@ def run(
     ordered = sorted(logs, key=lambda log: (-log.size, log.topic, log.partition))
     if not ordered:
         return
-    frames = over_logs(spark, len(ordered), LogFrames(question, tuple(ordered)), spark_schema(FRAMES))
+    frames = over_logs(spark, len(ordered), LogFrames(request, tuple(ordered)), spark_schema(FRAMES))
     try:
         with _no_noise(), _watched(spark, [log.size for log in ordered], on_progress):
             collected = frames.collect()
@@ -81,8 +81,8 @@ def run(
         kind, content = row["kind"], bytes(row["content"])
         if kind == "rows":
             yield from pa.ipc.open_stream(content)
-        elif kind == "told":
-            told.add(*pickle.loads(content))
+        elif kind == "report":
+            report.add(*pickle.loads(content))
         else:
             raise pickle.loads(content)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.engines.question import Question
+    from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables.declaration import Table
 
 
@@ -48,24 +48,24 @@ class StreamGiven(KafkaRecordsError, TypeError):
 _PLACE: Final = ("partition", "offset")
 
 
-def in_log_order(raw: DataFrame, question: Question) -> tuple[DataFrame, StructType]:
+def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
     """The rows that decide about a table, each partition in one task and by offset, and their columns.
 
     Raises StreamGiven, MissingColumn and WrongColumnType at once.
     """
-    table = question.table
+    table = request.table
     refuse_stream(raw, table)
     check_workers(raw.sparkSession)
     names = {*_PLACE, "key", "value", "control", *table.reads}
     # What is left out can no longer tell where a cleaner has been, nor where a moment lies.
-    needs_all = table.is_history or question.as_of_ms is not None
-    if question.as_of_ms is not None:
+    needs_all = table.is_history or request.as_of_ms is not None
+    if request.as_of_ms is not None:
         names.add("timestamp_ms")
     columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
     for name in _PLACE:
         rows = rows.withColumn(name, _required(name, table))
-    wanted = _is_wanted(question)
+    wanted = _is_wanted(request)
     if needs_all:
         rows = rows.withColumns(
             {
@@ -76,7 +76,7 @@ def in_log_order(raw: DataFrame, question: Question) -> tuple[DataFrame, StructT
     else:
         rows = rows.where(wanted)
         if table.last_of_key:
-            rows = map_batches(rows, columns, LastOfKeys(question), columns)
+            rows = map_batches(rows, columns, LastOfKeys(request), columns)
     return rows.select(*columns.names).repartition("partition").sortWithinPartitions(*_PLACE), columns
 
 
@@ -111,13 +111,13 @@ def _required(name: str, table: Table) -> Column:
     return F.coalesce(F.col(name), F.raise_error(F.lit(message)).cast(kind))
 
 
-def _is_wanted(question: Question) -> Column:
-    table = question.table
-    schemas: Mapping[int, RecordSchema] = import_module(f"{question.package}.schemas.{table.folder}").RECORDS
+def _is_wanted(request: TableRequest) -> Column:
+    table = request.table
+    schemas: Mapping[int, RecordSchema] = import_module(f"{request.package}.schemas.{table.folder}").RECORDS
     is_record = has_record_type(chosen_records(schemas, table.records))
-    if question.groups is not None:
+    if request.groups is not None:
         starts = F.lit(False)
-        for group in question.groups:
+        for group in request.groups:
             text = group.encode("utf-8", "surrogatepass")
             start = len(text).to_bytes(2, "big") + text
             starts = starts | (F.substring(F.col("key"), 3, len(start)) == F.lit(start))

@@ -19,7 +19,7 @@ from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked
 from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_engine.spark.segments import SegmentReader
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.engines.asking import chosen_columns, question_of, table_called
+from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
@@ -97,7 +97,7 @@ class _Reader(DataSourceReader):
             return [InputPartition(log) for log in find_logs(asked.paths, asked.topic)]
         from kafka_records_engine.sources.segment_files import Segments
 
-        table = asked.rows.question.table
+        table = asked.rows.request.table
         logs: Sequence[LogPartition] = Segments(asked.paths, asked.topic or table.topic).partitions(table.topic)
         return [InputPartition(log) for log in sorted(logs, key=lambda log: -log.size)]
 
@@ -118,20 +118,20 @@ def _asked(options: Mapping[str, str]) -> _Asked:
                 if name in given:
                     raise BadOption(f"the option {name} is for tables: say which one with the option table")
             return _Asked(paths, given.get("topic"), RAW_SCHEMA, None, mode)
-        question = question_of(
+        request = request_of(
             table_called(given["table"]),
             group=_groups(given.get("group")),
             as_of=milliseconds(given["asOf"]) if "asOf" in given else None,
             untold=given.get("untold"),
             package=given.get("package", "kafka_records"),
         )
-        names = chosen_columns(question.table, _list(given.get("columns")))
+        names = chosen_columns(request.table, _list(given.get("columns")))
     except BadOption:
         raise
     except ValueError as error:
         raise BadOption(str(error)) from None
-    rows = LogRows(question, (), tuple(names), mode == FAILFAST)
-    return _Asked(paths, given.get("topic"), schema_of(question.table, names), rows, mode)
+    rows = LogRows(request, (), tuple(names), mode == FAILFAST)
+    return _Asked(paths, given.get("topic"), schema_of(request.table, names), rows, mode)
 
 
 def _named(options: Mapping[str, str]) -> dict[str, str]:

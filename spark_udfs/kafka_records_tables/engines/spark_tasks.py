@@ -21,13 +21,13 @@ from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import portable
+from kafka_records_tables.tables.incoming_rows import record_types
 from kafka_records_tables.tables.latest import Latest
-from kafka_records_tables.tables.reading import record_types
 from kafka_records_tables.tables.transactions_settled import outside_transactions
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_tables.engines.question import Question
+    from kafka_records_tables.engines.request import TableRequest
 
 FINDINGS: Final = pa.schema(
     [
@@ -55,8 +55,8 @@ FINDINGS: Final = pa.schema(
 """A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
 
 FRAMES: Final = pa.schema([("kind", pa.string()), ("content", pa.binary())])
-"""What a task of `LogFrames` says, a message per row: `rows` (an Arrow stream), `told` (pickled findings and counts) or
-`error` (a pickled exception)."""
+"""What a task of `LogFrames` gives, a frame per row: `rows` (an Arrow stream), `report` (pickled findings and counts)
+or `error` (a pickled exception)."""
 
 _ROWS_PER_FRAME: Final = 65_536
 
@@ -80,11 +80,11 @@ class FailFast(Context):
 
     __slots__ = ()
 
-    def keep(self, finding: Finding) -> None:
+    def add_finding(self, finding: Finding) -> None:
         """Tell what was found. Raises DamageFound."""
         if finding.severity == "damage":
             raise DamageFound(str(finding))
-        Context.keep(self, finding)
+        Context.add_finding(self, finding)
 
 
 # -- over logs --------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class FailFast(Context):
 class LogRows:
     """Rows of a table, in some columns."""
 
-    question: Question
+    request: TableRequest
     logs: Sequence[LogPartition]
     names: Sequence[str]
     is_failfast: bool
@@ -106,8 +106,8 @@ class LogRows:
     def of(self, log: LogPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one log partition."""
         kind = FailFast if self.is_failfast else Context
-        context = self.question.context(log.topic, log.partition, kind)
-        for rows in self.question.answer(log, context):
+        context = self.request.context(log.topic, log.partition, kind)
+        for rows in self.request.answer(log, context):
             yield rows.select(self.names)
 
 
@@ -115,13 +115,13 @@ class LogRows:
 class LogFindings:
     """What is found while the rows of a table are made, in the columns of FINDINGS."""
 
-    question: Question
+    request: TableRequest
     logs: Sequence[LogPartition]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for log in _of_numbers(batches, self.logs):
-            context = self.question.context(log.topic, log.partition)
-            for _ in self.question.answer(log, context):
+            context = self.request.context(log.topic, log.partition)
+            for _ in self.request.answer(log, context):
                 pass
             yield _rows_of(context.findings)
 
@@ -133,17 +133,17 @@ class LogFrames:
     An exception is a message too: as a failure of the task it would be a traceback in a text.
     """
 
-    question: Question
+    request: TableRequest
     logs: Sequence[LogPartition]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for log in _of_numbers(batches, self.logs):
-            context = self.question.context(log.topic, log.partition)
+            context = self.request.context(log.topic, log.partition)
             try:
-                for rows in self.question.answer(log, context):
+                for rows in self.request.answer(log, context):
                     for start in range(0, rows.num_rows, _ROWS_PER_FRAME):
                         yield _frame("rows", _stream_of(rows.slice(start, _ROWS_PER_FRAME)))
-                yield _frame("told", pickle.dumps((context.findings, context.counts)))
+                yield _frame("report", pickle.dumps((context.findings, context.counts)))
             except Exception as error:
                 yield _frame("error", pickle.dumps(portable(error)))
 
@@ -180,14 +180,14 @@ def _rows_of(findings: Sequence[Finding]) -> pa.RecordBatch:
 class SortedRows:
     """Rows of a table, in some columns, of raw rows by partition and offset."""
 
-    question: Question
+    request: TableRequest
     names: Sequence[str]
     is_failfast: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table, kind = self.question.table, FailFast if self.is_failfast else Context
+        table, kind = self.request.table, FailFast if self.is_failfast else Context
         for partition, rows in _partitions(batches):
-            context = self.question.context(table.topic, partition, kind)
+            context = self.request.context(table.topic, partition, kind)
             for answer in table.rows(_each_offset_once(rows), context):
                 yield answer.select(self.names)
 
@@ -196,12 +196,12 @@ class SortedRows:
 class SortedFindings:
     """What is found while the rows of a table are made, of raw rows by partition and offset."""
 
-    question: Question
+    request: TableRequest
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = self.question.table
+        table = self.request.table
         for partition, rows in _partitions(batches):
-            context = self.question.context(table.topic, partition)
+            context = self.request.context(table.topic, partition)
             for _ in table.rows(_each_offset_once(rows), context):
                 pass
             yield _rows_of(context.findings)
@@ -215,10 +215,10 @@ class LastOfKeys:
     Raises UntoldTransactions as the table does.
     """
 
-    question: Question
+    request: TableRequest
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = self.question.table
+        table = self.request.table
         values: dict[int, Latest] = {}
         tombstones: dict[int, Latest] = {}
         for batch in batches:
@@ -226,7 +226,7 @@ class LastOfKeys:
                 is_tombstone = rows.column("value").is_null().to_numpy(zero_copy_only=False)
                 _, has_type = record_types(rows.column("key"))
                 if table.needs_transactions:
-                    context = self.question.context(table.topic, partition)
+                    context = self.request.context(table.topic, partition)
                     settled = outside_transactions(rows, context, tombstones_at_once=True)
                 else:
                     settled = rows.column("control").is_null().to_numpy(zero_copy_only=False)

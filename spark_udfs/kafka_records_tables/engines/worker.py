@@ -39,8 +39,8 @@ def main() -> None:
 
 
 def _answer(frame: bytes, answers: IO[bytes]) -> None:
-    question, log = pickle.loads(frame)
-    context = question.context(log.topic, log.partition)
+    request, log = pickle.loads(frame)
+    context = request.context(log.topic, log.partition)
     last = time.monotonic()
 
     def progress(done: int) -> None:
@@ -50,12 +50,12 @@ def _answer(frame: bytes, answers: IO[bytes]) -> None:
             _say(answers, "progress", done)
 
     context.progress = progress
-    for batch in question.answer(log, context):
+    for batch in request.answer(log, context):
         held = pa.BufferOutputStream()
         with pa.ipc.new_stream(held, batch.schema) as stream:
             stream.write_batch(batch)
         _say(answers, "batch", held.getvalue())
-    _say(answers, "told", (context.findings, context.counts))
+    _say(answers, "report", (context.findings, context.counts))
 
 
 def _say(answers: IO[bytes], kind: str, content: Any) -> None:

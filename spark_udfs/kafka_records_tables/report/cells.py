@@ -15,7 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_runtime.printable import printable
-from kafka_records_tables.report.texts import TEXT, joined, joined_items, json_texts, map_lists, plain_texts, replaced
+from kafka_records_tables.report.cell_texts import (
+    TEXT,
+    joined,
+    joined_items,
+    json_texts,
+    map_lists,
+    plain_texts,
+    replaced,
+)
 
 NULL: Final = "null"
 CUT: Final = "…"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kafka_records_tables.engines.local import Told
+from kafka_records_tables.engines.local import RunReport
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -56,22 +56,22 @@ class Stream:
     """
 
     def __init__(
-        self, declaration: Table, schema: pa.Schema, start: Callable[[Told], Iterator[pa.RecordBatch]]
+        self, declaration: Table, schema: pa.Schema, start: Callable[[RunReport], Iterator[pa.RecordBatch]]
     ) -> None:
         self.declaration = declaration
         self.schema = schema
-        self._told = Told()
-        self._batches = start(self._told)
+        self._report = RunReport()
+        self._batches = start(self._report)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found so far, by place."""
-        return tuple(self._told.findings)
+        return tuple(self._report.findings)
 
     @property
     def counts(self) -> Counts:
         """How much was read so far."""
-        return self._told.counts
+        return self._report.counts
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self._batches

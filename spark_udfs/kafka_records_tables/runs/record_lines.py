@@ -161,7 +161,7 @@ class RecordPrinter:
             totals.unknown_types[f"{record.record_type}{note}"] += 1
         elif not record.is_known_version:
             totals.unknown_versions[f"{record.name} v{record.value_version}"] += 1
-        totals.leniency(record.key_left + record.value_left, record.leniencies)
+        totals.leniency(record.key_bytes_left + record.value_bytes_left, record.leniencies)
 
 
 def _raw_key(key: bytes | None) -> dict[str, Any] | None:

@@ -120,7 +120,7 @@ class TableRun:
         if asked is None:
             yield None
             return
-        from kafka_records_tables.engines.session import local_session
+        from kafka_records_tables.engines.spark_session import local_session
 
         progress.waiting("starting Spark")
         settings = dict(asked.properties or {})

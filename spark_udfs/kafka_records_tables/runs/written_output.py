@@ -92,7 +92,7 @@ def write_batches(
         return
     with replacing(output.path) as part:
         if output.format == "parquet":
-            from kafka_records_tables.report.parquet import write_parquet
+            from kafka_records_tables.report.parquet_file import write_parquet
 
             write_parquet(batches, schema, part)
             return
@@ -109,17 +109,17 @@ def _write(
     essential: Collection[str],
 ) -> None:
     if output.format == "json":
-        from kafka_records_tables.report.jsonlines import write_json
+        from kafka_records_tables.report.json_lines import write_json
 
         write_json(batches, out)
     elif output.format == "csv":
-        from kafka_records_tables.report.csvlines import write_csv
+        from kafka_records_tables.report.csv_lines import write_csv
 
         write_csv(batches, schema, out)
     else:
         import pyarrow as pa
 
-        from kafka_records_tables.report.text import write_text
+        from kafka_records_tables.report.text_table import write_text
 
         table = pa.Table.from_batches(batches, schema)
         write_text(

@@ -8,7 +8,7 @@ from kafka_records_tables.tables.declaration import Column, timestamps
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoding import Decoded
+    from kafka_records_tables.tables.decoded_records import DecodedRecords
 
 COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
 """The records that commit offsets: of two with the same group, topic and partition the later one counts, whichever of
@@ -35,10 +35,10 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
     )
 
 
-def commit_columns(found: Decoded, types: tuple[int, ...], context: Context) -> dict[str, Any]:
+def commit_columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
     """The columns of `committed` and PLACE. `types` are those of COMMITS: only the later one has an epoch and an id."""
     from kafka_records_tables.tables.column_types import instants
-    from kafka_records_tables.tables.decoding import nulled
+    from kafka_records_tables.tables.decoded_records import nulled
 
     committed = found.member(types, "value", "commit_timestamp")
     return {

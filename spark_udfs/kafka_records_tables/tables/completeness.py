@@ -118,7 +118,7 @@ class Completeness:
         """Whether no row that follows can change what is said of an answer that has ended."""
         return self._whole_from is None or (self._is_beyond and not self._in_transaction)
 
-    def tell(self, table: Table) -> None:
+    def report(self, table: Table) -> None:
         """The note, if there is something to note."""
         self._begin()
         context, limit = self._context, self._context.cleaned_up_to
@@ -140,7 +140,7 @@ class Completeness:
             consequence = f"rows may be missing or not as they were then; as of {since} or later the answer is complete"
         else:
             consequence = "rows may be missing or not as they were then; only the answer of the whole log is complete"
-        context.find(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
+        context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
 
 
 def _text_of(milliseconds: int) -> str:

@@ -46,7 +46,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.decoding import Decoded, numbers_of, of_types, schemas, undecided
+    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas, undecided
     from kafka_records_tables.tables.latest import Latest, joined, last_of_same
     from kafka_records_tables.tables.transactions_settled import ABORTED, OPEN, UNKNOWN, settled
 
@@ -64,7 +64,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         return
     is_unknown = np.repeat([False, True], [_count(last_decided), _count(last_unknown)])
     names = [name for name in kept if name in parts[0].schema.names]
-    found = Decoded(joined([part.select(names) for part in parts]), records)
+    found = DecodedRecords(joined([part.select(names) for part in parts]), records)
     group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
     decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), group, topic, partition)
 
@@ -73,13 +73,13 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
             return "not used: nobody can tell whose offset it is"
         return "its row is left out: an older offset would be wrong"
 
-    found.tell(context, consequence, decides & ~is_unknown)
+    found.report(context, consequence, decides & ~is_unknown)
     first_unknown = found.rows.num_rows - int(is_unknown.sum())
     for row in np.flatnonzero(decides & is_unknown).tolist():
         what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
         left_out = "its row is left out: this offset or an older one may be the committed one"
         number = int(found.columns.record_type[row])
-        context.find(undecided(last_unknown, row - first_unknown, context, number, what, left_out))
+        context.report(undecided(last_unknown, row - first_unknown, context, number, what, left_out))
 
     usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone & ~is_unknown
     if not usable.any():

@@ -77,7 +77,7 @@ class Table:
         `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow`
         hands to a function.
         """
-        from kafka_records_tables.tables.reading import in_order
+        from kafka_records_tables.tables.incoming_rows import in_order
 
         function = cast(RowsFunction, import_module(self.module).rows)
         yield from function(in_order(batches, context, self), context)

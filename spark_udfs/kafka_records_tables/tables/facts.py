@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.decoding import Decoded
+from kafka_records_tables.tables.decoded_records import DecodedRecords
 from kafka_records_tables.tables.latest import joined
 from kafka_records_tables.tables.transactions_settled import settled
 
@@ -24,7 +24,7 @@ _ROWS: Final = 16_384
 
 def facts(
     batches: Iterator[pa.RecordBatch], schemas: Mapping[int, RecordSchema], context: Context
-) -> Iterator[Decoded]:
+) -> Iterator[DecodedRecords]:
     """The records, decoded, each with its OUTCOME, some thousand at a time.
 
     A record of a transaction comes behind the marker that ends it, or at the end. Raises what
@@ -36,7 +36,7 @@ def facts(
         waiting.append(rows.append_column(OUTCOME, pa.repeat(pa.scalar(outcome), rows.num_rows)))
         count += rows.num_rows
         if count >= _ROWS:
-            yield Decoded(joined(waiting), schemas)
+            yield DecodedRecords(joined(waiting), schemas)
             waiting, count = [], 0
     if count:
-        yield Decoded(joined(waiting), schemas)
+        yield DecodedRecords(joined(waiting), schemas)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.decoding import Decoded
+from kafka_records_tables.tables.decoded_records import DecodedRecords
 
 SIZE: Final = "#"
 """Behind the name of an array in `Picked`: how many elements it has."""
@@ -33,7 +33,7 @@ class Event(NamedTuple):
     """Whether this is a value of which only the place is known: a later tombstone of the key took the rest away."""
 
 
-def events(found: Decoded, picked: Picked) -> Iterator[Event]:
+def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
     """The records whose keys can be read, of those that `picked` names, by their offsets.
 
     Where the rows come from `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, as far as

@@ -94,11 +94,11 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import numpy as np
     import pyarrow as pa
 
-    from kafka_records_tables.tables.decoding import Decoded, numbers_of, of_types, schemas
+    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
     from kafka_records_tables.tables.fold import events
     from kafka_records_tables.tables.group_replay import PICKED, Replay
+    from kafka_records_tables.tables.incoming_rows import record_types
     from kafka_records_tables.tables.latest import LAST_VALUE, Latest
-    from kafka_records_tables.tables.reading import record_types
 
     records = schemas(context, "consumer_offsets")
     commit_types = numbers_of(records, COMMITS)
@@ -119,14 +119,14 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     nothing = pa.RecordBatch.from_pylist(
         [], pa.schema([("offset", pa.int64()), ("key", pa.binary()), (LAST_VALUE, pa.int64())])
     )
-    told = Decoded(nothing if (found := whole.rows()) is None else found, records)
-    seen = Decoded(nothing if (found := alone.rows()) is None else found, records)
+    told = DecodedRecords(nothing if (found := whole.rows()) is None else found, records)
+    seen = DecodedRecords(nothing if (found := alone.rows()) is None else found, records)
 
     def consequence(row: int) -> str:
         return "its group keeps a row, with null for what this record would tell" if told.has_key[row] else not_used
 
-    told.tell(context, consequence)
-    seen.tell(context, lambda row: not_used)
+    told.report(context, consequence)
+    seen.report(context, lambda row: not_used)
     replay = Replay()
     parts = events(seen, dict.fromkeys(PARTS, ()))
     for event in merge(events(told, PICKED), parts, key=attrgetter("offset")):

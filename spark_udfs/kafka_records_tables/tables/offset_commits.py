@@ -62,7 +62,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow.compute as pc
 
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoding import nulled, numbers_of, of_types, schemas, undecided
+    from kafka_records_tables.tables.decoded_records import nulled, numbers_of, of_types, schemas, undecided
     from kafka_records_tables.tables.facts import OUTCOME, facts
     from kafka_records_tables.tables.transactions_settled import UNKNOWN
 
@@ -70,14 +70,14 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     types = numbers_of(records, COMMITS)
     chosen = of_types(batches, types, context, "left out: nobody can tell whose offset it is")
     for found in facts(chosen, records, context):
-        found.tell(context, lambda row: "its row is left out")
+        found.report(context, lambda row: "its row is left out")
         rows, outcome = found.rows, found.rows.column(OUTCOME)
         group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
         usable = found.has_key & ~found.has_error
         for row in np.flatnonzero(usable & pc.equal(outcome, UNKNOWN).to_numpy(zero_copy_only=False)).tolist():
             what = f"a commit of group {group[row]} for {topic[row]}-{partition[row]}"
             number = int(found.columns.record_type[row])
-            context.find(undecided(rows, row, context, number, what, "its row says that nobody knows"))
+            context.report(undecided(rows, row, context, number, what, "its row says that nobody knows"))
         expires = nulled(found.member(types[1:], "value", "expire_timestamp"), NO_EXPIRY)
         columns = {
             **commit_columns(found, types, context),

@@ -61,7 +61,14 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     from kafka_records_engine.findings import UNKNOWN_STATE, Finding
     from kafka_records_runtime.states import TransactionState
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoding import Decoded, nulled, numbers_of, of_types, place_of, schemas
+    from kafka_records_tables.tables.decoded_records import (
+        DecodedRecords,
+        nulled,
+        numbers_of,
+        of_types,
+        place_of,
+        schemas,
+    )
     from kafka_records_tables.tables.latest import Latest, last_of_same
 
     records = schemas(context, "transaction_state")
@@ -73,14 +80,14 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     kept = latest.rows()
     if kept is None:
         return
-    found = Decoded(kept, records)
+    found = DecodedRecords(kept, records)
     name = found.member(types, "key", "transactional_id")
     decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), name)
 
     def consequence(row: int) -> str:
         return "its row is left out: an older state would be wrong" if found.has_key[row] else not_used
 
-    found.tell(context, consequence, decides)
+    found.report(context, consequence, decides)
     usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone
     states = found.member(types, "value", "transaction_status").to_pylist()
     for row in np.flatnonzero(usable).tolist():
@@ -88,7 +95,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
             what = f"the transactional id {name[row]} is in state {states[row]}, which Kafka does not know"
             left_out = "its row is left out: a coordinator stops loading here"
             place = place_of(found.rows, row, context)
-            context.find(Finding("damage", UNKNOWN_STATE, what, left_out, record_type=types[0], **place))
+            context.report(Finding("damage", UNKNOWN_STATE, what, left_out, record_type=types[0], **place))
             usable[row] = False
     if not usable.any():
         return

@@ -29,15 +29,15 @@ def decoded_rows(raw: Iterable[Mapping[str, Any]], schemas: Schemas, unknown_tag
     for each in raw:
         is_record = each["control"] is None
         row = reader.read(each["key"], each["value"]) if is_record else DecodedRow()
-        says_all = row.is_decoded and not (row.leniencies or row.key_left or row.value_left)
+        says_all = row.is_decoded and not (row.leniencies or row.key_bytes_left or row.value_bytes_left)
         keeps_bytes = is_record and not (says_all and (unknown_tags or not row.has_unknown_tags))
         yield {
             **{name: each[name] for name in COORDINATES},
             "record_type": row.record_type,
             "value_version": row.value_version,
             "is_tombstone": each["value"] is None if is_record else None,
-            "key_bytes_left": row.key_left,
-            "value_bytes_left": row.value_left,
+            "key_bytes_left": row.key_bytes_left,
+            "value_bytes_left": row.value_bytes_left,
             "has_unknown_tags": row.has_unknown_tags,
             "leniencies": row.leniencies,
             "error": error_fields(row),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 
-from kafka_records_engine.spark.raw import as_raw_records
+from kafka_records_engine.spark.raw import as_raw_rows
 from kafka_records_tables import read_table
 from kafka_records_tables import spark as tables
 from kafka_records_tables.engines.spark_rows import StreamGiven
@@ -109,9 +109,9 @@ class Client:
         """A topic of which keys and values were saved, and what it costs to make raw rows of it."""
         saved = self.raw[SHARE].select("key", "value", "partition", "offset")
         self.calls.so_far()
-        asked = as_raw_records(saved, SHARE)
+        asked = as_raw_rows(saved, SHARE)
         calls_to_ask = self.calls.so_far()
-        told = as_raw_records(saved, SHARE, columns=["key", "value", "partition", "offset"])
+        told = as_raw_rows(saved, SHARE, columns=["key", "value", "partition", "offset"])
         calls_when_told = self.calls.so_far()
         decoded = [queries.decoded(raw, SHARE, coordinates=["partition", "offset"]) for raw in (asked, told)]
         return {

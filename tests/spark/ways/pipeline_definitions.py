@@ -13,7 +13,7 @@ from pyspark import pipelines as dp
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_records_engine.spark.raw import as_raw_records
+from kafka_records_engine.spark.raw import as_raw_rows
 from tests.spark.ways import queries
 from tests.spark.ways.calls import Calls
 from tests.spark.ways.streams import stream_of
@@ -57,7 +57,7 @@ def ways_members() -> DataFrame:
 @dp.materialized_view
 def ways_saved() -> DataFrame:
     saved = spark.read.table(f"raw{SHARE}").select("key", "value", "partition", "offset")
-    raw = as_raw_records(saved, SHARE, columns=["key", "value", "partition", "offset"])
+    raw = as_raw_rows(saved, SHARE, columns=["key", "value", "partition", "offset"])
     rows = queries.decoded(raw, SHARE, records=["ShareSnapshot"], mode="DROPMALFORMED", observation="saved")
     return rows.select("partition", "offset", "share_snapshot")
 
@@ -70,7 +70,7 @@ refusals: list[str] = []
 def ways_refused() -> DataFrame:
     rows = spark.read.table(f"raw{SHARE}")
     try:
-        as_raw_records(rows, SHARE)
+        as_raw_rows(rows, SHARE)
     except AnalysisException as error:
         refusals.append(str(error))
     return rows

@@ -15,8 +15,8 @@ from kafka_records_engine.columns import RecordColumns, decode_record_columns, r
 from kafka_records_engine.findings import UNDECIDED_TRANSACTION, Finding, reason_of, said_of
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import DecodeError, FramingError, MissingRecordType, NullKey
+from kafka_records_tables.tables.incoming_rows import record_types
 from kafka_records_tables.tables.latest import LAST_VALUE
-from kafka_records_tables.tables.reading import record_types
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -67,10 +67,10 @@ def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, co
     for row in np.flatnonzero(which).tolist():
         error = MissingRecordType(len(keys[row].as_buffer() or b"")) if keys[row].is_valid else NullKey()
         if context.has_room("damage", reason_of(error)):
-            context.keep(undecodable(batch, row, error, context, None, consequence))
+            context.add_finding(undecodable(batch, row, error, context, None, consequence))
 
 
-class Decoded:
+class DecodedRecords:
     """Some raw rows of one log partition, decoded; masks and arrays have an element per row.
 
     Rows without the column `value` are decoded by their keys alone, and each has none.
@@ -138,14 +138,14 @@ class Decoded:
             return pa.nulls(self.rows.num_rows, kind)
         return pc.coalesce(*found) if len(found) > 1 else found[0]
 
-    def tell(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
+    def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
         """Find the records that could not be decoded, and count what was let pass in the others."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.has_room("damage", reason_of(error)):
                 number = int(columns.record_type[row]) if columns.has_type[row] else None
-                context.keep(undecodable(self.rows, row, error, context, number, consequence(row)))
-        left = columns.key_left + columns.value_left
+                context.add_finding(undecodable(self.rows, row, error, context, number, consequence(row)))
+        left = columns.key_bytes_left + columns.value_bytes_left
         if which is not None:
             left = np.where(which, left, 0)
         context.counts.bytes_left += int(left.sum())

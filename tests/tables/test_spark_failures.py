@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_records_tables.engines.spark_errors import SparkFailed, detail_of, memory_ran_out
+from kafka_records_tables.engines.spark_failures import SparkFailed, detail_of, memory_ran_out
 
 CRASHED = (
     "An error occurred while calling o52.collectToPython.\n: org.apache.spark.SparkException: Job aborted due to stage "

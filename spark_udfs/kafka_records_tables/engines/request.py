@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TableRequest:
     """What is asked of each log partition; small and picklable.
 
     `module` is where the table stands, the rest is as in `Context`.

@@ -1,4 +1,4 @@
-"""From what a caller asks for to the question that an engine runs: every argument checked, every mistake named."""
+"""From what a caller asks for to the request that an engine runs: every argument checked, every mistake named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 
-from kafka_records_tables.engines.question import Question
+from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
 from kafka_records_tables.tables import TABLES, Table
 
@@ -21,20 +21,20 @@ def table_called(table: str | Table) -> Table:
     return TABLES[table]
 
 
-def question_of(
+def request_of(
     table: str | Table,
     *,
     group: str | Sequence[str] | None = None,
     as_of: datetime | int | None = None,
     untold: str | None = None,
     package: str = "kafka_records",
-) -> Question:
+) -> TableRequest:
     """What `read_table` asks of each log partition. Raises UnknownTable and ValueError."""
     groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
     if groups is not None and not all(isinstance(each, str) for each in groups):
         raise TypeError(f"group is a text or several, not {group!r}")
     module = _checked_module(table_called(table))
-    return Question(module, _milliseconds(as_of), _checked_untold(untold), groups, _checked_package(package))
+    return TableRequest(module, _milliseconds(as_of), _checked_untold(untold), groups, _checked_package(package))
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:

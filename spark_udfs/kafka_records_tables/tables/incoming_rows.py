@@ -35,7 +35,7 @@ def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) 
         context.counts.records += batch.num_rows - markers
         context.counts.markers += markers
         yield _of_groups(batch, context)
-    completeness.tell(table)
+    completeness.report(table)
 
 
 def _up_to(

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.java import check_java
-from kafka_records_tables.engines.spark_errors import first_line, gateway_detail, memory_ran_out
+from kafka_records_tables.engines.spark_failures import first_line, gateway_detail, memory_ran_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

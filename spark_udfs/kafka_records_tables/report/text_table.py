@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
+from kafka_records_tables.report.cell_texts import TEXT, joined, small_slices, write_lines
 from kafka_records_tables.report.cells import (
     can_be_cut,
     cell_texts,
@@ -24,7 +25,6 @@ from kafka_records_tables.report.cells import (
     widest,
     width_of,
 )
-from kafka_records_tables.report.texts import TEXT, joined, small_slices, write_lines
 
 _GAP: Final = "   "
 _BLOCK_GAP: Final = "  "
