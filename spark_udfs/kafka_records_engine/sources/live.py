@@ -295,7 +295,7 @@ class _Reading:
 
     def _damaged(self, found: Finding) -> None:
         # Which byte of an answer it is would tell nobody anything.
-        self._context.find(replace(found, topic=self._log.topic, partition=self._log.partition, position=None))
+        self._context.report(replace(found, topic=self._log.topic, partition=self._log.partition, position=None))
 
     def _find(
         self,
@@ -308,7 +308,7 @@ class _Reading:
     ) -> None:
         place = self._place(address or _named(self._log.bootstrap))
         topic, partition = self._context.topic, self._context.partition
-        self._context.find(
+        self._context.report(
             Finding(severity, reason, what, consequence, topic, partition, file=place, batch_offset=batch_offset)
         )
 
