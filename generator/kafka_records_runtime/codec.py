@@ -409,14 +409,25 @@ class Codec(Generic[M]):
     """The complete codec of one message, behind the fast paths of its generated class.
 
     `schema` loads the message's schema: it is imported when the first error or JSON conversion asks for it.
-    `classes` maps the spec's struct names to the generated classes.
+    `classes` maps the spec's struct names to the generated classes. `readers` and `writers` are the very tables in
+    which `decode` and `encode` of the class find their fast path for a version: `bytes -> message` and
+    `message -> bytes`; to read a header, `(bytes, place) -> (message, place behind it)`. Another such function may take
+    the place of an entry: when it raises anything, and where there is none, the methods below do the work.
     """
 
-    __slots__ = ("_load", "classes")
+    __slots__ = ("_load", "classes", "readers", "writers")
 
-    def __init__(self, schema: Callable[[], MessageSchema], classes: Mapping[str, type]) -> None:
+    def __init__(
+        self,
+        schema: Callable[[], MessageSchema],
+        classes: Mapping[str, type],
+        readers: dict[int, Any],
+        writers: dict[int, Any],
+    ) -> None:
         self._load = schema
         self.classes = classes
+        self.readers = readers
+        self.writers = writers
 
     @property
     def schema(self) -> MessageSchema:

@@ -110,6 +110,11 @@ class FieldSchema:
         """Whether `base` names a struct."""
         return self.base not in PRIMITIVES
 
+    @property
+    def can_be_null(self) -> bool:
+        """Whether a value may be None: because a version has null, or because that is the default."""
+        return self.nullable is not None or self.default is None
+
 
 @dataclass(frozen=True)
 class StructSchema:

@@ -230,6 +230,13 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, H uint16, i int32, u uuid.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]              the n - 1 numbers of a compact array
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
+#   _pack_compact_array_…[n]         a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _pack_iib: Final = _Struct(">iib").pack
 _pack_u: Final = _Struct(">16s").pack
@@ -433,6 +440,8 @@ ConsumerGroupCurrentMemberAssignmentKey.CODEC = _Codec(
     {
         "ConsumerGroupCurrentMemberAssignmentKey": ConsumerGroupCurrentMemberAssignmentKey,
     },
+    _READERS_CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
+    _WRITERS_CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
 )
 
 
@@ -454,4 +463,6 @@ ConsumerGroupCurrentMemberAssignmentValue.CODEC = _Codec(
         "TopicPartitions": TopicPartitions,
         "ConsumerGroupCurrentMemberAssignmentValue": ConsumerGroupCurrentMemberAssignmentValue,
     },
+    _READERS_CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+    _WRITERS_CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
 )

@@ -249,6 +249,14 @@ class ConsumerGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
+#   _compact_bytes_…[n]              n - 1 compact bytes, and what stands behind them
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _unpack_BB: Final = _Struct(">BB").unpack_from
@@ -590,6 +598,8 @@ ConsumerGroupMemberMetadataKey.CODEC = _Codec(
     {
         "ConsumerGroupMemberMetadataKey": ConsumerGroupMemberMetadataKey,
     },
+    _READERS_CONSUMER_GROUP_MEMBER_METADATA_KEY,
+    _WRITERS_CONSUMER_GROUP_MEMBER_METADATA_KEY,
 )
 
 
@@ -612,4 +622,6 @@ ConsumerGroupMemberMetadataValue.CODEC = _Codec(
         "ClassicMemberMetadata": ClassicMemberMetadata,
         "ConsumerGroupMemberMetadataValue": ConsumerGroupMemberMetadataValue,
     },
+    _READERS_CONSUMER_GROUP_MEMBER_METADATA_VALUE,
+    _WRITERS_CONSUMER_GROUP_MEMBER_METADATA_VALUE,
 )

@@ -179,6 +179,11 @@ class ConsumerGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, q int64.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_q: Final = _Struct(">q").pack
@@ -273,6 +278,8 @@ ConsumerGroupMetadataKey.CODEC = _Codec(
     {
         "ConsumerGroupMetadataKey": ConsumerGroupMetadataKey,
     },
+    _READERS_CONSUMER_GROUP_METADATA_KEY,
+    _WRITERS_CONSUMER_GROUP_METADATA_KEY,
 )
 
 
@@ -293,4 +300,6 @@ ConsumerGroupMetadataValue.CODEC = _Codec(
     {
         "ConsumerGroupMetadataValue": ConsumerGroupMetadataValue,
     },
+    _READERS_CONSUMER_GROUP_METADATA_VALUE,
+    _WRITERS_CONSUMER_GROUP_METADATA_VALUE,
 )

@@ -225,6 +225,12 @@ class ConsumerGroupPartitionMetadataValue(msgspec.Struct, frozen=True, gc=False)
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_u: Final = _Struct(">16s").pack
@@ -392,6 +398,8 @@ ConsumerGroupPartitionMetadataKey.CODEC = _Codec(
     {
         "ConsumerGroupPartitionMetadataKey": ConsumerGroupPartitionMetadataKey,
     },
+    _READERS_CONSUMER_GROUP_PARTITION_METADATA_KEY,
+    _WRITERS_CONSUMER_GROUP_PARTITION_METADATA_KEY,
 )
 
 
@@ -414,4 +422,6 @@ ConsumerGroupPartitionMetadataValue.CODEC = _Codec(
         "TopicMetadata": TopicMetadata,
         "ConsumerGroupPartitionMetadataValue": ConsumerGroupPartitionMetadataValue,
     },
+    _READERS_CONSUMER_GROUP_PARTITION_METADATA_VALUE,
+    _WRITERS_CONSUMER_GROUP_PARTITION_METADATA_VALUE,
 )

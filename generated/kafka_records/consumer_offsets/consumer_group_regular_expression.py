@@ -188,6 +188,11 @@ class ConsumerGroupRegularExpressionValue(msgspec.Struct, frozen=True, gc=False)
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, q int64.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_qq: Final = _Struct(">qq").pack
 _unpack_qqB: Final = _Struct(">qqB").unpack_from
@@ -260,6 +265,8 @@ ConsumerGroupRegularExpressionKey.CODEC = _Codec(
     {
         "ConsumerGroupRegularExpressionKey": ConsumerGroupRegularExpressionKey,
     },
+    _READERS_CONSUMER_GROUP_REGULAR_EXPRESSION_KEY,
+    _WRITERS_CONSUMER_GROUP_REGULAR_EXPRESSION_KEY,
 )
 
 
@@ -280,4 +287,6 @@ ConsumerGroupRegularExpressionValue.CODEC = _Codec(
     {
         "ConsumerGroupRegularExpressionValue": ConsumerGroupRegularExpressionValue,
     },
+    _READERS_CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE,
+    _WRITERS_CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE,
 )

@@ -206,6 +206,13 @@ class ConsumerGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=F
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32, u uuid.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]              the n - 1 numbers of a compact array
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
+#   _pack_compact_array_…[n]         a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _pack_u: Final = _Struct(">16s").pack
 _unpack_uB: Final = _Struct(">16sB").unpack_from
@@ -343,6 +350,8 @@ ConsumerGroupTargetAssignmentMemberKey.CODEC = _Codec(
     {
         "ConsumerGroupTargetAssignmentMemberKey": ConsumerGroupTargetAssignmentMemberKey,
     },
+    _READERS_CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
+    _WRITERS_CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
 )
 
 
@@ -364,4 +373,6 @@ ConsumerGroupTargetAssignmentMemberValue.CODEC = _Codec(
         "TopicPartition": TopicPartition,
         "ConsumerGroupTargetAssignmentMemberValue": ConsumerGroupTargetAssignmentMemberValue,
     },
+    _READERS_CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+    _WRITERS_CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
 )

@@ -240,6 +240,17 @@ class GroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32, q int64.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _text_…[n]             a string of n bytes, and what stands behind it
+#   _compact_text_…[n]     a compact string of n - 1 bytes, and what stands behind it
+#   _bytes_…[n]            n bytes, and what stands behind them
+#   _compact_bytes_…[n]    n - 1 compact bytes, and what stands behind them
+#   _…_text_…[n]           a string, its length (H, its low byte is n), and what stands around both
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ii: Final = _Struct(">ii").pack
@@ -1045,6 +1056,8 @@ GroupMetadataKey.CODEC = _Codec(
     {
         "GroupMetadataKey": GroupMetadataKey,
     },
+    _READERS_GROUP_METADATA_KEY,
+    _WRITERS_GROUP_METADATA_KEY,
 )
 
 
@@ -1074,4 +1087,6 @@ GroupMetadataValue.CODEC = _Codec(
         "MemberMetadata": MemberMetadata,
         "GroupMetadataValue": GroupMetadataValue,
     },
+    _READERS_GROUP_METADATA_VALUE,
+    _WRITERS_GROUP_METADATA_VALUE,
 )

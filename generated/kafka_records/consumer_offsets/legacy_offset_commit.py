@@ -184,6 +184,11 @@ class LegacyOffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# h int16, H uint16, i int32, q int64.
+#   _whole_…_text_…[size]            a message of that size with one string, and the length that it must have
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_q: Final = _Struct(">q").pack
@@ -245,6 +250,8 @@ LegacyOffsetCommitKey.CODEC = _Codec(
     {
         "LegacyOffsetCommitKey": LegacyOffsetCommitKey,
     },
+    _READERS_LEGACY_OFFSET_COMMIT_KEY,
+    _WRITERS_LEGACY_OFFSET_COMMIT_KEY,
 )
 
 
@@ -265,4 +272,6 @@ LegacyOffsetCommitValue.CODEC = _Codec(
     {
         "LegacyOffsetCommitValue": LegacyOffsetCommitValue,
     },
+    _READERS_LEGACY_OFFSET_COMMIT_VALUE,
+    _WRITERS_LEGACY_OFFSET_COMMIT_VALUE,
 )

@@ -209,6 +209,13 @@ class OffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32, q int64, u uuid.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]            a message of that size with one string, and the length that it must have
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_q: Final = _Struct(">q").pack
@@ -398,6 +405,8 @@ OffsetCommitKey.CODEC = _Codec(
     {
         "OffsetCommitKey": OffsetCommitKey,
     },
+    _READERS_OFFSET_COMMIT_KEY,
+    _WRITERS_OFFSET_COMMIT_KEY,
 )
 
 
@@ -426,4 +435,6 @@ OffsetCommitValue.CODEC = _Codec(
     {
         "OffsetCommitValue": OffsetCommitValue,
     },
+    _READERS_OFFSET_COMMIT_VALUE,
+    _WRITERS_OFFSET_COMMIT_VALUE,
 )

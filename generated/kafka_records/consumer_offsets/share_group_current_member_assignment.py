@@ -214,6 +214,13 @@ class ShareGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=Fal
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, H uint16, i int32, u uuid.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]              the n - 1 numbers of a compact array
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
+#   _pack_compact_array_…[n]         a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _pack_iib: Final = _Struct(">iib").pack
 _pack_u: Final = _Struct(">16s").pack
@@ -357,6 +364,8 @@ ShareGroupCurrentMemberAssignmentKey.CODEC = _Codec(
     {
         "ShareGroupCurrentMemberAssignmentKey": ShareGroupCurrentMemberAssignmentKey,
     },
+    _READERS_SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
+    _WRITERS_SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
 )
 
 
@@ -378,4 +387,6 @@ ShareGroupCurrentMemberAssignmentValue.CODEC = _Codec(
         "TopicPartitions": TopicPartitions,
         "ShareGroupCurrentMemberAssignmentValue": ShareGroupCurrentMemberAssignmentValue,
     },
+    _READERS_SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+    _WRITERS_SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
 )

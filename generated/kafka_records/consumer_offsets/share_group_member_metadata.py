@@ -190,6 +190,12 @@ class ShareGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _unpack_BB: Final = _Struct(">BB").unpack_from
 _compact_text_B: Final[dict[int, _Unpack]] = {}
@@ -317,6 +323,8 @@ ShareGroupMemberMetadataKey.CODEC = _Codec(
     {
         "ShareGroupMemberMetadataKey": ShareGroupMemberMetadataKey,
     },
+    _READERS_SHARE_GROUP_MEMBER_METADATA_KEY,
+    _WRITERS_SHARE_GROUP_MEMBER_METADATA_KEY,
 )
 
 
@@ -337,4 +345,6 @@ ShareGroupMemberMetadataValue.CODEC = _Codec(
     {
         "ShareGroupMemberMetadataValue": ShareGroupMemberMetadataValue,
     },
+    _READERS_SHARE_GROUP_MEMBER_METADATA_VALUE,
+    _WRITERS_SHARE_GROUP_MEMBER_METADATA_VALUE,
 )

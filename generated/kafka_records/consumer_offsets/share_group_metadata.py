@@ -178,6 +178,11 @@ class ShareGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, q int64.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_iq: Final = _Struct(">iq").pack
 _unpack_iqB: Final = _Struct(">iqB").unpack_from
@@ -241,6 +246,8 @@ ShareGroupMetadataKey.CODEC = _Codec(
     {
         "ShareGroupMetadataKey": ShareGroupMetadataKey,
     },
+    _READERS_SHARE_GROUP_METADATA_KEY,
+    _WRITERS_SHARE_GROUP_METADATA_KEY,
 )
 
 
@@ -261,4 +268,6 @@ ShareGroupMetadataValue.CODEC = _Codec(
     {
         "ShareGroupMetadataValue": ShareGroupMetadataValue,
     },
+    _READERS_SHARE_GROUP_METADATA_VALUE,
+    _WRITERS_SHARE_GROUP_METADATA_VALUE,
 )

@@ -231,6 +231,13 @@ class ShareGroupStatePartitionMetadataValue(msgspec.Struct, frozen=True, gc=Fals
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, u uuid.
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]     a message of that size with one string, and the length that it must have
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _pack_u: Final = _Struct(">16s").pack
 _compact_array_i: Final[dict[int, _Unpack]] = {}
@@ -427,6 +434,8 @@ ShareGroupStatePartitionMetadataKey.CODEC = _Codec(
     {
         "ShareGroupStatePartitionMetadataKey": ShareGroupStatePartitionMetadataKey,
     },
+    _READERS_SHARE_GROUP_STATE_PARTITION_METADATA_KEY,
+    _WRITERS_SHARE_GROUP_STATE_PARTITION_METADATA_KEY,
 )
 
 
@@ -449,4 +458,6 @@ ShareGroupStatePartitionMetadataValue.CODEC = _Codec(
         "TopicInfo": TopicInfo,
         "ShareGroupStatePartitionMetadataValue": ShareGroupStatePartitionMetadataValue,
     },
+    _READERS_SHARE_GROUP_STATE_PARTITION_METADATA_VALUE,
+    _WRITERS_SHARE_GROUP_STATE_PARTITION_METADATA_VALUE,
 )

@@ -240,6 +240,14 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, H uint16, i int32.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]              the n - 1 numbers of a compact array
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
+#   _pack_compact_array_…[n]         a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _pack_iib: Final = _Struct(">iib").pack
 _unpack_iibB: Final = _Struct(">iibB").unpack_from
@@ -485,6 +493,8 @@ StreamsGroupCurrentMemberAssignmentKey.CODEC = _Codec(
     {
         "StreamsGroupCurrentMemberAssignmentKey": StreamsGroupCurrentMemberAssignmentKey,
     },
+    _READERS_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
+    _WRITERS_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
 )
 
 
@@ -506,4 +516,6 @@ StreamsGroupCurrentMemberAssignmentValue.CODEC = _Codec(
         "TaskIds": TaskIds,
         "StreamsGroupCurrentMemberAssignmentValue": StreamsGroupCurrentMemberAssignmentValue,
     },
+    _READERS_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+    _WRITERS_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
 )

@@ -234,6 +234,13 @@ class StreamsGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, H uint16, i int32.
+#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_H: Final = _Struct(">H").pack
 _pack_h: Final = _Struct(">h").pack
 _pack_ii: Final = _Struct(">ii").pack
@@ -504,6 +511,8 @@ StreamsGroupMemberMetadataKey.CODEC = _Codec(
     {
         "StreamsGroupMemberMetadataKey": StreamsGroupMemberMetadataKey,
     },
+    _READERS_STREAMS_GROUP_MEMBER_METADATA_KEY,
+    _WRITERS_STREAMS_GROUP_MEMBER_METADATA_KEY,
 )
 
 
@@ -526,4 +535,6 @@ StreamsGroupMemberMetadataValue.CODEC = _Codec(
         "KeyValue": KeyValue,
         "StreamsGroupMemberMetadataValue": StreamsGroupMemberMetadataValue,
     },
+    _READERS_STREAMS_GROUP_MEMBER_METADATA_VALUE,
+    _WRITERS_STREAMS_GROUP_MEMBER_METADATA_VALUE,
 )

@@ -207,6 +207,13 @@ class StreamsGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, q int64.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]     a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_iq: Final = _Struct(">iq").pack
@@ -375,6 +382,8 @@ StreamsGroupMetadataKey.CODEC = _Codec(
     {
         "StreamsGroupMetadataKey": StreamsGroupMetadataKey,
     },
+    _READERS_STREAMS_GROUP_METADATA_KEY,
+    _WRITERS_STREAMS_GROUP_METADATA_KEY,
 )
 
 
@@ -396,4 +405,6 @@ StreamsGroupMetadataValue.CODEC = _Codec(
         "LastAssignmentConfig": LastAssignmentConfig,
         "StreamsGroupMetadataValue": StreamsGroupMetadataValue,
     },
+    _READERS_STREAMS_GROUP_METADATA_VALUE,
+    _WRITERS_STREAMS_GROUP_METADATA_VALUE,
 )

@@ -207,6 +207,13 @@ class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fa
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32.
+#   _compact_array_…[n]              the n - 1 numbers of a compact array
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
+#   _pack_compact_array_…[n]         a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_array_i: Final[dict[int, _Unpack]] = {}
@@ -358,6 +365,8 @@ StreamsGroupTargetAssignmentMemberKey.CODEC = _Codec(
     {
         "StreamsGroupTargetAssignmentMemberKey": StreamsGroupTargetAssignmentMemberKey,
     },
+    _READERS_STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
+    _WRITERS_STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
 )
 
 
@@ -379,4 +388,6 @@ StreamsGroupTargetAssignmentMemberValue.CODEC = _Codec(
         "TaskIds": TaskIds,
         "StreamsGroupTargetAssignmentMemberValue": StreamsGroupTargetAssignmentMemberValue,
     },
+    _READERS_STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+    _WRITERS_STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
 )

@@ -181,6 +181,11 @@ class StreamsGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, q int64.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_q: Final = _Struct(">q").pack
@@ -285,6 +290,8 @@ StreamsGroupTargetAssignmentMetadataKey.CODEC = _Codec(
     {
         "StreamsGroupTargetAssignmentMetadataKey": StreamsGroupTargetAssignmentMetadataKey,
     },
+    _READERS_STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY,
+    _WRITERS_STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY,
 )
 
 
@@ -305,4 +312,6 @@ StreamsGroupTargetAssignmentMetadataValue.CODEC = _Codec(
     {
         "StreamsGroupTargetAssignmentMetadataValue": StreamsGroupTargetAssignmentMetadataValue,
     },
+    _READERS_STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+    _WRITERS_STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
 )

@@ -267,6 +267,15 @@ class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]     a message of that size with one string, and the length that it must have
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
@@ -617,6 +626,8 @@ StreamsGroupTopologyKey.CODEC = _Codec(
     {
         "StreamsGroupTopologyKey": StreamsGroupTopologyKey,
     },
+    _READERS_STREAMS_GROUP_TOPOLOGY_KEY,
+    _WRITERS_STREAMS_GROUP_TOPOLOGY_KEY,
 )
 
 
@@ -641,4 +652,6 @@ StreamsGroupTopologyValue.CODEC = _Codec(
         "Subtopology": Subtopology,
         "StreamsGroupTopologyValue": StreamsGroupTopologyValue,
     },
+    _READERS_STREAMS_GROUP_TOPOLOGY_VALUE,
+    _WRITERS_STREAMS_GROUP_TOPOLOGY_VALUE,
 )

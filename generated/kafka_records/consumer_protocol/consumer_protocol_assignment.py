@@ -116,6 +116,14 @@ class ConsumerProtocolAssignment(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# H uint16, i int32.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _array_…[n]               the n numbers of an array
+#   _bytes_…[n]               n bytes, and what stands behind them
+#   _…_text_…[n]              a string, its length (H, its low byte is n), and what stands around both
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_text_array_…[n][m]  a string of n bytes and an array of m numbers, length and count
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from
 _H_text_i: Final[dict[int, _Unpack]] = {}
@@ -222,4 +230,6 @@ ConsumerProtocolAssignment.CODEC = _Codec(
         "TopicPartition": TopicPartition,
         "ConsumerProtocolAssignment": ConsumerProtocolAssignment,
     },
+    _READERS_CONSUMER_PROTOCOL_ASSIGNMENT,
+    _WRITERS_CONSUMER_PROTOCOL_ASSIGNMENT,
 )

@@ -131,6 +131,15 @@ class ConsumerProtocolSubscription(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# h int16, H uint16, i int32.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _array_…[n]               the n numbers of an array
+#   _text_…[n]                a string of n bytes, and what stands behind it
+#   _bytes_…[n]               n bytes, and what stands behind them
+#   _…_text_…[n]              a string, its length (H, its low byte is n), and what stands around both
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_text_array_…[n][m]  a string of n bytes and an array of m numbers, length and count
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from
@@ -367,4 +376,6 @@ ConsumerProtocolSubscription.CODEC = _Codec(
         "TopicPartition": TopicPartition,
         "ConsumerProtocolSubscription": ConsumerProtocolSubscription,
     },
+    _READERS_CONSUMER_PROTOCOL_SUBSCRIPTION,
+    _WRITERS_CONSUMER_PROTOCOL_SUBSCRIPTION,
 )

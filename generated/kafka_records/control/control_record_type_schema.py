@@ -96,6 +96,10 @@ class ControlRecordTypeSchema(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# h int16.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _unpack_h: Final = _Struct(">h").unpack_from
 
@@ -128,4 +132,6 @@ ControlRecordTypeSchema.CODEC = _Codec(
     {
         "ControlRecordTypeSchema": ControlRecordTypeSchema,
     },
+    _READERS_CONTROL_RECORD_TYPE_SCHEMA,
+    _WRITERS_CONTROL_RECORD_TYPE_SCHEMA,
 )

@@ -94,6 +94,10 @@ class EndTxnMarker(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# i int32.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from
 
@@ -126,4 +130,6 @@ EndTxnMarker.CODEC = _Codec(
     {
         "EndTxnMarker": EndTxnMarker,
     },
+    _READERS_END_TXN_MARKER,
+    _WRITERS_END_TXN_MARKER,
 )

@@ -214,6 +214,15 @@ class ConsumerGroupPrepareAssignmentResponse(msgspec.Struct, frozen=True, gc=Fal
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _compact_bytes_…[n]       n - 1 compact bytes, and what stands behind them
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_hb: Final = _Struct(">hb").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
@@ -577,4 +586,6 @@ ConsumerGroupPrepareAssignmentResponse.CODEC = _Codec(
         "TopicMetadata": TopicMetadata,
         "ConsumerGroupPrepareAssignmentResponse": ConsumerGroupPrepareAssignmentResponse,
     },
+    _READERS_CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE,
+    _WRITERS_CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE,
 )

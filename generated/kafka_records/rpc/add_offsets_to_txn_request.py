@@ -121,6 +121,12 @@ class AddOffsetsToTxnRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, q int64.
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_qh: Final = _Struct(">qh").pack
 _pack_qhh: Final = _Struct(">qhh").pack
@@ -240,4 +246,6 @@ AddOffsetsToTxnRequest.CODEC = _Codec(
     {
         "AddOffsetsToTxnRequest": AddOffsetsToTxnRequest,
     },
+    _READERS_ADD_OFFSETS_TO_TXN_REQUEST,
+    _WRITERS_ADD_OFFSETS_TO_TXN_REQUEST,
 )

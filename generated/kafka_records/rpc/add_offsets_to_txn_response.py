@@ -106,6 +106,10 @@ class AddOffsetsToTxnResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _unpack_ih: Final = _Struct(">ih").unpack_from
 _unpack_ihB: Final = _Struct(">ihB").unpack_from
@@ -173,4 +177,6 @@ AddOffsetsToTxnResponse.CODEC = _Codec(
     {
         "AddOffsetsToTxnResponse": AddOffsetsToTxnResponse,
     },
+    _READERS_ADD_OFFSETS_TO_TXN_RESPONSE,
+    _WRITERS_ADD_OFFSETS_TO_TXN_RESPONSE,
 )

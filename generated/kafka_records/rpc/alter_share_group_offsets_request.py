@@ -140,6 +140,11 @@ class AlterShareGroupOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32, q int64.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_iq: Final = _Struct(">iq").pack
 _unpack_iqB: Final = _Struct(">iqB").unpack_from
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
@@ -298,4 +303,6 @@ AlterShareGroupOffsetsRequest.CODEC = _Codec(
         "AlterShareGroupOffsetsRequestTopic": AlterShareGroupOffsetsRequestTopic,
         "AlterShareGroupOffsetsRequest": AlterShareGroupOffsetsRequest,
     },
+    _READERS_ALTER_SHARE_GROUP_OFFSETS_REQUEST,
+    _WRITERS_ALTER_SHARE_GROUP_OFFSETS_REQUEST,
 )

@@ -158,6 +158,12 @@ class AlterShareGroupOffsetsResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_u: Final = _Struct(">16s").pack
 _unpack_ihBB: Final = _Struct(">ihBB").unpack_from
@@ -357,4 +363,6 @@ AlterShareGroupOffsetsResponse.CODEC = _Codec(
         "AlterShareGroupOffsetsResponseTopic": AlterShareGroupOffsetsResponseTopic,
         "AlterShareGroupOffsetsResponse": AlterShareGroupOffsetsResponse,
     },
+    _READERS_ALTER_SHARE_GROUP_OFFSETS_RESPONSE,
+    _WRITERS_ALTER_SHARE_GROUP_OFFSETS_RESPONSE,
 )

@@ -110,6 +110,10 @@ class ApiVersionsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint.
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_text_B: Final[dict[int, _Unpack]] = {}
 
@@ -201,4 +205,6 @@ ApiVersionsRequest.CODEC = _Codec(
     {
         "ApiVersionsRequest": ApiVersionsRequest,
     },
+    _READERS_API_VERSIONS_REQUEST,
+    _WRITERS_API_VERSIONS_REQUEST,
 )

@@ -188,6 +188,11 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# t bool, B the first byte of a varint, h int16, i int32, q int64.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hh: Final = _Struct(">hh").pack
 _pack_hhh: Final = _Struct(">hhh").pack
@@ -518,4 +523,6 @@ ApiVersionsResponse.CODEC = _Codec(
         "FinalizedFeatureKey": FinalizedFeatureKey,
         "ApiVersionsResponse": ApiVersionsResponse,
     },
+    _READERS_API_VERSIONS_RESPONSE,
+    _WRITERS_API_VERSIONS_RESPONSE,
 )

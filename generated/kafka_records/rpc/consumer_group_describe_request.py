@@ -106,6 +106,10 @@ class ConsumerGroupDescribeRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# t bool, B the first byte of a varint.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_t: Final = _Struct(">?").pack
 _unpack_tB: Final = _Struct(">?B").unpack_from
 
@@ -160,4 +164,6 @@ ConsumerGroupDescribeRequest.CODEC = _Codec(
     {
         "ConsumerGroupDescribeRequest": ConsumerGroupDescribeRequest,
     },
+    _READERS_CONSUMER_GROUP_DESCRIBE_REQUEST,
+    _WRITERS_CONSUMER_GROUP_DESCRIBE_REQUEST,
 )

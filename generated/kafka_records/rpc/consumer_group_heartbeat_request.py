@@ -160,6 +160,14 @@ class ConsumerGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32, u uuid.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_i: Final = _Struct(">i").pack
 _pack_u: Final = _Struct(">16s").pack
 _unpack_BB: Final = _Struct(">BB").unpack_from
@@ -601,4 +609,6 @@ ConsumerGroupHeartbeatRequest.CODEC = _Codec(
         "TopicPartitions": TopicPartitions,
         "ConsumerGroupHeartbeatRequest": ConsumerGroupHeartbeatRequest,
     },
+    _READERS_CONSUMER_GROUP_HEARTBEAT_REQUEST,
+    _WRITERS_CONSUMER_GROUP_HEARTBEAT_REQUEST,
 )

@@ -107,6 +107,9 @@ class DeleteGroupsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# i int32.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
 _unpack_i: Final = _Struct(">i").unpack_from
 
 
@@ -175,4 +178,6 @@ DeleteGroupsRequest.CODEC = _Codec(
     {
         "DeleteGroupsRequest": DeleteGroupsRequest,
     },
+    _READERS_DELETE_GROUPS_REQUEST,
+    _WRITERS_DELETE_GROUPS_REQUEST,
 )

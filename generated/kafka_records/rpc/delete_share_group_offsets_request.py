@@ -120,6 +120,9 @@ class DeleteShareGroupOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint.
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 
 
@@ -228,4 +231,6 @@ DeleteShareGroupOffsetsRequest.CODEC = _Codec(
         "DeleteShareGroupOffsetsRequestTopic": DeleteShareGroupOffsetsRequestTopic,
         "DeleteShareGroupOffsetsRequest": DeleteShareGroupOffsetsRequest,
     },
+    _READERS_DELETE_SHARE_GROUP_OFFSETS_REQUEST,
+    _WRITERS_DELETE_SHARE_GROUP_OFFSETS_REQUEST,
 )

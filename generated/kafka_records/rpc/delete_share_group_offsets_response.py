@@ -142,6 +142,12 @@ class DeleteShareGroupOffsetsResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_uh: Final = _Struct(">16sh").pack
 _unpack_ihBB: Final = _Struct(">ihBB").unpack_from
@@ -304,4 +310,6 @@ DeleteShareGroupOffsetsResponse.CODEC = _Codec(
         "DeleteShareGroupOffsetsResponseTopic": DeleteShareGroupOffsetsResponseTopic,
         "DeleteShareGroupOffsetsResponse": DeleteShareGroupOffsetsResponse,
     },
+    _READERS_DELETE_SHARE_GROUP_OFFSETS_RESPONSE,
+    _WRITERS_DELETE_SHARE_GROUP_OFFSETS_RESPONSE,
 )

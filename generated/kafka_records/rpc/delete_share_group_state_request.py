@@ -135,6 +135,11 @@ class DeleteShareGroupStateRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _pack_u: Final = _Struct(">16s").pack
 _unpack_iB: Final = _Struct(">iB").unpack_from
@@ -280,4 +285,6 @@ DeleteShareGroupStateRequest.CODEC = _Codec(
         "DeleteStateData": DeleteStateData,
         "DeleteShareGroupStateRequest": DeleteShareGroupStateRequest,
     },
+    _READERS_DELETE_SHARE_GROUP_STATE_REQUEST,
+    _WRITERS_DELETE_SHARE_GROUP_STATE_REQUEST,
 )

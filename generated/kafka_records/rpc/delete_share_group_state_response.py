@@ -140,6 +140,11 @@ class DeleteShareGroupStateResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…           fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]  a compact string of n - 1 bytes, and what stands behind it
+#   _pack_…             fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_u: Final = _Struct(">16s").pack
 _unpack_ihBB: Final = _Struct(">ihBB").unpack_from
@@ -298,4 +303,6 @@ DeleteShareGroupStateResponse.CODEC = _Codec(
         "DeleteStateResult": DeleteStateResult,
         "DeleteShareGroupStateResponse": DeleteShareGroupStateResponse,
     },
+    _READERS_DELETE_SHARE_GROUP_STATE_RESPONSE,
+    _WRITERS_DELETE_SHARE_GROUP_STATE_RESPONSE,
 )

@@ -113,6 +113,10 @@ class DescribeGroupsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# t bool, B the first byte of a varint, i int32.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_t: Final = _Struct(">?").pack
 _unpack_i: Final = _Struct(">i").unpack_from
 _unpack_t: Final = _Struct(">?").unpack_from
@@ -214,4 +218,6 @@ DescribeGroupsRequest.CODEC = _Codec(
     {
         "DescribeGroupsRequest": DescribeGroupsRequest,
     },
+    _READERS_DESCRIBE_GROUPS_REQUEST,
+    _WRITERS_DESCRIBE_GROUPS_REQUEST,
 )

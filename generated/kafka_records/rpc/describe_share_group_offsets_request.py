@@ -140,6 +140,11 @@ class DescribeShareGroupOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32.
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_array_i: Final[dict[int, _Unpack]] = {}
 _pack_compact_array_i: Final[dict[int, _Pack]] = {}
@@ -317,4 +322,6 @@ DescribeShareGroupOffsetsRequest.CODEC = _Codec(
         "DescribeShareGroupOffsetsRequestGroup": DescribeShareGroupOffsetsRequestGroup,
         "DescribeShareGroupOffsetsRequest": DescribeShareGroupOffsetsRequest,
     },
+    _READERS_DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST,
+    _WRITERS_DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST,
 )

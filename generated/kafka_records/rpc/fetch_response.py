@@ -274,6 +274,15 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32, q int64, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _bytes_…[n]           n bytes, and what stands behind them
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ihi: Final = _Struct(">ihi").pack
@@ -1374,4 +1383,6 @@ FetchResponse.CODEC = _Codec(
         "NodeEndpoint": NodeEndpoint,
         "FetchResponse": FetchResponse,
     },
+    _READERS_FETCH_RESPONSE,
+    _WRITERS_FETCH_RESPONSE,
 )

@@ -121,6 +121,12 @@ class FindCoordinatorRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_h: Final = _Struct(">h").pack
 _unpack_bB: Final = _Struct(">bB").unpack_from
@@ -265,4 +271,6 @@ FindCoordinatorRequest.CODEC = _Codec(
     {
         "FindCoordinatorRequest": FindCoordinatorRequest,
     },
+    _READERS_FIND_COORDINATOR_REQUEST,
+    _WRITERS_FIND_COORDINATOR_REQUEST,
 )

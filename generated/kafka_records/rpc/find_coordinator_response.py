@@ -157,6 +157,14 @@ class FindCoordinatorResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _text_…[n]             a string of n bytes, and what stands behind it
+#   _compact_text_…[n]     a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hih: Final = _Struct(">hih").pack
 _pack_i: Final = _Struct(">i").pack
@@ -456,4 +464,6 @@ FindCoordinatorResponse.CODEC = _Codec(
         "Coordinator": Coordinator,
         "FindCoordinatorResponse": FindCoordinatorResponse,
     },
+    _READERS_FIND_COORDINATOR_RESPONSE,
+    _WRITERS_FIND_COORDINATOR_RESPONSE,
 )

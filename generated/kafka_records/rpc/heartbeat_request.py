@@ -120,6 +120,14 @@ class HeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32.
+#   _text_…[n]                       a string of n bytes, and what stands behind it
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
+#   _…_text_…[n]                     a string, its length (H, its low byte is n), and what stands around both
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
+#   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
@@ -305,4 +313,6 @@ HeartbeatRequest.CODEC = _Codec(
     {
         "HeartbeatRequest": HeartbeatRequest,
     },
+    _READERS_HEARTBEAT_REQUEST,
+    _WRITERS_HEARTBEAT_REQUEST,
 )

@@ -107,6 +107,10 @@ class HeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_ih: Final = _Struct(">ih").pack
 _unpack_h: Final = _Struct(">h").unpack_from
@@ -189,4 +193,6 @@ HeartbeatResponse.CODEC = _Codec(
     {
         "HeartbeatResponse": HeartbeatResponse,
     },
+    _READERS_HEARTBEAT_RESPONSE,
+    _WRITERS_HEARTBEAT_RESPONSE,
 )

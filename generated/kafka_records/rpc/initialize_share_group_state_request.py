@@ -142,6 +142,11 @@ class InitializeShareGroupStateRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32, q int64, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_iiq: Final = _Struct(">iiq").pack
 _pack_u: Final = _Struct(">16s").pack
 _unpack_iiqB: Final = _Struct(">iiqB").unpack_from
@@ -287,4 +292,6 @@ InitializeShareGroupStateRequest.CODEC = _Codec(
         "InitializeStateData": InitializeStateData,
         "InitializeShareGroupStateRequest": InitializeShareGroupStateRequest,
     },
+    _READERS_INITIALIZE_SHARE_GROUP_STATE_REQUEST,
+    _WRITERS_INITIALIZE_SHARE_GROUP_STATE_REQUEST,
 )

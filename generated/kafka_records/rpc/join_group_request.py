@@ -154,6 +154,16 @@ class JoinGroupRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, H uint16, i int32.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _text_…[n]            a string of n bytes, and what stands behind it
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _bytes_…[n]           n bytes, and what stands behind them
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
@@ -724,4 +734,6 @@ JoinGroupRequest.CODEC = _Codec(
         "JoinGroupRequestProtocol": JoinGroupRequestProtocol,
         "JoinGroupRequest": JoinGroupRequest,
     },
+    _READERS_JOIN_GROUP_REQUEST,
+    _WRITERS_JOIN_GROUP_REQUEST,
 )

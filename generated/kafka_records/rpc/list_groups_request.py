@@ -245,4 +245,6 @@ ListGroupsRequest.CODEC = _Codec(
     {
         "ListGroupsRequest": ListGroupsRequest,
     },
+    _READERS_LIST_GROUPS_REQUEST,
+    _WRITERS_LIST_GROUPS_REQUEST,
 )

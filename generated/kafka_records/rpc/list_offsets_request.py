@@ -159,6 +159,12 @@ class ListOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ib: Final = _Struct(">ib").pack
@@ -537,4 +543,6 @@ ListOffsetsRequest.CODEC = _Codec(
         "ListOffsetsTopic": ListOffsetsTopic,
         "ListOffsetsRequest": ListOffsetsRequest,
     },
+    _READERS_LIST_OFFSETS_REQUEST,
+    _WRITERS_LIST_OFFSETS_REQUEST,
 )

@@ -147,6 +147,13 @@ class MetadataRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# t bool, B the first byte of a varint, h int16, H uint16, i int32, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_t: Final = _Struct(">?").pack
@@ -627,4 +634,6 @@ MetadataRequest.CODEC = _Codec(
         "MetadataRequestTopic": MetadataRequestTopic,
         "MetadataRequest": MetadataRequest,
     },
+    _READERS_METADATA_REQUEST,
+    _WRITERS_METADATA_REQUEST,
 )

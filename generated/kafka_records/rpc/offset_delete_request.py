@@ -124,6 +124,11 @@ class OffsetDeleteRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# h int16, H uint16, i int32.
+#   _unpack_…     fixed-width fields, and the length, count or marker behind them
+#   _…_text_…[n]  a string, its length (H, its low byte is n), and what stands around both
+#   _pack_…       fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from
@@ -223,4 +228,6 @@ OffsetDeleteRequest.CODEC = _Codec(
         "OffsetDeleteRequestTopic": OffsetDeleteRequestTopic,
         "OffsetDeleteRequest": OffsetDeleteRequest,
     },
+    _READERS_OFFSET_DELETE_REQUEST,
+    _WRITERS_OFFSET_DELETE_REQUEST,
 )

@@ -137,6 +137,11 @@ class OffsetDeleteResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# h int16, H uint16, i int32.
+#   _unpack_…     fixed-width fields, and the length, count or marker behind them
+#   _…_text_…[n]  a string, its length (H, its low byte is n), and what stands around both
+#   _pack_…       fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hi: Final = _Struct(">hi").pack
 _pack_i: Final = _Struct(">i").pack
@@ -240,4 +245,6 @@ OffsetDeleteResponse.CODEC = _Codec(
         "OffsetDeleteResponseTopic": OffsetDeleteResponseTopic,
         "OffsetDeleteResponse": OffsetDeleteResponse,
     },
+    _READERS_OFFSET_DELETE_RESPONSE,
+    _WRITERS_OFFSET_DELETE_RESPONSE,
 )

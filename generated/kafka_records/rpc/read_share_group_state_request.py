@@ -138,6 +138,11 @@ class ReadShareGroupStateRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_ii: Final = _Struct(">ii").pack
 _pack_u: Final = _Struct(">16s").pack
 _unpack_iiB: Final = _Struct(">iiB").unpack_from
@@ -283,4 +288,6 @@ ReadShareGroupStateRequest.CODEC = _Codec(
         "ReadStateData": ReadStateData,
         "ReadShareGroupStateRequest": ReadShareGroupStateRequest,
     },
+    _READERS_READ_SHARE_GROUP_STATE_REQUEST,
+    _WRITERS_READ_SHARE_GROUP_STATE_REQUEST,
 )

@@ -169,6 +169,11 @@ class ReadShareGroupStateResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, i int32, q int64, u uuid.
+#   _unpack_…           fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]  a compact string of n - 1 bytes, and what stands behind it
+#   _pack_…             fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_iq: Final = _Struct(">iq").pack
 _pack_qqbh: Final = _Struct(">qqbh").pack
@@ -382,4 +387,6 @@ ReadShareGroupStateResponse.CODEC = _Codec(
         "ReadStateResult": ReadStateResult,
         "ReadShareGroupStateResponse": ReadShareGroupStateResponse,
     },
+    _READERS_READ_SHARE_GROUP_STATE_RESPONSE,
+    _WRITERS_READ_SHARE_GROUP_STATE_RESPONSE,
 )

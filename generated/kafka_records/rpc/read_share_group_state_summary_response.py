@@ -155,6 +155,11 @@ class ReadShareGroupStateSummaryResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, q int64, u uuid.
+#   _unpack_…           fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]  a compact string of n - 1 bytes, and what stands behind it
+#   _pack_…             fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_iiq: Final = _Struct(">iiq").pack
 _pack_iiqi: Final = _Struct(">iiqi").pack
@@ -488,4 +493,6 @@ ReadShareGroupStateSummaryResponse.CODEC = _Codec(
         "ReadStateSummaryResult": ReadStateSummaryResult,
         "ReadShareGroupStateSummaryResponse": ReadShareGroupStateSummaryResponse,
     },
+    _READERS_READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE,
+    _WRITERS_READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE,
 )

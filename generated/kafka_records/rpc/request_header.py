@@ -114,6 +114,11 @@ class RequestHeader(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32.
+#   _unpack_…   fixed-width fields, and the length, count or marker behind them
+#   _text_…[n]  a string of n bytes, and what stands behind it
+#   _pack_…     fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hhi: Final = _Struct(">hhi").pack
 _unpack_hhih: Final = _Struct(">hhih").unpack_from
@@ -207,4 +212,6 @@ RequestHeader.CODEC = _Codec(
     {
         "RequestHeader": RequestHeader,
     },
+    _READERS_REQUEST_HEADER,
+    _WRITERS_REQUEST_HEADER,
 )

@@ -103,6 +103,10 @@ class ResponseHeader(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from
 _unpack_iB: Final = _Struct(">iB").unpack_from
@@ -160,4 +164,6 @@ ResponseHeader.CODEC = _Codec(
     {
         "ResponseHeader": ResponseHeader,
     },
+    _READERS_RESPONSE_HEADER,
+    _WRITERS_RESPONSE_HEADER,
 )

@@ -171,6 +171,13 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# t bool, b int8, B the first byte of a varint, i int32, q int64, u uuid.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_i: Final = _Struct(">i").pack
 _pack_it: Final = _Struct(">i?").pack
 _pack_qq: Final = _Struct(">qq").pack
@@ -516,4 +523,6 @@ ShareAcknowledgeRequest.CODEC = _Codec(
         "AcknowledgeTopic": AcknowledgeTopic,
         "ShareAcknowledgeRequest": ShareAcknowledgeRequest,
     },
+    _READERS_SHARE_ACKNOWLEDGE_REQUEST,
+    _WRITERS_SHARE_ACKNOWLEDGE_REQUEST,
 )

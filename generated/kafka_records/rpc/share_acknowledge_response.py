@@ -198,6 +198,12 @@ class ShareAcknowledgeResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
 _pack_ii: Final = _Struct(">ii").pack
@@ -573,4 +579,6 @@ ShareAcknowledgeResponse.CODEC = _Codec(
         "NodeEndpoint": NodeEndpoint,
         "ShareAcknowledgeResponse": ShareAcknowledgeResponse,
     },
+    _READERS_SHARE_ACKNOWLEDGE_RESPONSE,
+    _WRITERS_SHARE_ACKNOWLEDGE_RESPONSE,
 )

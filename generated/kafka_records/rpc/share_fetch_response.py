@@ -230,6 +230,13 @@ class ShareFetchResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, q int64, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
@@ -637,4 +644,6 @@ ShareFetchResponse.CODEC = _Codec(
         "NodeEndpoint": NodeEndpoint,
         "ShareFetchResponse": ShareFetchResponse,
     },
+    _READERS_SHARE_FETCH_RESPONSE,
+    _WRITERS_SHARE_FETCH_RESPONSE,
 )

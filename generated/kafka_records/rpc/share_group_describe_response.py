@@ -212,6 +212,14 @@ class ShareGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ii: Final = _Struct(">ii").pack
@@ -593,4 +601,6 @@ ShareGroupDescribeResponse.CODEC = _Codec(
         "DescribedGroup": DescribedGroup,
         "ShareGroupDescribeResponse": ShareGroupDescribeResponse,
     },
+    _READERS_SHARE_GROUP_DESCRIBE_RESPONSE,
+    _WRITERS_SHARE_GROUP_DESCRIBE_RESPONSE,
 )

@@ -120,6 +120,11 @@ class ShareGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, i int32.
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_text_B: Final[dict[int, _Unpack]] = {}
@@ -232,4 +237,6 @@ ShareGroupHeartbeatRequest.CODEC = _Codec(
     {
         "ShareGroupHeartbeatRequest": ShareGroupHeartbeatRequest,
     },
+    _READERS_SHARE_GROUP_HEARTBEAT_REQUEST,
+    _WRITERS_SHARE_GROUP_HEARTBEAT_REQUEST,
 )

@@ -157,6 +157,13 @@ class ShareGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, i int32, u uuid.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_ih: Final = _Struct(">ih").pack
 _pack_ii: Final = _Struct(">ii").pack
 _pack_u: Final = _Struct(">16s").pack
@@ -369,4 +376,6 @@ ShareGroupHeartbeatResponse.CODEC = _Codec(
         "Assignment": Assignment,
         "ShareGroupHeartbeatResponse": ShareGroupHeartbeatResponse,
     },
+    _READERS_SHARE_GROUP_HEARTBEAT_RESPONSE,
+    _WRITERS_SHARE_GROUP_HEARTBEAT_RESPONSE,
 )

@@ -105,6 +105,10 @@ class StreamsGroupDescribeRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# t bool, B the first byte of a varint.
+#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _pack_…    fixed-width fields and lengths
 _pack_t: Final = _Struct(">?").pack
 _unpack_tB: Final = _Struct(">?B").unpack_from
 
@@ -157,4 +161,6 @@ StreamsGroupDescribeRequest.CODEC = _Codec(
     {
         "StreamsGroupDescribeRequest": StreamsGroupDescribeRequest,
     },
+    _READERS_STREAMS_GROUP_DESCRIBE_REQUEST,
+    _WRITERS_STREAMS_GROUP_DESCRIBE_REQUEST,
 )

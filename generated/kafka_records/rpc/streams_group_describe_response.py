@@ -339,6 +339,14 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# t bool, b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_H: Final = _Struct(">H").pack
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
@@ -1091,4 +1099,6 @@ StreamsGroupDescribeResponse.CODEC = _Codec(
         "DescribedGroup": DescribedGroup,
         "StreamsGroupDescribeResponse": StreamsGroupDescribeResponse,
     },
+    _READERS_STREAMS_GROUP_DESCRIBE_RESPONSE,
+    _WRITERS_STREAMS_GROUP_DESCRIBE_RESPONSE,
 )

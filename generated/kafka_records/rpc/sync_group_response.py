@@ -121,6 +121,13 @@ class SyncGroupResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# B the first byte of a varint, h int16, i int32.
+#   _unpack_…            fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]   a compact string of n - 1 bytes, and what stands behind it
+#   _bytes_…[n]          n bytes, and what stands behind them
+#   _compact_bytes_…[n]  n - 1 compact bytes, and what stands behind them
+#   _pack_…              fixed-width fields and lengths
 _pack_hi: Final = _Struct(">hi").pack
 _pack_ih: Final = _Struct(">ih").pack
 _pack_ihi: Final = _Struct(">ihi").pack
@@ -329,4 +336,6 @@ SyncGroupResponse.CODEC = _Codec(
     {
         "SyncGroupResponse": SyncGroupResponse,
     },
+    _READERS_SYNC_GROUP_RESPONSE,
+    _WRITERS_SYNC_GROUP_RESPONSE,
 )

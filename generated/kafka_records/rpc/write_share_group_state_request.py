@@ -171,6 +171,11 @@ class WriteShareGroupStateRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, i int32, q int64, u uuid.
+#   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
 _pack_iiiq: Final = _Struct(">iiiq").pack
 _pack_iiiqi: Final = _Struct(">iiiqi").pack
 _pack_qqbh: Final = _Struct(">qqbh").pack
@@ -512,4 +517,6 @@ WriteShareGroupStateRequest.CODEC = _Codec(
         "WriteStateData": WriteStateData,
         "WriteShareGroupStateRequest": WriteShareGroupStateRequest,
     },
+    _READERS_WRITE_SHARE_GROUP_STATE_REQUEST,
+    _WRITERS_WRITE_SHARE_GROUP_STATE_REQUEST,
 )

@@ -226,6 +226,11 @@ class ShareSnapshotValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, i int32, q int64, u uuid.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_iiiqqq: Final = _Struct(">iiiqqq").pack
@@ -397,6 +402,8 @@ ShareSnapshotKey.CODEC = _Codec(
     {
         "ShareSnapshotKey": ShareSnapshotKey,
     },
+    _READERS_SHARE_SNAPSHOT_KEY,
+    _WRITERS_SHARE_SNAPSHOT_KEY,
 )
 
 
@@ -418,4 +425,6 @@ ShareSnapshotValue.CODEC = _Codec(
         "StateBatch": StateBatch,
         "ShareSnapshotValue": ShareSnapshotValue,
     },
+    _READERS_SHARE_SNAPSHOT_VALUE,
+    _WRITERS_SHARE_SNAPSHOT_VALUE,
 )

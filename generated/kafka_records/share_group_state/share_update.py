@@ -217,6 +217,11 @@ class ShareUpdateValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, i int32, q int64, u uuid.
+#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
+#   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_iiq: Final = _Struct(">iiq").pack
@@ -362,6 +367,8 @@ ShareUpdateKey.CODEC = _Codec(
     {
         "ShareUpdateKey": ShareUpdateKey,
     },
+    _READERS_SHARE_UPDATE_KEY,
+    _WRITERS_SHARE_UPDATE_KEY,
 )
 
 
@@ -383,4 +390,6 @@ ShareUpdateValue.CODEC = _Codec(
         "StateBatch": StateBatch,
         "ShareUpdateValue": ShareUpdateValue,
     },
+    _READERS_SHARE_UPDATE_VALUE,
+    _WRITERS_SHARE_UPDATE_VALUE,
 )

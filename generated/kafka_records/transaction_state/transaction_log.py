@@ -241,6 +241,17 @@ class TransactionLogValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
+# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
+#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _array_…[n]               the n numbers of an array
+#   _compact_array_…[n]       the n - 1 numbers of a compact array
+#   _…_text_…[n]              a string, its length (H, its low byte is n), and what stands around both
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _whole_…_text_…[size]     a message of that size with one string, and the length that it must have
+#   _pack_…                   fixed-width fields and lengths
+#   _pack_compact_array_…[n]  a compact array of n numbers and its count
+#   _pack_text_array_…[n][m]  a string of n bytes and an array of m numbers, length and count
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_q: Final = _Struct(">q").pack
@@ -578,6 +589,8 @@ TransactionLogKey.CODEC = _Codec(
     {
         "TransactionLogKey": TransactionLogKey,
     },
+    _READERS_TRANSACTION_LOG_KEY,
+    _WRITERS_TRANSACTION_LOG_KEY,
 )
 
 
@@ -601,4 +614,6 @@ TransactionLogValue.CODEC = _Codec(
         "PartitionsSchema": PartitionsSchema,
         "TransactionLogValue": TransactionLogValue,
     },
+    _READERS_TRANSACTION_LOG_VALUE,
+    _WRITERS_TRANSACTION_LOG_VALUE,
 )

@@ -1,4 +1,4 @@
-"""The resolved model: what every back end reads.
+"""The resolved model: what every product is made from.
 
 The loader turns spec files into these values and nothing behind it looks at JSON again. Ranges are already clipped to
 the versions in which they can matter, defaults are Python values, names are decided.
@@ -7,9 +7,12 @@ the versions in which they can matter, defaults are Python values, names are dec
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from kafka_records_codegen.model.layouts import Layouts
 from kafka_records_codegen.spec.attributes import MessageType
 from kafka_records_codegen.spec.versions import Versions
+from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,27 @@ class Field:
         """The type as the spec spells it."""
         return f"[]{self.base}" if self.is_array else self.base
 
+    @property
+    def can_be_null(self) -> bool:
+        """Whether a value may be None: because a version has null, or because that is the default."""
+        return self.schema.can_be_null
+
+    @cached_property
+    def schema(self) -> FieldSchema:
+        """What generated schemas say of the field."""
+        return FieldSchema(
+            name=self.python_name,
+            json_name=self.json_name,
+            type=self.type,
+            versions=self.versions.pair,
+            nullable=self.nullable.pair,
+            flexible=self.flexible.pair,
+            tag=self.tag,
+            tagged=self.tagged.pair,
+            default=self.default,
+            ignorable=self.ignorable,
+        )
+
 
 @dataclass(frozen=True)
 class Struct:
@@ -83,6 +107,19 @@ class Message:
     def struct(self, name: str) -> Struct:
         """The struct that the spec calls `name`."""
         return next(struct for struct in self.structs if struct.name == name)
+
+    @cached_property
+    def schema(self) -> MessageSchema:
+        """The compact schema that generated packages carry, from which the runtime does everything."""
+        structs = tuple(
+            StructSchema(struct.name, tuple(field.schema for field in struct.fields)) for struct in self.structs
+        )
+        return MessageSchema(FORMAT, self.name, self.versions.pair, self.flexible.pair, structs)
+
+    @cached_property
+    def layouts(self) -> Layouts:
+        """How the message and its structs lie on the wire, version by version."""
+        return Layouts(self)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,18 @@ import posixpath
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_records_codegen.model.layouts import Layout, layouts
+from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
 from kafka_records_codegen.model.naming import spark_names, upper_snake_case
 from kafka_records_codegen.model.units import Page, Unit, pages
 from kafka_records_codegen.products import spark_tree
 from kafka_records_codegen.products.markdown import code, comment, first_sentence, link, prose, text
 from kafka_records_codegen.products.schemas import has_inner
-from kafka_records_codegen.products.wire_rows import TAGGED_FIELDS, Row, fixed_size, rows, version_list
+from kafka_records_codegen.products.wire_rows import TAGGED_FIELDS, Row, rows, version_list
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, fill, folder_path
+from kafka_records_runtime.layout import FieldLayout, struct_layouts
 from kafka_records_runtime.schema import EMPTY_STRUCT
 
 INDEX = "README.md"
@@ -177,7 +178,7 @@ class _PageView:
             "versions": _versions_line(message),
             "columns": [_column_title(message, column) for column in columns],
             "structs": [_struct(message, struct, columns) for struct in _by_first_use(message)],
-            "layouts": [_layout(layout) for layout in layouts(message, message.root)],
+            "layouts": [_layout(layout) for layout in message.layouts.of_body],
             "spark": spark_tree.tree(message),
         }
 
@@ -190,7 +191,8 @@ def _columns(message: Message) -> list[Versions]:
     columns: list[Versions] = []
     before: object = None
     for version in message.versions:
-        cells = tuple(_cell(field, version) for struct in message.structs for field in struct.fields)
+        structs = struct_layouts(message.schema, version).values()
+        cells = tuple(_cell(each) for struct in structs for each in struct.fields)
         now = (version in message.flexible, cells)
         if columns and now == before:
             columns[-1] = Versions(columns[-1].lowest, version)
@@ -204,11 +206,11 @@ def _column_title(message: Message, column: Versions) -> str:
     return f"{_range(column)}<br>flexible" if column.lowest in message.flexible else _range(column)
 
 
-def _cell(field: Field, version: int) -> str:
-    if version not in field.versions:
+def _cell(each: FieldLayout) -> str:
+    if not each.present:
         return ""
-    tag = f"tag {field.tag}" if version in field.tagged else ""
-    null = "null" if version in field.nullable else ""
+    tag = f"tag {each.field.tag}" if each.tagged else ""
+    null = "null" if each.nullable else ""
     return ", ".join(part for part in (tag, null) if part) or "✓"
 
 
@@ -238,16 +240,18 @@ def _struct(message: Message, struct: Struct, columns: list[Versions]) -> dict[s
         "name": code(struct.name),
         "class_name": "" if struct.python_name == struct.name else code(struct.python_name),
         "users": ", ".join(code(user) for user in users),
-        "fields": [_field(message, field, columns) for field in struct.fields],
+        "fields": [_field(message, struct, place, columns) for place in range(len(struct.fields))],
     }
 
 
-def _field(message: Message, field: Field, columns: list[Versions]) -> dict[str, Any]:
+def _field(message: Message, struct: Struct, place: int, columns: list[Versions]) -> dict[str, Any]:
+    field = struct.fields[place]
+    layouts = [struct_layouts(message.schema, column.lowest)[struct.name] for column in columns]
     return {
         "name": code(field.python_name),
         "json": code(field.json_name),
         "type": code(field.type),
-        "cells": [_cell(field, column.lowest) for column in columns],
+        "cells": [_cell(layout.fields[place]) for layout in layouts],
         "default": code(_default(field)),
         "notes": ", ".join(_notes(message, field)),
         "about": text(field.about),
@@ -286,18 +290,13 @@ def _notes(message: Message, field: Field) -> list[str]:
 
 
 def _layout(layout: Layout) -> dict[str, Any]:
-    alike = [
-        version
-        for version in layout.message.versions
-        if Layout(layout.message, layout.struct, version).canonical().version == layout.version
-    ]
-    size = fixed_size(layout)
-    found = rows(layout)
+    wire = layout.wire
     return {
-        "title": f"{'Version' if len(alike) == 1 else 'Versions'} {version_list(iter(alike))}",
-        "size": f"{layout.min_size()} bytes or more" if size is None else _bytes(size),
+        "title": f"{'Version' if len(layout.versions) == 1 else 'Versions'} {version_list(layout.versions)}",
+        "size": f"{wire.smallest} bytes or more" if wire.size is None else _bytes(wire.size),
         "rows": [
-            {"offset": row.offset, "bytes": row.bytes, "item": _item(row), "encoding": row.encoding} for row in found
+            {"offset": row.offset, "bytes": row.bytes, "item": _item(row), "encoding": row.encoding}
+            for row in rows(wire)
         ],
     }
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_records_codegen.model.messages import Field, Folder, Message, Model
+from kafka_records_codegen.model.messages import Folder, Message, Model
 from kafka_records_codegen.model.naming import upper_snake_case
 from kafka_records_codegen.text import literals
 from kafka_records_codegen.text.page import Package, docstring, folder_path, header, render, sources
-from kafka_records_runtime.schema import EMPTY_STRUCT, FORMAT, natural_default
+from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, natural_default
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -40,23 +40,22 @@ def has_inner(folder: Folder, model: Model) -> bool:
 
 
 def _module(folder: Folder, package: Package) -> str:
-    schemas = [_schema(message) for message in folder.messages]
-    used = [text for schema in schemas for struct in schema["structs"] for f in struct["fields"] for text in f]
-    imports = ["FieldSchema", "MessageSchema", "StructSchema"]
-    if any("EMPTY_STRUCT" in text for text in used):
-        imports.append("EMPTY_STRUCT")
+    fields = [field for message in folder.messages for struct in message.schema.structs for field in struct.fields]
+    names = ["FieldSchema", "MessageSchema", "StructSchema"]
+    written = [field for field in fields if _has_own_default(field)]
+    if any(field.default is EMPTY_STRUCT for field in written):
+        names.append("EMPTY_STRUCT")
     if folder.records:
-        imports.append("RecordSchema")
-    exported = [schema["constant"] for schema in schemas] + (["RECORDS"] if folder.records else [])
+        names.append("RecordSchema")
+    constants = [upper_snake_case(message.name) for message in folder.messages]
     return render(
         "schemas.py.jinja",
         header=header(package, sources(folder)),
         docstring=docstring(f"Schemas of {folder.path or 'the messages at the top of the specs'}."),
-        imports=sorted(imports),
-        uuid_names=[name for name in ("ZERO_UUID", "Uuid") if any(f"{name}" in text for text in used)],
-        exported=sorted(exported),
-        format=FORMAT,
-        schemas=schemas,
+        imports=sorted(names),
+        uuid_names=literals.in_import_order(literals.uuid_names(written)),
+        exported=sorted([*constants, *(["RECORDS"] if folder.records else [])]),
+        schemas=[_schema(message) for message in folder.messages],
         records=[
             {
                 "type": record.type,
@@ -70,30 +69,37 @@ def _module(folder: Folder, package: Package) -> str:
 
 
 def _schema(message: Message) -> dict[str, Any]:
+    """`message.schema`, the very value that layouts are derived from, as source."""
+    schema = message.schema
     return {
         "constant": upper_snake_case(message.name),
-        "name": message.name,
-        "versions": message.versions.pair,
-        "flexible": message.flexible.pair,
+        "format": schema.format,
+        "name": schema.name,
+        "versions": schema.versions,
+        "flexible": schema.flexible,
         "structs": [
-            {"name": struct.name, "fields": [_field(message, field) for field in struct.fields]}
-            for struct in message.structs
+            {"name": struct.name, "fields": [_arguments(message, field) for field in struct.fields]}
+            for struct in schema.structs
         ],
     }
 
 
-def _field(message: Message, field: Field) -> list[str]:
+def _arguments(message: Message, field: FieldSchema) -> list[str]:
     """The arguments of the FieldSchema, those at their defaults left out."""
-    arguments = [repr(field.python_name), repr(field.json_name), repr(field.type), repr(field.versions.pair)]
-    for name, value in (("nullable", field.nullable.pair), ("flexible", field.flexible.pair)):
+    arguments = [repr(field.name), repr(field.json_name), repr(field.type), repr(field.versions)]
+    for name in ("nullable", "flexible", "tag", "tagged"):
+        value = getattr(field, name)
         if value is not None:
             arguments.append(f"{name}={value!r}")
-    if field.tagged:
-        arguments += [f"tag={field.tag}", f"tagged={field.tagged.pair!r}"]
-    natural = natural_default(field.type)
-    if field.default != natural or type(field.default) is not type(natural):
+    if _has_own_default(field):
         text = "EMPTY_STRUCT" if field.default is EMPTY_STRUCT else literals.literal(message, field)
         arguments.append(f"default={text}")
     if field.ignorable:
         arguments.append("ignorable=True")
     return arguments
+
+
+def _has_own_default(field: FieldSchema) -> bool:
+    """Whether the default is another than that of the type."""
+    natural = natural_default(field.type)
+    return field.default != natural or type(field.default) is not type(natural)

@@ -1,13 +1,22 @@
-"""The bytes of a layout, item by item in wire order, as a reader of a hex dump wants them."""
+"""The bytes of a wire layout, item by item in order, as a reader of a hex dump wants them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_records_codegen.model.layouts import WIDTHS, Layout
-from kafka_records_codegen.model.messages import Field
+from kafka_records_runtime.layout import (
+    UVARINT,
+    ArrayValue,
+    FixedValue,
+    Member,
+    SizedValue,
+    StructLayout,
+    StructValue,
+    Value,
+)
+from kafka_records_runtime.wire import FIXED_SIZES
 
 TAGGED_FIELDS: Final = "tagged fields"
 
@@ -25,24 +34,11 @@ class Row:
     encoding: str
 
 
-def rows(layout: Layout) -> tuple[Row, ...]:
+def rows(layout: StructLayout) -> tuple[Row, ...]:
     """Every item of a message's body in that layout."""
     walk = _Walk()
     walk.struct(layout, "", _Place(0))
     return tuple(walk.rows)
-
-
-def fixed_size(layout: Layout) -> int | None:
-    """The number of bytes of a struct that has the same in every message, else `None`."""
-    total = 0
-    for each in layout.untagged:
-        size = None if each.is_array else WIDTHS.get(each.base)
-        if each.is_struct and not each.is_array and not layout.is_nullable(each):
-            size = fixed_size(layout.of(each))
-        if size is None:
-            return None
-        total += size
-    return None if layout.is_flexible else total
 
 
 @dataclass
@@ -65,75 +61,71 @@ class _Walk:
     seen: dict[str, str] = field(default_factory=dict)
     """The structs whose items have been listed, with the path they were listed under."""
 
-    def struct(self, layout: Layout, prefix: str, place: _Place) -> None:
-        for each in layout.untagged:
-            self._field(layout, each, prefix, place)
-        if not layout.is_flexible:
+    def struct(self, layout: StructLayout, prefix: str, place: _Place) -> None:
+        for member in layout.body:
+            self._member(member, prefix, place, "")
+        if layout.tags is None:
             return
         what = (
             "count; for each a tag, a size and the content"
-            if layout.tagged
+            if layout.tags.known
             else "count, 0 unless there are unknown ones"
         )
         self._add(place, "1+", prefix.removesuffix("."), f"varint {what}", None, is_tags=True)
-        for each in layout.tagged:
-            self._field(layout, each, prefix, _Place(None))
+        for member in layout.tags.known:
+            self._member(member, prefix, _Place(None), f"tag {member.field.tag}: ")
 
-    def _field(self, layout: Layout, each: Field, prefix: str, place: _Place) -> None:
-        path = prefix + each.python_name
-        tagged = layout.version in each.tagged
-        label = f"tag {each.tag}: " if tagged else ""
-        compact = tagged or layout.is_compact(each)
-        nullable = layout.is_nullable(each)
-        if each.is_array:
-            size, text = _count(compact, nullable)
-            self._add(place, size, path, label + text + self._elements(layout, each), None)
-            self._element_rows(layout, each, f"{path}[]", compact)
-        elif not each.is_struct:
-            size, text = _primitive(each.base, compact, nullable)
-            self._add(place, size, path, label + text, WIDTHS.get(each.base))
-        else:
-            self._single(layout, each, path, place, label)
+    def _member(self, member: Member, prefix: str, place: _Place, label: str) -> None:
+        """The items of a member; `label` names its tag if it has one."""
+        path = prefix + member.field.name
+        match member.value:
+            case ArrayValue() as value:
+                size, text = _count(value)
+                self._add(place, size, path, label + text + self._elements(value.element), None)
+                self._element_rows(value.element, f"{path}[]")
+            case FixedValue() | SizedValue() as value:
+                size, text = _primitive(value)
+                self._add(place, size, path, label + text, value.size)
+            case StructValue() as value:
+                self._single(value, path, place, label)
 
-    def _single(self, layout: Layout, each: Field, path: str, place: _Place, label: str) -> None:
-        inner = layout.of(each)
-        again = self._again(each)
-        if layout.is_nullable(each):
-            null = "00" if label else "ff"
-            text = f"{label}{null} null, 01 a {each.base} follows{again}"
+    def _single(self, value: StructValue, path: str, place: _Place, label: str) -> None:
+        inner, again = value.layout, self._again(value.layout)
+        if value.marker is not None:
+            null = "00" if value.marker == UVARINT else "ff"
+            text = f"{label}{null} null, 01 a {inner.name} follows{again}"
             self._add(place, "1", path, text, 1)
             if not again:
-                self.seen[each.base] = path
+                self.seen[inner.name] = path
                 self.struct(inner, f"{path}.", place)
             place.advance(None)
-        elif again or label or not (inner.untagged or inner.is_flexible):
-            size = fixed_size(inner)
-            self._add(place, "" if size is None else str(size), path, f"{label}{each.base}{again}", size)
+        elif again or label or not (inner.body or inner.is_flexible):
+            size = "" if inner.size is None else str(inner.size)
+            self._add(place, size, path, f"{label}{inner.name}{again}", inner.size)
             if not again:
-                self.seen[each.base] = path
+                self.seen[inner.name] = path
                 self.struct(inner, f"{path}.", place)
         else:
-            self.seen[each.base] = path
+            self.seen[inner.name] = path
             self.struct(inner, f"{path}.", place)
 
-    def _elements(self, layout: Layout, each: Field) -> str:
-        if not each.is_struct:
+    def _elements(self, element: Value) -> str:
+        if not isinstance(element, StructValue):
             return ""
-        inner = layout.of(each)
-        if not (inner.untagged or inner.is_flexible):
+        if not (element.layout.body or element.layout.is_flexible):
             return "; an element takes no bytes"
-        return f"; elements {each.base}{self._again(each)}"
+        return f"; elements {element.layout.name}{self._again(element.layout)}"
 
-    def _element_rows(self, layout: Layout, each: Field, path: str, compact: bool) -> None:
-        if not each.is_struct:
-            size, text = _primitive(each.base, compact, nullable=False)
+    def _element_rows(self, element: Value, path: str) -> None:
+        if isinstance(element, FixedValue | SizedValue):
+            size, text = _primitive(element)
             self._add(_Place(0, "+"), size, path, text, None)
-        elif each.base not in self.seen:
-            self.seen[each.base] = path
-            self.struct(layout.of(each), f"{path}.", _Place(0, "+"))
+        elif isinstance(element, StructValue) and element.layout.name not in self.seen:
+            self.seen[element.layout.name] = path
+            self.struct(element.layout, f"{path}.", _Place(0, "+"))
 
-    def _again(self, each: Field) -> str:
-        first = self.seen.get(each.base)
+    def _again(self, layout: StructLayout) -> str:
+        first = self.seen.get(layout.name)
         return "" if first is None else f", laid out as {first} above"
 
     def _add(
@@ -143,24 +135,26 @@ class _Walk:
         place.advance(width)
 
 
-def _primitive(base: str, compact: bool, nullable: bool) -> tuple[str, str]:
+def _primitive(value: FixedValue | SizedValue) -> tuple[str, str]:
     """Bytes and encoding of a field, or of an array's element, that is no struct."""
-    if base in WIDTHS:
-        return str(WIDTHS[base]), base
-    if compact:
-        size = "1–3 + n" if base == "string" else "1–5 + n"
-        return size, f"compact {base}: varint n + 1{', 0 is null' if nullable else ''}"
-    width = 2 if base == "string" else 4
-    return f"{width} + n", f"{base}: int{8 * width} n{', −1 is null' if nullable else ''}"
+    if isinstance(value, FixedValue):
+        return str(value.size), value.type
+    if value.length == UVARINT:
+        size = "1–3 + n" if value.type == "string" else "1–5 + n"
+        return size, f"compact {value.type}: varint n + 1{', 0 is null' if value.nullable else ''}"
+    return (
+        f"{FIXED_SIZES[value.length]} + n",
+        f"{value.type}: {value.length} n{', −1 is null' if value.nullable else ''}",
+    )
 
 
-def _count(compact: bool, nullable: bool) -> tuple[str, str]:
-    if compact:
-        return "1–5", f"compact array: varint count + 1{', 0 is null' if nullable else ''}"
-    return "4", f"array: int32 count{', −1 is null' if nullable else ''}"
+def _count(value: ArrayValue) -> tuple[str, str]:
+    if value.count == UVARINT:
+        return "1–5", f"compact array: varint count + 1{', 0 is null' if value.nullable else ''}"
+    return str(FIXED_SIZES[value.count]), f"array: {value.count} count{', −1 is null' if value.nullable else ''}"
 
 
-def version_list(versions: Iterator[int]) -> str:
+def version_list(versions: Iterable[int]) -> str:
     """Ascending versions as people write them: `0, 2–4`."""
     runs: list[tuple[int, int]] = []
     for version in versions:

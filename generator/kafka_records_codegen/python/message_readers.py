@@ -7,64 +7,63 @@ other messages are read piece by piece.
 
 from __future__ import annotations
 
-from kafka_records_codegen.model.layouts import FORMATS, Layout, spell, width
+from kafka_records_codegen.model.layouts import Layout
+from kafka_records_codegen.python.formats import FORMATS, Formats, width
 from kafka_records_codegen.python.names import function, local
-from kafka_records_codegen.python.readers import StructReader, Tables, atoms_of, construction, make_uuids, read_by_table
+from kafka_records_codegen.python.statements import construction, give_up_if, is_plain_string, make_uuids, read_by_table
+from kafka_records_codegen.python.struct_reader import StructReader
+from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text.lines import Lines
+from kafka_records_runtime.layout import Member
 
 
-def read_message_function(layout: Layout, tables: Tables) -> str:
+def read_message_function(layout: Layout, uses: Uses) -> str:
     """`bytes -> value`."""
     lines = Lines()
-    with lines.block(f"def {function('read', layout)}(data: bytes) -> {layout.struct.python_name}:"):
-        whole = _WholeReader(layout, lines, tables)
+    with lines.block(f"def {function('read', layout)}(data: bytes) -> {uses.struct_class(layout.struct)}:"):
+        whole = _WholeReader(layout, lines, uses)
         if whole.is_possible:
             whole.read()
         else:
-            _read_by_pieces(layout, lines, tables)
-        lines.add(f"return {construction(layout)}")
+            _read_by_pieces(layout, lines, uses)
+        lines.add(f"return {construction(layout, uses)}")
     return lines.text()
 
 
-def _read_by_pieces(layout: Layout, lines: Lines, tables: Tables) -> None:
-    reader = StructReader(layout, lines, tables, from_start=True)
-    if layout.is_flexible:
-        reader.read_before_tags()
+def _read_by_pieces(layout: Layout, lines: Lines, uses: Uses) -> None:
+    reader = StructReader(layout, lines, uses, from_start=True)
+    reader.read_before_tags()
+    if layout.wire.tags is not None:
         with lines.block("if not tags:"):
-            _check_end(reader, lines)
-            lines.add(f"return {construction(layout, with_tags=False)}")
-        reader.read_tags()
-    else:
-        reader.read()
-    _check_end(reader, lines)
-
-
-def _check_end(reader: StructReader, lines: Lines) -> None:
-    with lines.block(f"if len(data) != {reader.end}:"):
-        lines.add("raise _GiveUp")
+            give_up_if(f"len(data) != {reader.end}", lines, uses)
+            lines.add(f"return {construction(layout, uses, with_tags=False)}")
+        reader.read_tags(layout.wire.tags)
+    give_up_if(f"len(data) != {reader.end}", lines, uses)
 
 
 class _WholeReader:
     """Writes the statements that read a message by one unpack."""
 
-    def __init__(self, layout: Layout, lines: Lines, tables: Tables) -> None:
+    def __init__(self, layout: Layout, lines: Lines, uses: Uses) -> None:
         self._layout = layout
         self._lines = lines
-        self._tables = tables
-        self._atoms = atoms_of(layout)
-        self._strings = [atom for atom in self._atoms if atom.is_plain_string]
+        self._uses = uses
+        self._runs = layout.wire.runs
+        self._behind = [run.behind for run in self._runs]
 
     @property
     def is_possible(self) -> bool:
-        others = [atom for atom in self._atoms if not (atom.is_fixed or atom.is_plain_string)]
-        return not self._layout.is_flexible and not others and len(self._strings) in (1, 2)
+        """Whether, but for one or two strings that are never null, the message has a fixed width."""
+        *strings, last = self._behind
+        are_plain = all(isinstance(each, Member) and is_plain_string(each.value) for each in strings)
+        return last is None and are_plain and len(strings) in (1, 2)
 
     def read(self) -> None:
-        if len(self._strings) == 1:
+        if len(self._runs) == 2:
             self._one_string()
         else:
             self._two_strings()
-        make_uuids(self._atoms, self._lines)
+        make_uuids(self._layout.wire.body, self._lines, self._uses)
 
     def _unpack(self) -> None:
         self._lines.add(f"{', '.join(self._names())} = unpack(data)")
@@ -74,27 +73,25 @@ class _WholeReader:
         read_by_table(self._lines, "unpack, rest", entry, otherwise)
 
     def _check_rest(self, length: str) -> None:
-        with self._lines.block(f"if {length} != rest:"):
-            self._lines.add("raise _GiveUp")
+        give_up_if(f"{length} != rest", self._lines, self._uses)
 
     def _one_string(self) -> None:
-        before, behind = self._runs(("h",))
-        table = self._tables.table("whole", spell(before), "text", spell(behind), entries="_Whole")
+        before, behind = self._formats("h")
+        table = self._uses.unpack_whole(before, behind)
         layout = f'">{"".join(before)}{{}}s{"".join(behind)}"'
-        fixed = width((*before, *behind))
-        self._choose(f"{table}[len(data)]", f"_whole_unpacker({table}, {layout}, len(data), {fixed})")
+        make = self._uses.runtime_name("whole_unpacker")
+        self._choose(f"{table}[len(data)]", f"{make}({table}, {layout}, len(data), {width((*before, *behind))})")
         self._unpack()
         self._check_rest("n")
 
     def _two_strings(self) -> None:
         """The low byte of the first length stands for all of it, until it is read as an unsigned number."""
-        before, between, behind = self._runs(("H", "h"))
-        name = ("whole", spell(before), "text", spell(between), "text", spell(behind))
-        table = self._tables.table(*name, entries="dict[int, _Whole]")
+        before, between, behind = self._formats("H", "h")
+        table = self._uses.unpack_whole_pair(before, between, behind)
         layout = f'">{"".join(before)}{{}}s{"".join(between)}{{}}s{"".join(behind)}"'
         fixed = width((*before, *between, *behind))
         low_byte = f"data[{width(before) - 1}]"
-        make = f"_whole_pair_unpacker({table}, {layout}, len(data), {fixed}"
+        make = f"{self._uses.runtime_name('whole_pair_unpacker')}({table}, {layout}, len(data), {fixed}"
         self._choose(f"{table}[len(data)][{low_byte}]", f"{make}, {low_byte})")
         self._unpack()
         with self._lines.block("if n > 255:"):
@@ -102,24 +99,15 @@ class _WholeReader:
             self._unpack()
         self._check_rest("m")
 
-    def _runs(self, prefixes: tuple[str, ...]) -> list[tuple[str, ...]]:
+    def _formats(self, *lengths: str) -> list[Formats]:
         """The formats around the strings, the lengths of the strings included."""
-        runs: list[tuple[str, ...]] = []
-        run: list[str] = []
-        for atom in self._atoms:
-            if atom.is_plain_string:
-                runs.append((*run, prefixes[len(runs)]))
-                run = []
-            elif atom.field:
-                run.append(FORMATS[atom.field.base])
-        return [*runs, tuple(run)]
+        fixed = [tuple(FORMATS[member.field.base] for member in run.fixed) for run in self._runs]
+        return [(*run, *length) for run, length in zip(fixed, [*lengths, ""], strict=True)]
 
     def _names(self) -> list[str]:
-        lengths = iter("nm")
         names = []
-        for atom in self._atoms:
-            if atom.is_plain_string:
-                names.append(next(lengths))
-            if atom.field:
-                names.append(local(atom.field))
+        for run, length in zip(self._runs, "nm ", strict=False):
+            names += [local(member.field) for member in run.fixed]
+            if isinstance(run.behind, Member):
+                names += [length, local(run.behind.field)]
         return names

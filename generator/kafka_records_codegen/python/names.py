@@ -7,6 +7,7 @@ from typing import Final
 from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.model.messages import Field, Message
 from kafka_records_codegen.model.naming import snake_case
+from kafka_records_runtime.schema import FieldSchema
 
 _OWN_NAMES: Final = frozenset(
     [
@@ -52,16 +53,15 @@ PYTHON_TYPES: Final = {
 }
 
 
-def local(field: Field) -> str:
+def local(field: FieldSchema) -> str:
     """The local variable that holds `field` inside a generated function."""
-    return f"{field.python_name}_" if field.python_name in _OWN_NAMES else field.python_name
+    return f"{field.name}_" if field.name in _OWN_NAMES else field.name
 
 
 def function(verb: str, layout: Layout, kind: str = "") -> str:
     """The function that does `verb` for a layout: `_read_member_metadata_array_v3`."""
-    canonical = layout.canonical()
     suffix = f"_{kind}" if kind else ""
-    return f"_{verb}_{snake_case(layout.struct.python_name)}{suffix}_v{canonical.version}"
+    return f"_{verb}_{snake_case(layout.struct.python_name)}{suffix}_v{layout.version}"
 
 
 def element_type(message: Message, field: Field) -> str:
@@ -75,4 +75,4 @@ def annotation(message: Message, field: Field) -> str:
     text = element_type(message, field)
     if field.is_array:
         text = f"tuple[{text}, ...]"
-    return f"{text} | None" if field.nullable or field.default is None else text
+    return f"{text} | None" if field.can_be_null else text

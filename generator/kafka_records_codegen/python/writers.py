@@ -3,321 +3,328 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
+from typing import Final
 
-from kafka_records_codegen.model.layouts import FORMATS, PLURALS, WIDTHS, Layout, spell
-from kafka_records_codegen.model.messages import Field
-from kafka_records_codegen.python.names import annotation, function, local
+from kafka_records_codegen.model.layouts import Layout
+from kafka_records_codegen.python.formats import FORMATS, HEADS, PLURALS, array_kind, is_number
+from kafka_records_codegen.python.names import function, local
+from kafka_records_codegen.python.statements import give_up_if
+from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text.lines import Lines
-from kafka_records_codegen.text.literals import literal
 from kafka_records_runtime.codec import uvarint
-from kafka_records_runtime.schema import EMPTY_STRUCT
+from kafka_records_runtime.layout import (
+    UVARINT,
+    ArrayValue,
+    FixedValue,
+    Member,
+    SizedValue,
+    StructValue,
+    TagsLayout,
+)
+from kafka_records_runtime.schema import FieldSchema
+
+_NULLS: Final = {
+    "int8": 'b"\\xff"',
+    "int16": 'b"\\xff\\xff"',
+    "int32": 'b"\\xff\\xff\\xff\\xff"',
+    UVARINT: 'b"\\x00"',
+}
+"""What is written for null, by the type of the length, count or marker that would stand there."""
 
 
-@dataclass
-class Packs:
-    """The pack functions and tables that a module's functions use, by name."""
+@dataclass(frozen=True)
+class Piece:
+    """An expression for bytes. A condition needs brackets among others."""
 
-    structs: dict[str, str] = dataclass_field(default_factory=dict)
-    tables: dict[str, str] = dataclass_field(default_factory=dict)
+    alone: str
+    is_condition: bool = False
 
-    def fixed(self, formats: tuple[str, ...]) -> str:
-        name = f"_pack_{spell(formats)}"
-        self.structs[name] = f'_Struct(">{"".join(formats)}").pack'
-        return name
-
-    def table(self, kind: str, form: str, entries: str = "_Pack") -> str:
-        name = f"_{kind}_{spell((form,))}"
-        self.tables[name] = f"dict[int, {entries}]"
-        return name
+    @property
+    def among_others(self) -> str:
+        return f"({self.alone})" if self.is_condition else self.alone
 
 
 class StructWriter:
     """Writes the statements that turn the struct in `value` into a list of byte expressions."""
 
-    def __init__(self, layout: Layout, lines: Lines, packs: Packs) -> None:
+    def __init__(self, layout: Layout, lines: Lines, uses: Uses) -> None:
         self._layout = layout
         self._lines = lines
-        self._packs = packs
-        self._pieces: list[str] = []
+        self._uses = uses
+        self._pieces: list[Piece] = []
         self._run: list[tuple[str, str]] = []
 
-    def write(self) -> list[str]:
+    def write(self) -> list[Piece]:
         """Write the statements and return the expressions whose bytes make up the struct."""
         self._refuse()
-        fields = self._layout.untagged
-        while fields:
-            if len(fields) > 1 and self._is_string_with_numbers(*fields[:2]):
-                self._string_with_numbers(*fields[:2])
-                fields = fields[2:]
+        members = self._layout.wire.body
+        while members:
+            if len(members) > 1 and _is_string_with_numbers(*members[:2]):
+                self._string_with_numbers(*members[:2])
+                members = members[2:]
             else:
-                self._field(fields[0])
-                fields = fields[1:]
-        if self._layout.is_flexible:
-            self._flush()
-            self._tags()
+                self._member(members[0])
+                members = members[1:]
         self._flush()
+        if self._layout.wire.tags is not None:
+            self._tags(self._layout.wire.tags)
         return self._pieces
 
     def _refuse(self) -> None:
         """Values the version cannot carry are left to the walker, which knows how to say so."""
-        for field in self._layout.untagged:
-            if annotation(self._layout.message, field).endswith("None") and not self._layout.is_nullable(field):
-                with self._lines.block(f"if value.{field.python_name} is None:"):
-                    self._lines.add("raise _GiveUp")
-        for field in self._layout.absent:
+        for member in self._layout.wire.body:
+            if member.field.can_be_null and not member.value.nullable:
+                self._give_up_if(f"value.{member.field.name} is None")
+        for field in self._layout.wire.absent:
             if not field.ignorable:
-                with self._lines.block(f"if {self._differs(field)}:"):
-                    self._lines.add("raise _GiveUp")
+                self._give_up_if(self._differs(field))
         if self._layout.message.flexible:
-            with self._lines.block("if value.unknown_tagged_fields != ():"):
-                self._lines.add("raise _GiveUp")
+            self._give_up_if("value.unknown_tagged_fields != ()")
 
-    def _differs(self, field: Field) -> str:
+    def _give_up_if(self, condition: str) -> None:
+        give_up_if(condition, self._lines, self._uses)
+
+    def _differs(self, field: FieldSchema) -> str:
         """The condition under which `field` is not at its default."""
-        name = f"value.{field.python_name}"
+        name = f"value.{field.name}"
         if field.default is None:
             return f"{name} is not None"
-        if field.default is EMPTY_STRUCT:
-            return f"{name} != {literal(self._layout.message, field)}"
-        if field.base == "bool" and not field.is_array:
-            return f"{name} is not {literal(self._layout.message, field)}"
-        return f"{name} != {literal(self._layout.message, field)}"
+        operator = "is not" if field.type == "bool" else "!="
+        return f"{name} {operator} {self._uses.literal(self._layout, field)}"
 
     def _flush(self) -> None:
         if self._run:
             formats = tuple(item for item, _ in self._run)
             arguments = ", ".join(expression for _, expression in self._run)
-            self._pieces.append(f"{self._packs.fixed(formats)}({arguments})")
+            self._pieces.append(Piece(f"{self._uses.pack(formats)}({arguments})"))
             self._run = []
 
-    def _piece(self, expression: str) -> None:
+    def _piece(self, expression: str, *, null: str | None = None, value: str = "") -> None:
+        """Add an expression; with `null`, what is written for null, it stands for a `value` that is not None."""
         self._flush()
-        self._pieces.append(expression)
-
-    def _field(self, field: Field) -> None:
-        name = f"value.{field.python_name}"
-        if field.is_array:
-            self._array(field, name)
-        elif field.is_struct:
-            self._struct(field, name)
-        elif field.base in FORMATS:
-            self._check_fixed(field, name)
-            self._run.append((FORMATS[field.base], name))
-        elif self._layout.is_nullable(field):
-            self._nullable_text(field, name)
+        if null is None:
+            self._pieces.append(Piece(expression))
         else:
-            self._text(field, name)
+            self._pieces.append(Piece(f"{null} if {value} is None else {expression}", is_condition=True))
 
-    def _check_fixed(self, field: Field, name: str) -> None:
+    def _member(self, member: Member) -> None:
+        name = f"value.{member.field.name}"
+        match member.value:
+            case FixedValue() as value:
+                self._check_fixed(value, name)
+                self._run.append((FORMATS[value.type], name))
+            case SizedValue() as value if value.nullable:
+                self._nullable_text(member.field, value, name)
+            case SizedValue() as value:
+                self._text(member.field, value, name)
+            case ArrayValue() as value:
+                self._array(member.field, value, name)
+            case StructValue() as value:
+                self._struct(value, name)
+
+    def _check_fixed(self, value: FixedValue, name: str) -> None:
         """`struct` would cut or pad what is no uuid and take anything for a bool."""
-        if field.base == "uuid":
-            condition = f"type({name}) is not Uuid"
-        elif field.base == "bool":
-            condition = f"type({name}) is not bool"
-        else:
-            return
-        with self._lines.block(f"if {condition}:"):
-            self._lines.add("raise _GiveUp")
+        if value.type == "uuid":
+            self._give_up_if(f"type({name}) is not {self._uses.uuid_class}")
+        elif value.type == "bool":
+            self._give_up_if(f"type({name}) is not bool")
 
-    def _raw(self, field: Field, name: str) -> None:
+    def _raw(self, field: FieldSchema, value: SizedValue, name: str) -> None:
         """Put the bytes of a string or bytes field into its local variable. An int16 length limits itself."""
-        if field.base == "string":
+        if value.type == "string":
             self._lines.add(f"{local(field)} = {name}.encode()")
-            if self._layout.is_compact(field):
-                with self._lines.block(f"if len({local(field)}) > 32767:"):
-                    self._lines.add("raise _GiveUp")
+            if value.length == UVARINT:
+                self._give_up_if(f"len({local(field)}) > 32767")
         else:
             self._lines.add(f"{local(field)} = {name}")
-            with self._lines.block(f"if type({local(field)}) is not bytes:"):
-                self._lines.add("raise _GiveUp")
+            self._give_up_if(f"type({local(field)}) is not bytes")
 
-    def _text(self, field: Field, name: str) -> None:
-        self._raw(field, name)
-        if self._layout.is_compact(field):
-            self._piece(f"_uvarint(len({local(field)}) + 1)")
+    def _compact_length(self, field: FieldSchema) -> str:
+        return f"{self._uses.runtime_name('uvarint')}(len({local(field)}) + 1)"
+
+    def _text(self, field: FieldSchema, value: SizedValue, name: str) -> None:
+        self._raw(field, value, name)
+        if value.length == UVARINT:
+            self._piece(self._compact_length(field))
         else:
-            self._run.append(("h" if field.base == "string" else "i", f"len({local(field)})"))
+            self._run.append((HEADS[value.length], f"len({local(field)})"))
         self._piece(local(field))
 
-    def _nullable_text(self, field: Field, name: str) -> None:
-        compact = self._layout.is_compact(field)
-        form = "h" if field.base == "string" else "i"
-        null = 'b"\\x00"' if compact else 'b"\\xff\\xff"' if form == "h" else 'b"\\xff\\xff\\xff\\xff"'
+    def _nullable_text(self, field: FieldSchema, value: SizedValue, name: str) -> None:
         with self._lines.block(f"if {name} is None:"):
-            self._lines.add(f"{local(field)} = {null}")
+            self._lines.add(f"{local(field)} = {_NULLS[value.length]}")
         with self._lines.block("else:"):
-            self._raw(field, name)
-            length = (
-                f"_uvarint(len({local(field)}) + 1)"
-                if compact
-                else f"{self._packs.fixed((form,))}(len({local(field)}))"
-            )
+            self._raw(field, value, name)
+            if value.length == UVARINT:
+                length = self._compact_length(field)
+            else:
+                length = f"{self._uses.pack((HEADS[value.length],))}(len({local(field)}))"
             self._lines.add(f"{local(field)} = {length} + {local(field)}")
         self._piece(local(field))
 
-    def _struct(self, field: Field, name: str) -> None:
-        call = f"{function('write', self._layout.of(field))}({name})"
-        if self._layout.is_nullable(field):
-            self._piece(f'(b"\\xff" if {name} is None else b"\\x01" + {call})')
-        else:
+    def _struct(self, value: StructValue, name: str) -> None:
+        call = f"{function('write', self._layout.of(value))}({name})"
+        if value.marker is None:
             self._piece(call)
+        else:
+            self._piece(f'b"\\x01" + {call}', null=_NULLS[value.marker], value=name)
 
-    def _array(self, field: Field, name: str) -> None:
-        compact = self._layout.is_compact(field)
-        null = 'b"\\x00"' if compact else 'b"\\xff\\xff\\xff\\xff"'
-        if _is_number(field):
-            if self._layout.is_nullable(field):
+    def _array(self, field: FieldSchema, value: ArrayValue, name: str) -> None:
+        null = _NULLS[value.count]
+        if is_number(value.element):
+            if value.nullable:
                 with self._lines.block(f"if {name} is None:"):
                     self._lines.add(f"{local(field)} = {null}")
                 with self._lines.block("else:"):
-                    self._numbers(field, name, compact)
+                    self._numbers(field, value, name)
             else:
-                self._numbers(field, name, compact)
+                self._numbers(field, value, name)
             self._piece(local(field))
-        elif self._layout.is_nullable(field):
-            self._piece(f"({null} if {name} is None else {self._elements(field, name, compact)})")
+        elif value.nullable:
+            self._piece(self._elements(value, name), null=null, value=name)
         else:
-            self._piece(self._elements(field, name, compact))
+            self._piece(self._elements(value, name))
 
-    def _is_string_with_numbers(self, first: Field, second: Field) -> bool:
-        """Whether a topic and its partitions, or the like, can be one pack: both present, both with plain lengths."""
-        return (
-            first.type == "string"
-            and second.is_array
-            and _is_number(second)
-            and not any(self._layout.is_compact(each) or self._layout.is_nullable(each) for each in (first, second))
-        )
-
-    def _string_with_numbers(self, first: Field, second: Field) -> None:
-        form = FORMATS[second.base]
-        numbers = f"value.{second.python_name}"
-        table = self._packs.table("pack_text_array", form, entries="dict[int, _Pack]")
-        check_array(numbers, self._lines)
-        self._lines.add(f"{local(first)} = value.{first.python_name}.encode()")
-        self._lines.add(f"n = len({local(first)})")
+    def _string_with_numbers(self, first: Member, second: Member) -> None:
+        """A topic and its partitions, or the like, in one pack."""
+        form = FORMATS[second.field.base]
+        text, array = local(first.field), local(second.field)
+        numbers = f"value.{second.field.name}"
+        table = self._uses.pack_text_array(form)
+        check_array(numbers, self._lines, self._uses)
+        self._lines.add(f"{text} = value.{first.field.name}.encode()")
+        self._lines.add(f"n = len({text})")
         self._lines.add(f"count = len({numbers})")
         with self._lines.block("try:"):
             self._lines.add(f"pack = {table}[n][count]")
         with self._lines.block("except KeyError:"):
-            self._lines.add(f'pack = _text_array_packer({table}, "{form}", n, count)')
-        self._lines.add(f"{local(second)} = pack(n, {local(first)}, count, *{numbers})")
-        self._piece(local(second))
+            packer = self._uses.runtime_name("text_array_packer")
+            self._lines.add(f'pack = {packer}({table}, "{form}", n, count)')
+        self._lines.add(f"{array} = pack(n, {text}, count, *{numbers})")
+        self._piece(array)
 
-    def _numbers(self, field: Field, name: str, compact: bool) -> None:
+    def _numbers(self, field: FieldSchema, value: ArrayValue, name: str) -> None:
         """Put an array of numbers, its count included, into the local variable of the field: one pack by the count."""
-        kind = _array_kind(compact)
+        compact = value.count == UVARINT
         form = FORMATS[field.base]
-        table = self._packs.table(f"pack_{kind}", form)
-        check_array(name, self._lines)
+        table = self._uses.pack_array(form, compact=compact)
+        check_array(name, self._lines, self._uses)
         self._lines.add(f"count = len({name})")
         with self._lines.block("try:"):
             self._lines.add(f"pack = {table}[count]")
         with self._lines.block("except KeyError:"):
-            self._lines.add(f'pack = _{kind}_packer({table}, "{form}", count)')
+            packer = self._uses.runtime_name(f"{array_kind(compact)}_packer")
+            self._lines.add(f'pack = {packer}({table}, "{form}", count)')
         self._lines.add(f"{local(field)} = pack(count{' + 1' if compact else ''}, *{name})")
 
-    def _elements(self, field: Field, name: str, compact: bool) -> str:
+    def _elements(self, value: ArrayValue, name: str) -> str:
         """The expression for an array that is not null, its count included."""
-        if field.is_struct:
-            return f"{function('write', self._layout.of(field), _array_kind(compact))}({name})"
-        if _is_number(field):
-            table = self._packs.table(f"pack_{_array_kind(True)}", FORMATS[field.base])
-            return f'_write_compact_numbers({table}, "{FORMATS[field.base]}", {name})'
-        return f"_write_{'compact_' if compact else ''}{PLURALS[field.base]}({name})"
+        element = value.element
+        compact = value.count == UVARINT
+        if isinstance(element, StructValue):
+            return f"{function('write', self._layout.of(element), array_kind(compact))}({name})"
+        assert isinstance(element, FixedValue | SizedValue)
+        if is_number(element):
+            form = FORMATS[element.type]
+            table = self._uses.pack_array(form, compact=True)
+            return f'{self._uses.runtime_name("write_compact_numbers")}({table}, "{form}", {name})'
+        kind = "compact_" if compact else ""
+        return f"{self._uses.runtime_name(f'write_{kind}{PLURALS[element.type]}')}({name})"
 
-    def _tags(self) -> None:
-        known = self._layout.tagged
-        if not known:
-            self._pieces.append('b"\\x00"')
+    def _tags(self, tags: TagsLayout) -> None:
+        if not tags.known:
+            self._pieces.append(Piece('b"\\x00"'))
             return
         self._lines.add("count = 0")
         self._lines.add('tags = b""')
-        for field in known:
-            with self._lines.block(f"if {self._differs(field)}:"):
+        for member in tags.known:
+            with self._lines.block(f"if {self._differs(member.field)}:"):
                 self._lines.add("count += 1")
-                self._tag(field, f"value.{field.python_name}")
-        self._pieces.append('(_uvarint(count) + tags if count else b"\\x00")')
+                self._tag(member, f"value.{member.field.name}")
+        written = f"{self._uses.runtime_name('uvarint')}(count) + tags"
+        self._pieces.append(Piece(f'{written} if count else b"\\x00"', is_condition=True))
 
-    def _tag(self, field: Field, name: str) -> None:
-        tag = uvarint(field.tag or 0)
-        if not field.is_array and field.base in FORMATS:
-            self._check_fixed(field, name)
-            head = tag + uvarint(WIDTHS[field.base])
-            pack = self._packs.fixed((FORMATS[field.base],))
-            self._lines.add(f"tags += {head!r} + {pack}({name})")
+    def _tag(self, member: Member, name: str) -> None:
+        value, tag = member.value, uvarint(member.field.tag or 0)
+        if isinstance(value, FixedValue):
+            self._check_fixed(value, name)
+            head = tag + uvarint(value.size)
+            self._lines.add(f"tags += {head!r} + {self._uses.pack((FORMATS[value.type],))}({name})")
             return
-        if field.is_array:
+        if isinstance(value, ArrayValue):
             # A list may be empty and yet not equal to the default: the walker tells.
-            self._lines.add(f"_refuse_list({name})")
-        self._lines.add(f"raw = {self._payload(field, name)}")
-        self._lines.add(f"tags += {tag!r} + _uvarint(len(raw)) + raw")
+            self._lines.add(f"{self._uses.runtime_name('refuse_list')}({name})")
+        self._lines.add(f"raw = {self._payload(member, value, name)}")
+        self._lines.add(f"tags += {tag!r} + {self._uses.runtime_name('uvarint')}(len(raw)) + raw")
 
-    def _payload(self, field: Field, name: str) -> str:
-        nullable = self._layout.is_nullable(field)
-        if field.is_array:
-            text = self._elements(field, name, True)
-        elif field.is_struct:
-            call = f"{function('write', self._layout.of(field))}({name})"
-            text = f'b"\\x01" + {call}' if nullable else call
-        else:
-            text = f"_write_compact_{'string' if field.base == 'string' else 'bytes'}({name})"
-        is_null_written = nullable and field.default is not None
-        return f'b"\\x00" if {name} is None else {text}' if is_null_written else text
-
-
-def _is_number(field: Field) -> bool:
-    return field.base in FORMATS and field.base not in ("uuid", "bool")
+    def _payload(self, member: Member, value: SizedValue | ArrayValue | StructValue, name: str) -> str:
+        match value:
+            case ArrayValue():
+                text = self._elements(value, name)
+            case StructValue():
+                call = f"{function('write', self._layout.of(value))}({name})"
+                text = f'b"\\x01" + {call}' if value.nullable else call
+            case SizedValue():
+                kind = "string" if value.type == "string" else "bytes"
+                text = f"{self._uses.runtime_name(f'write_compact_{kind}')}({name})"
+        # A default of null is not written at all.
+        is_null_written = value.nullable and member.field.default is not None
+        return f"{_NULLS[UVARINT]} if {name} is None else {text}" if is_null_written else text
 
 
-def _array_kind(compact: bool) -> str:
-    return "compact_array" if compact else "array"
+def _is_string_with_numbers(first: Member, second: Member) -> bool:
+    """Whether two members can be one pack: a string and an array of numbers, never null, with plain lengths."""
+    text, array = first.value, second.value
+    return (
+        text == SizedValue("string", "int16", nullable=False)
+        and isinstance(array, ArrayValue)
+        and is_number(array.element)
+        and array.count != UVARINT
+        and not array.nullable
+    )
 
 
-def _unwrapped(piece: str) -> str:
-    """An expression that stands alone; among others it needs the brackets which a condition has."""
-    return piece[1:-1] if piece.startswith("(") else piece
-
-
-def _joined(pieces: list[str]) -> str:
+def _joined(pieces: list[Piece]) -> str:
     if not pieces:
         return 'b""'
     if len(pieces) == 1:
-        return _unwrapped(pieces[0])
+        return pieces[0].alone
     if len(pieces) <= 3:
-        return " + ".join(pieces)
-    return f'b"".join(({", ".join(pieces)}))'
+        return " + ".join(piece.among_others for piece in pieces)
+    return f'b"".join(({_listed(pieces)}))'
 
 
-def write_function(layout: Layout, packs: Packs) -> str:
+def _listed(pieces: list[Piece]) -> str:
+    return ", ".join(piece.among_others for piece in pieces)
+
+
+def write_function(layout: Layout, uses: Uses) -> str:
     """`value -> bytes` for a message body or a struct that stands by itself."""
     lines = Lines()
-    head = f"def {function('write', layout)}(value: {layout.struct.python_name}) -> bytes:"
+    head = f"def {function('write', layout)}(value: {uses.struct_class(layout.struct)}) -> bytes:"
     with lines.block(head):
-        pieces = StructWriter(layout, lines, packs).write()
+        pieces = StructWriter(layout, lines, uses).write()
         lines.add(f"return {_joined(pieces)}")
     return lines.text()
 
 
-def check_array(name: str, lines: Lines) -> None:
+def check_array(name: str, lines: Lines, uses: Uses) -> None:
     """A text or a dict could be taken for a sequence of items."""
     with lines.block(f"if type({name}) is not tuple:"):
-        lines.add(f"_require_list({name})")
+        lines.add(f"{uses.runtime_name('require_list')}({name})")
 
 
-def write_array_function(layout: Layout, packs: Packs, *, compact: bool) -> str:
+def write_array_function(layout: Layout, uses: Uses, *, compact: bool) -> str:
     """`items -> bytes`, the count included."""
     lines = Lines()
-    name = layout.struct.python_name
-    head = f"def {function('write', layout, _array_kind(compact))}(items: tuple[{name}, ...]) -> bytes:"
+    name = uses.struct_class(layout.struct)
+    head = f"def {function('write', layout, array_kind(compact))}(items: tuple[{name}, ...]) -> bytes:"
     with lines.block(head):
-        check_array("items", lines)
-        count = "_uvarint(len(items) + 1)" if compact else f"{packs.fixed(('i',))}(len(items))"
+        check_array("items", lines, uses)
+        count = f"{uses.runtime_name('uvarint')}(len(items) + 1)" if compact else f"{uses.pack(('i',))}(len(items))"
         lines.add(f"parts = [{count}]")
         with lines.block("for value in items:"):
-            pieces = StructWriter(layout, lines, packs).write()
-            lines.add(
-                f"parts.append({_unwrapped(pieces[0])})" if len(pieces) == 1 else f"parts += ({', '.join(pieces)})"
-            )
+            pieces = StructWriter(layout, lines, uses).write()
+            lines.add(f"parts.append({pieces[0].alone})" if len(pieces) == 1 else f"parts += ({_listed(pieces)})")
         lines.add('return b"".join(parts)')
     return lines.text()

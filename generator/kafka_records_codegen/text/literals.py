@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
-from kafka_records_codegen.model.messages import Field, Message
-from kafka_records_runtime.schema import EMPTY_STRUCT
+from kafka_records_codegen.model.messages import Message
+from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 
-def literal(message: Message, field: Field) -> str:
-    """The default as the source of an expression."""
-    return value_literal(message, field, field.default)
-
-
-def value_literal(message: Message, field: Field, value: object) -> str:
+def literal(message: Message, field: FieldSchema) -> str:
+    """The default of a field as the source of an expression."""
+    value = field.default
     if value is EMPTY_STRUCT:
         return f"{message.struct(field.base).python_name}()"
     if isinstance(value, Uuid):
@@ -22,3 +20,14 @@ def value_literal(message: Message, field: Field, value: object) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return repr(value)
+
+
+def uuid_names(fields: Iterable[FieldSchema]) -> set[str]:
+    """What the literals of these fields need of `kafka_records_runtime.uuids`."""
+    found = [field.default for field in fields if isinstance(field.default, Uuid)]
+    return {"ZERO_UUID" if value == ZERO_UUID else "Uuid" for value in found}
+
+
+def in_import_order(names: Iterable[str]) -> list[str]:
+    """Names of one module as an import lists them: constants first."""
+    return sorted(names, key=lambda name: (not name.isupper(), name))

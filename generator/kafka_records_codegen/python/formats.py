@@ -1,0 +1,42 @@
+"""How Python's `struct` spells what has a fixed width, and how generated names spell it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_runtime.layout import UVARINT, FixedValue, Value
+from kafka_records_runtime.wire import FIXED_SIZES, INTEGERS
+
+Formats = tuple[str, ...]
+
+FORMATS: Final = {**{name: code for name, (code, _, _) in INTEGERS.items()}, "bool": "?", "float64": "d", "uuid": "16s"}
+"""The `struct` format of every type of fixed width."""
+
+HEADS: Final = {"int8": "b", "int16": "h", "int32": "i", UVARINT: "B"}
+"""The format of a length, count or marker; of a varint that of its first byte."""
+
+PLURALS: Final = {"string": "strings", "bytes": "byte_strings", "uuid": "uuids", "bool": "bools"}
+"""How the runtime's array functions name the elements that have no `struct` format to repeat."""
+
+_SIZES: Final = {"B": 1, **{form: FIXED_SIZES[name] for name, form in FORMATS.items()}}
+_LETTERS: Final = {"16s": "u", "?": "t"}
+
+
+def width(formats: Formats) -> int:
+    """Bytes that a run of fixed-width formats takes."""
+    return sum(_SIZES[form] for form in formats)
+
+
+def spell(formats: Formats) -> str:
+    """A run of formats as part of a Python name."""
+    return "".join(_LETTERS.get(form, form) for form in formats)
+
+
+def is_number(value: Value) -> bool:
+    """Whether `struct` checks the type of the value, as it does for numbers and for neither bools nor uuids."""
+    return isinstance(value, FixedValue) and value.type not in ("uuid", "bool")
+
+
+def array_kind(compact: bool) -> str:
+    """What an array is called in names."""
+    return "compact_array" if compact else "array"

@@ -1,0 +1,69 @@
+"""Statements and expressions that all decoding functions are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafka_records_codegen.model.layouts import Layout
+from kafka_records_codegen.python.names import local
+from kafka_records_codegen.python.uses import Uses
+from kafka_records_codegen.text.lines import Lines
+from kafka_records_runtime.layout import FieldLayout, FixedValue, Member, SizedValue, Value
+
+
+def is_plain_string(value: Value | None) -> bool:
+    """Whether this is a string that cannot be null. Such strings stay bytes until the object is built."""
+    return isinstance(value, SizedValue) and value.type == "string" and not value.nullable
+
+
+def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
+    """The expression that builds the object from the local variables."""
+    arguments = [_argument(each, with_tags) for each in layout.wire.fields]
+    if layout.message.flexible:
+        arguments.append("unknown" if layout.wire.is_flexible and with_tags else None)
+    while arguments and arguments[-1] is None:
+        arguments.pop()
+    # What is left has a field for each default: the unknown tags are the last member.
+    sources = [
+        argument or uses.literal(layout, layout.wire.fields[place].field) for place, argument in enumerate(arguments)
+    ]
+    return f"{uses.struct_class(layout.struct)}({', '.join(sources)})"
+
+
+def _argument(each: FieldLayout, with_tags: bool) -> str | None:
+    """The expression for a field, None for its default."""
+    if not each.present or (each.tagged and not with_tags):
+        return None
+    if not each.tagged and is_plain_string(each.value):
+        return f"{local(each.field)}.decode()"
+    return local(each.field)
+
+
+def unpacking(names: list[str]) -> str:
+    """The left side of an assignment from a tuple."""
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
+
+
+def make_uuids(members: Iterable[Member], lines: Lines, uses: Uses) -> None:
+    """Turn the 16 bytes of each uuid into its value."""
+    for member in members:
+        if member.value == FixedValue("uuid"):
+            lines.add(f"{local(member.field)} = {uses.runtime_name('UUIDS')}[{local(member.field)}]")
+
+
+def read_by_table(lines: Lines, names: str, entry: str, otherwise: str, arguments: str = "") -> None:
+    """Take `names` from an entry of a table, which is made when it is missing; with `arguments` it is called.
+
+    Plain dicts and calls on the spot are what Python does fastest here.
+    """
+    call = f"({arguments})" if arguments else ""
+    with lines.block("try:"):
+        lines.add(f"{names} = {entry}{call}")
+    with lines.block("except KeyError:"):
+        lines.add(f"{names} = {otherwise}{call}")
+
+
+def give_up_if(condition: str, lines: Lines, uses: Uses) -> None:
+    """Leave the message to the walker when `condition` holds."""
+    with lines.block(f"if {condition}:"):
+        lines.add(uses.give_up)
