@@ -10,6 +10,12 @@ GENERATED := --specs message_specs --out generated/kafka_records --package kafka
 REFERENCE := --specs message_specs --out docs/reference --package kafka_records --code generated/kafka_records
 HAND_WRITTEN := examples generator spark_udfs tests tools
 
+# Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session.
+WORKERS := 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+# Older makes cannot keep the lines of two targets apart.
+SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
 # Spark starts its workers with this interpreter, and its own jars, whatever the machine has set.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
@@ -46,9 +52,15 @@ $(INSTALLED): pyproject.toml | python-found
 demo: ## Show a captured topic as tables, here and by PySpark, with what a user installs (in .venv-demo).
 	@tools/demo.sh
 
+.PHONY: quick
+quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker, Maven and what is slow: three minutes.
+	@$(SIDE_BY_SIDE) pyright mypy lint contracts
+	$(PYTEST) -m "not (spark or broker or maven or releases or slow)" --hypothesis-profile=quick
+
 .PHONY: test
-test: java-found lint types contracts check ## Run every check: lint, types, import contracts, generated tree, tests.
-	$(BIN)/python -m pytest
+test: java-found $(INSTALLED) ## Run every check: lint, types, import contracts, generated tree, all tests.
+	@$(SIDE_BY_SIDE) pyright mypy check lint contracts
+	$(PYTEST)
 
 .PHONY: generate
 generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference and docs/tables.md anew.
@@ -75,8 +87,14 @@ format: $(INSTALLED) ## Sort imports, mend what ruff can mend, format with black
 	$(BIN)/black $(HAND_WRITTEN)
 
 .PHONY: types
-types: $(INSTALLED) ## Check types: everything with mypy --strict, the generated package with pyright too.
+types: mypy pyright ## Check types with both.
+
+.PHONY: mypy
+mypy: $(INSTALLED) ## Check all types with mypy --strict.
 	$(BIN)/mypy
+
+.PHONY: pyright
+pyright: $(INSTALLED) ## Check the types of the generated package with pyright.
 	$(BIN)/pyright
 
 .PHONY: contracts

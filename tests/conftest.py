@@ -1,4 +1,4 @@
-"""Fixtures for the data in tests/data, a local Spark session and the two Hypothesis profiles."""
+"""Fixtures for the data in tests/data, a local Spark session, the Hypothesis profiles, and what workers share."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ from tests.ci import count_skip_as_failure
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Texts fit the width that these name, and xdist names one.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
 DATA_DIR = Path(__file__).resolve().parent / "data"
 
-settings.register_profile("quick", max_examples=25, deadline=None)
+settings.register_profile("quick", max_examples=5, deadline=None)
+settings.register_profile("usual", max_examples=25, deadline=None)
 settings.register_profile("exhaustive", max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("quick")
+settings.load_profile("usual")
 
 VectorLoader = Callable[[str], list[dict[str, Any]]]
 
@@ -99,6 +104,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         )
         yield session
         session.stop()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With `-n`, workers share the tests out by what they need."""
+    from tests.sharing import ByHome
+
+    return ByHome(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,6 +20,8 @@ from kafka_records_tables.runs.log_follower import INTERVAL
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import Running, run_on, running_on
 
+pytestmark = pytest.mark.slow
+
 FOLDER = "__consumer_offsets-0"
 
 

@@ -15,6 +15,8 @@ from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import Stream, run_on, running_on
 
+pytestmark = pytest.mark.slow
+
 TABLES = ("current_offsets", "groups", "offset_commits", "transactions")
 
 STREAMS: tuple[Stream, ...] = ("pipe", "file", "terminal")

@@ -17,6 +17,8 @@ from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import Stream, run_on, running_on
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "a\x1b[2Jb\nc\u202ed\x85e\U000e0001f"
 IN_JSON = r"a\u001B[2Jb\nc\u202Ed\u0085e\uDB40\uDC01f"
 IN_TEXT = r"a\x1b[2Jb\nc\u202ed\x85e\U000e0001f"

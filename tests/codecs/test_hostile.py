@@ -139,6 +139,7 @@ def warm(read: Callable[[], Any]) -> None:
         read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_work_and_memory_grow_with_the_input(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cls = registry.message_class(name)

@@ -26,6 +26,11 @@ ALL = pytest.mark.parametrize("message", [*OURS, *OTHERS], ids=lambda message: m
 pytestmark = pytest.mark.usefixtures("generated_home")
 
 
+def at_most(examples: int) -> settings:
+    """So many examples, or fewer where the profile has fewer."""
+    return settings(max_examples=min(examples, settings().max_examples))
+
+
 def message_class(message: tuple[str, str]) -> Any:
     return importlib.import_module(f"{message[0]}.registry").message_class(message[1])
 
@@ -43,7 +48,7 @@ def test_classes_travel(message: tuple[str, str], travel: Callable[[Any], bytes]
 
 
 @ALL
-@settings(max_examples=10)
+@at_most(10)
 @given(data=st.data())
 def test_instances_are_values(message: tuple[str, str], data: st.DataObject) -> None:
     cls = message_class(message)
@@ -59,7 +64,7 @@ def test_instances_are_values(message: tuple[str, str], data: st.DataObject) -> 
 
 
 @ALL
-@settings(max_examples=10)
+@at_most(10)
 @given(data=st.data())
 def test_the_repr_is_the_expression_that_makes_the_value(message: tuple[str, str], data: st.DataObject) -> None:
     cls = message_class(message)
@@ -69,7 +74,7 @@ def test_the_repr_is_the_expression_that_makes_the_value(message: tuple[str, str
 
 
 @ALL
-@settings(max_examples=20)
+@at_most(20)
 @given(data=st.data())
 def test_equal_means_equal_bytes(message: tuple[str, str], data: st.DataObject) -> None:
     cls = message_class(message)

@@ -60,6 +60,7 @@ def specs_of(what: str, data_dir: Path, scratch: Path) -> Path:
             return specs_with_long_names(scratch / "long")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["our records", "all kinds of fields", "Kafka's test messages", "long names"])
 def test_the_quick_way_gives_the_same(
     what: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -70,6 +71,7 @@ def test_the_quick_way_gives_the_same(
         assert with_long_lines_in_style(text) == in_style(text), name
 
 
+@pytest.mark.slow
 def test_black_has_nothing_to_change_in_our_package() -> None:
     # Every fifth page: asking black about all of them takes longer than making them.
     for path in sorted((ROOT / "generated" / "kafka_records").rglob("*.py"))[::5]:

@@ -119,6 +119,7 @@ def check_fast_paths(message: Any, constant: str, version: int) -> None:
     assert type(message).decode(message.encode(version), version) == message
 
 
+@pytest.mark.slow
 def test_fields_may_have_any_name_that_generated_code_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used = {name for name in dir(builtins) if name.islower()} | {*keyword.kwlist, *keyword.softkwlist}
     for path in sorted((Path(__file__).parents[2] / "generated" / "kafka_records").rglob("*.py")):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "kafka_records.spark."
 SOURCE_ROOTS = [str(ROOT / name) for name in ("generated", "generator", "spark_udfs")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,8 +30,17 @@ def test_help_is_what_make_alone_prints() -> None:
     assert make() == make("help")
 
 
+def test_quick_leaves_out_what_its_markers_name_and_test_has_all() -> None:
+    """Every marker of the project is left out by the one; the other chooses nothing."""
+    (chosen,) = re.findall(r'-m "not \((.*?)\)"', make("--dry-run", "quick"))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    assert set(chosen.split(" or ")) == {marker.partition(":")[0] for marker in settings["markers"]}
+    (command,) = re.findall(r"^.*-m pytest.*$", make("--dry-run", "test"), re.MULTILINE)
+    assert command.endswith("-m pytest -n 2")
+
+
 def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert "make test" in readme
+    assert "make test" in " ".join(readme.split())
     assert script.splitlines()[-1] == "exec make test"

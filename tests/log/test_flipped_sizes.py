@@ -275,6 +275,7 @@ def test_a_batch_inside_a_damaged_record_is_none_of_the_log(tmp_path: Path) -> N
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "size", [75, 3 * 75, 1999 * 75, 1 << 22, 65], ids=["payload", "past two", "past many", "past all", "too small"]
 )

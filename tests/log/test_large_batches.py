@@ -98,6 +98,7 @@ def test_bytes_behind_the_last_record_of_many(tmp_path: Path, most: int) -> None
     ]
 
 
+@pytest.mark.slow
 def test_a_few_kilobytes_with_millions_of_records_stay_small(tmp_path: Path) -> None:
     count = 5_000_000
     bomb = batch(zstd(record(0, b"k", b"v") * count), count, last_delta=0, attributes=4)

@@ -20,6 +20,8 @@ from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.engines.local import WorkerEnded
 from tests.tables.engine_logs import BadLog, BadLogs
 
+pytestmark = pytest.mark.slow
+
 CAPTURED = [
     (name, table)
     for name in ("kafka-4.3", "kafka-4.3-expiry", "kafka-2.8")

@@ -43,6 +43,7 @@ def measured(folder: Path, *names: str) -> tuple[list[str], dict[str, Any]]:
     return done.stdout.splitlines(), json.loads((folder / "answers.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_the_local_engine_beside_reading(tmp_path: Path) -> None:
     lines, found = measured(tmp_path, "current_offsets", "groups", "columns", "growth")
     assert lines[0] == found["machine"]
@@ -71,6 +72,7 @@ def test_the_local_engine_beside_reading(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "answers.json"]
 
 
+@pytest.mark.slow
 def test_whole_commands(tmp_path: Path) -> None:
     _, found = measured(tmp_path, "command")
     assert [(goal["what"], goal["goal"]) for goal in found["goals"]] == [

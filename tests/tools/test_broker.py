@@ -266,6 +266,7 @@ class TestCommand:
         assert "examples:\n  python tools/broker.py run " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ci", "status", "outcome"), [("", 0, "1 skipped"), ("true", 1, "1 error")])
 def test_ci_takes_a_skipped_broker_test_for_a_failed_one(
     cache: Path, monkeypatch: pytest.MonkeyPatch, ci: str, status: int, outcome: str

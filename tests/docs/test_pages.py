@@ -1,0 +1,125 @@
+"""What README and the pages for readers show is what comes out: every console block and every Python block is run.
+
+Blocks marked `sh` install things or stand for a machine that is not here, and are not run; so is docs/cluster.md.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import blocks, commands, run_console, run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/command.md", "docs/generator.md", "docs/python.md", "docs/spark.md")
+WITH_SPARK = ("README.md", "docs/spark.md")
+
+
+def environment() -> dict[str, str]:
+    """What a reader has in the shell, and no more: the workers' Python is what the page says."""
+    taken = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_", "PYTEST_"))
+    }
+    return {
+        **taken,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONIOENCODING": "utf-8",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder that looks like a clone, where commands may write."""
+    for name in ("docs", "examples", "message_specs", "tests"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+def compare(found: list[str], shown: list[str]) -> None:
+    """Fail with the lines that differ, all of them."""
+    there, here = ("\n".join(blocks).splitlines() for blocks in (shown, found))
+    if lines := list(difflib.unified_diff(there, here, "what the page shows", "what comes out", n=1, lineterm="")):
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+def run_consoles(page: str, clone: Path) -> list[str]:
+    return [run_console(block, clone, environment()) for block in blocks(ROOT / page, "console")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_print_what_the_page_shows(page: str, clone: Path) -> None:
+    compare(run_consoles(page, clone), blocks(ROOT / page, "console"))
+
+
+def run_pythons(*pages: str, clone: Path) -> dict[str, list[str]]:
+    """Page → its Python blocks as they come out, all pages in one process."""
+    for page in pages:
+        run_consoles(page, clone)  # what a page has Python import is written by its commands
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tests.docs.pages",
+            *(word for page in pages for word in (str(clone), str(ROOT / page))),
+        ],
+        cwd=clone,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {page: json.loads(done.stdout)[str(ROOT / page)] for page in pages}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in WITH_SPARK])
+def test_python_gives_what_the_page_shows(page: str, clone: Path) -> None:
+    compare(run_pythons(page, clone=clone)[page], blocks(ROOT / page, "python"))
+
+
+@pytest.mark.spark
+def test_python_with_spark_gives_what_the_pages_show(clone: Path) -> None:
+    found = run_pythons(*WITH_SPARK, clone=clone)
+    for page in WITH_SPARK:
+        compare(found[page], blocks(ROOT / page, "python"))
+
+
+def test_no_page_that_is_run_lacks_what_could_be_run() -> None:
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert blocks(ROOT / page, "console") or blocks(ROOT / page, "python")
+        assert ("spark" in "".join(blocks(ROOT / page, "python"))) == (page in WITH_SPARK), text[:100]
+
+
+# -- the runner --------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_over_several_lines() -> None:
+    block = "$ echo a \\\n    b\na b\n$ cat <<'EOF'\n$ no command\nEOF\n$ no command\nno command\n$ true\n"
+    assert commands(block) == ["echo a \\\n    b", "cat <<'EOF'\n$ no command\nEOF", "no command", "true"]
+
+
+def test_a_shell_keeps_what_was_set_and_the_status(tmp_path: Path) -> None:
+    block = "$ x=3; (exit $x)\n$ echo $? $x\n3 3\n$ echo out; echo err >&2\nout\nerr\n"
+    assert run_console(block, tmp_path, environment()) == block
+
+
+def test_a_command_that_prints_something_else_is_seen(tmp_path: Path) -> None:
+    assert run_console("$ echo 1\n2\n$ echo 3\n", tmp_path, environment()) == "$ echo 1\n1\n$ echo 3\n3\n"
+
+
+def test_values_and_prints_of_expressions_are_compared_and_comments_are_not() -> None:
+    block = "# Why.\nx = [\n    1,\n]\n# What for.\nx + [2]  # more\n# [1, 3]\n\nprint(x)\n# [1]\n\nx.append(4)\nx\n"
+    assert run_python(block, {}) == block.replace("[1, 3]", "[1, 2]")
+
+
+def test_an_error_is_seen() -> None:
+    assert run_python("1 / 0\n# 1\n", {}).endswith("ZeroDivisionError: division by zero\n")
