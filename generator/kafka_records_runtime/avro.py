@@ -14,7 +14,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.failure import join_path
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import FieldSchema, MessageSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.uuids import Uuid, uuid_text
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def _value_of_field(schema: MessageSchema, field: FieldSchema, held: Any) -> Any
             return [_value_of_struct(schema, field.base, item) for item in held]
         return _value_of_struct(schema, field.base, held)
     if field.base == "uuid":
-        return [str(item) for item in held] if field.is_array else str(held)
+        return [uuid_text(item) for item in held] if field.is_array else uuid_text(held)
     return list(held) if field.is_array else held
 
 

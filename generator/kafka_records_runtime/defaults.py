@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, MessageSchema, StructSchema
+from kafka_records_runtime.uuids import Uuid, standard_uuid_bytes
 
 MISSING: Final = object()
 
@@ -47,6 +48,8 @@ def is_default(schema: MessageSchema, field: FieldSchema, value: object) -> bool
         return isinstance(value, tuple | list) and not value
     if isinstance(default, bool):
         return value is default
+    if isinstance(default, Uuid):
+        return (standard_uuid_bytes(value) or value) == default
     return bool(value == default)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.uuids import Uuid, uuid_text
 
 _MINIMUM: Final = -(2**31)
 
@@ -47,4 +47,4 @@ def share_partition_key(group_id: str, topic_id: Uuid, partition: int) -> str:
 
     What FindCoordinator takes for key type 2 (KIP-932; `org.apache.kafka.server.share.SharePartitionKey`).
     """
-    return f"{group_id}:{topic_id}:{partition}"
+    return f"{group_id}:{uuid_text(topic_id)}:{partition}"

@@ -7,6 +7,7 @@ from typing import Final, SupportsFloat, SupportsIndex
 
 from kafka_records_runtime.errors import NullNotAllowed, ValueOutOfRange, WrongLength, WrongType
 from kafka_records_runtime.failure import WriteFailure
+from kafka_records_runtime.uuids import standard_uuid_bytes
 from kafka_records_runtime.wire import INTEGERS, MAX_INT32
 
 _FLOAT_LIMIT: Final = 2**1024
@@ -49,9 +50,12 @@ def as_float(value: object) -> float:
 
 
 def as_uuid(value: object) -> bytes:
-    """A Uuid, or 16 bytes."""
+    """A Uuid, 16 bytes, or a UUID of the standard library."""
     if not isinstance(value, bytes):
-        raise wrong_type("Uuid", value)
+        raw = standard_uuid_bytes(value)
+        if raw is None:
+            raise wrong_type("Uuid", value)
+        return raw
     if len(value) != 16:
         raise WriteFailure(WrongLength, len(value))
     return value

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from base64 import b64decode, urlsafe_b64encode
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 _TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
@@ -13,15 +17,17 @@ class Uuid(bytes):
     """A 16-byte value, immutable and hashable, printed as Kafka's tools print it.
 
     Kafka has no null UUID on the wire: sixteen zero bytes, `ZERO_UUID`, stand for "none"
-    (`org.apache.kafka.common.Uuid`).
+    (`org.apache.kafka.common.Uuid`). A `UUID` of the standard library has the same bytes in the same order and another
+    text: `Uuid(UUID(...))` and `UUID(bytes=Uuid(...))` lead from one to the other.
     """
 
     __slots__ = ()
 
-    def __new__(cls, value: bytes) -> Self:
-        if len(value) != 16:
-            raise ValueError(f"a Uuid has 16 bytes, got {len(value)}")
-        return super().__new__(cls, value)
+    def __new__(cls, value: bytes | UUID) -> Self:
+        raw: Any = standard_uuid_bytes(value) or value
+        if len(raw) != 16:
+            raise ValueError(f"a Uuid has 16 bytes, got {len(raw)}")
+        return super().__new__(cls, raw)
 
     @classmethod
     def from_string(cls, text: str) -> Self:
@@ -41,6 +47,19 @@ class Uuid(bytes):
 
     def __reduce__(self) -> tuple[type[Self], tuple[bytes]]:
         return type(self), (bytes(self),)
+
+
+def standard_uuid_bytes(value: object) -> bytes | None:
+    """The bytes of a `UUID` of the standard library, None for any other value."""
+    # Whoever has such a value has loaded the module; loading it for those who have none takes milliseconds.
+    module = sys.modules.get("uuid")
+    return value.bytes if module is not None and isinstance(value, module.UUID) else None
+
+
+def uuid_text(value: object) -> str:
+    """Kafka's text of a Uuid, or of what `encode` takes for one; a text stays what it is."""
+    raw = standard_uuid_bytes(value) or value
+    return str(Uuid(raw)) if isinstance(raw, bytes) else str(raw)
 
 
 ZERO_UUID: Final = Uuid(bytes(16))

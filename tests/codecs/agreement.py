@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import strategies as st
@@ -79,7 +80,7 @@ def check_odd_values(cls: Any, data: st.DataObject) -> None:
 
 ODD_VALUES: tuple[Any, ...] = (
     *(True, False, 0, -1, 1.5, 2**70, math.nan, None),
-    *("", "x", "\ud800", b"", b"x", bytearray(b"x" * 16), bytes(16), Uuid(bytes(16))),
+    *("", "x", "\ud800", b"", b"x", bytearray(b"x" * 16), bytes(16), Uuid(bytes(16)), UUID(int=0), (UUID(int=1),)),
     *((), [], ["x"], (1,), (True,), (b"x",), (bytes(16),), (None,), {}, {"a": 1}, {1}, range(3), object()),
     *(((3, b"x"),), ((5, b"x"), (4, b"y")), ((True, b""),)),
 )
