@@ -17,6 +17,7 @@ from typing import Final
 from kafka_records_codegen._replacing import STAGING, held, replace
 from kafka_records_codegen.text.mark import LONGEST, Mark
 from kafka_records_runtime.errors import KafkaRecordsError, plural
+from kafka_records_runtime.printable import printable
 
 _LISTED: Final = 20
 """How many files a message names before it only counts them."""
@@ -43,7 +44,7 @@ class UntrackedFiles(KafkaRecordsError):
                 f"{self.out} holds the {found.pop()} ({plural(len(self.paths), 'file')}), not the {self.wanted}; "
                 "nothing was written.\nChoose another --out folder, or delete those files first."
             )
-        lines = [f"  {self.out / path}{self._whose(path)}" for path in self.paths[:_LISTED]]
+        lines = [f"  {printable(str(self.out / path))}{self._whose(path)}" for path in self.paths[:_LISTED]]
         more = len(self.paths) - len(lines)
         listing = "\n".join([*lines, f"  and {more} more"] if more else lines)
         what = f"are not the {self.wanted}" if self.marks else "kafka-records-codegen did not write"

@@ -16,14 +16,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafka_records_codegen.generate import generate
+from kafka_records_codegen.generate import generate, generate_docs
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
 from kafka_records_codegen.model.naming import upper_snake_case
 from kafka_records_codegen.python import codecs
 from kafka_records_codegen.spec.versions import Versions
+from kafka_records_codegen.spec.violations import SpecErrors
 from kafka_records_codegen.text.page import Package, docstring
 from kafka_records_codegen.tree import write
+from tests.generator.markdown_pages import read_page
 
 HOSTILE = st.lists(
     st.sampled_from(['"', "'", "\\", "\n", "\r", " ", "\x00", "\x0c", "\x85", "\u2028", "\ufeff", "N{x}"])
@@ -175,3 +177,41 @@ def test_structs_whose_functions_would_have_one_name(tmp_path: Path, monkeypatch
     data = {"a": [{"x": 1}, {"x": 2}], "b": {"y": "text"}, "c": {"z": 3}, "d": {"w": 4}}
     for version in (0, 1):
         check_fast_paths(whole.from_json(data, version), "WHOLE", version)
+
+
+TURNS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""What Unicode calls explicit directional formatting (UAX 9): CVE-2021-42574 is about the last nine."""
+
+
+def test_marks_that_turn_the_writing_stand_nowhere_as_they_are(tmp_path: Path) -> None:
+    """Not in modules, schemas, Avro files or pages, whichever text of a spec they come from."""
+    text = f"if admin{TURNS}: pass"
+    fields = [{**field("A", "string", default=text), "about": text}, field("B", "[]Bar", fields=[], about=text)]
+    spec = {"type": "data", "name": "Foo", "validVersions": "0", "flexibleVersions": "0+", "fields": fields}
+    (tmp_path / f"Foo{TURNS}.json").write_text(f"// {text}\n{json.dumps(spec)}", encoding="utf-8")
+    model = load(tmp_path)
+    escaped = ascii(text)[1:-1]
+    files = {**generate(model, "acme"), **generate_docs(model, "acme")}
+    for name, made in files.items():
+        assert not set(made) & set(TURNS), name
+    assert f'"""{escaped}"""' in files["foo.py"]
+    assert f'"{escaped}"' in files["foo.py"]
+    assert f"# Specs: Foo{ascii(TURNS)[1:-1]}.json" in files["foo.py"]
+    page = read_page(files["foo.md"])
+    assert escaped in page.paragraphs
+    table, *_ = page.tables_with("Field in JSON", "Type")
+    assert table[0][-3:] == [f'"{escaped}"', "", escaped]
+    assert json.loads(files["foo.avsc"])["doc"].startswith(text)
+
+
+def test_a_violation_reaches_the_terminal_as_text(tmp_path: Path) -> None:
+    """Escape sequences and marks that turn the writing, in names of files and attributes, are shown and not obeyed."""
+    spec = {"type": "data", "name": "Foo", "validVersions": "0", "flexibleVersions": "0+", "\x1b[31m\u202e": 1}
+    (tmp_path / "\x1b[2JFoo\u202e.json").write_text(json.dumps(spec, ensure_ascii=False), encoding="utf-8")
+    with pytest.raises(SpecErrors) as caught:
+        load(tmp_path)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith(
+        f"{tmp_path}/\\x1b[2JFoo\\u202e.json:1:81: \\x1b[31m\\u202e: unknown attribute; a message takes type, name, "
+    )
+    assert lines[1].endswith('"flexibleVersions": "0+", "\\u001b[31m\N{REPLACEMENT CHARACTER}": 1}')

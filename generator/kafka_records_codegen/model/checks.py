@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_records_codegen.model.defaults import parse_default
+from kafka_records_codegen.model.limits import check_limits
 from kafka_records_codegen.model.naming import json_name, python_name
 from kafka_records_codegen.model.structs import StructDefinition, collect_structs, cycles, uses
 from kafka_records_codegen.spec.attributes import ENTITY_TYPES, FieldSpec, FieldType, MessageSpec, StructSpec
 from kafka_records_codegen.spec.versions import Versions
 
 _NULLABLE = "string, bytes, records, arrays and structs"
+_SHOWN = 6
+"""Names at either end of a long list that a message shows."""
 
 
 def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
@@ -36,8 +39,11 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
     _check_request_attributes(message)
     _check_coordinator_rules(message)
     structs = collect_structs(message)
-    for field, names in cycles(structs):
-        field.report("type", f"a struct cannot contain itself: {' -> '.join(names)}")
+    circles = list(cycles(structs))
+    for field, names in circles:
+        field.report("type", f"a struct cannot contain itself: {' -> '.join(_some(names))}")
+    if not circles:
+        check_limits(message, structs)
     for definition in structs.values():
         for field in definition.fields:
             _check_field_in_message(field, message)
@@ -47,6 +53,12 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
         if field.map_key:
             field.report("mapKey", "marks keys of the elements of an array; fields of the message itself have none")
     return structs
+
+
+def _some(names: Sequence[str]) -> Sequence[str]:
+    """All of a few names; of many the first and the last ones, and how many there are between."""
+    left_out = len(names) - 2 * _SHOWN
+    return names if left_out < 2 else (*names[:_SHOWN], f"… ({left_out} more) …", *names[-_SHOWN:])
 
 
 def _all_fields(message: MessageSpec) -> Iterable[FieldSpec]:

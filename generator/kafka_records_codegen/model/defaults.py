@@ -9,7 +9,7 @@ from typing import Final
 from kafka_records_codegen.spec.attributes import FieldSpec
 from kafka_records_runtime.schema import natural_default
 from kafka_records_runtime.uuids import Uuid
-from kafka_records_runtime.wire import INTEGERS
+from kafka_records_runtime.wire import INTEGERS, MAX_STRING
 
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
 _HEXADECIMAL: Final = re.compile(r"0x[0-9a-fA-F]+")
@@ -38,7 +38,7 @@ def parse_default(field: FieldSpec) -> object:
             _check_null(field)
             return None
         if base == "string" and not field.type.is_array:
-            return text
+            return _string(text)
         kind = "an array" if field.type.is_array else "bytes" if base == "bytes" else "a struct"
         raise ValueError(f"the default of {kind} is empty (leave the attribute out) or 'null', found {text!r}")
     return _PARSERS[base](text) if base in _PARSERS else _integer(base, text)
@@ -50,6 +50,14 @@ def _check_null(field: FieldSpec) -> None:
             "null can only be the default if all versions may be null: "
             f"the field has versions {field.versions}, nullableVersions are {field.nullable}"
         )
+
+
+def _string(text: str) -> str:
+    """`text`, unless it is too long: even compact strings are limited. All that a spec file holds is good UTF-8."""
+    size = len(text.encode())
+    if size > MAX_STRING:
+        raise ValueError(f"the default of a string has at most {MAX_STRING} bytes of UTF-8, found {size}")
+    return text
 
 
 def _boolean(text: str) -> bool:

@@ -115,14 +115,16 @@ class _Registry:
 def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]) -> tuple[StructDefinition, ...]:
     """All structs that `root` uses, each behind those it uses, and `root` last. There must be no cycle."""
     order: dict[str, StructDefinition] = {}
-
-    def visit(struct: StructDefinition) -> None:
-        if struct.name not in order:
-            for _, used in uses(struct, structs):
-                visit(used)
+    # A list instead of recursion: chains of structs are checked for their length only after this.
+    path = [(root, uses(root, structs))]
+    while path:
+        struct, below = path[-1]
+        used = next((used for _, used in below if used.name not in order), None)
+        if used is None:
             order[struct.name] = struct
-
-    visit(root)
+            path.pop()
+        else:
+            path.append((used, uses(used, structs)))
     return tuple(order.values())
 
 
@@ -139,15 +141,17 @@ def uses(
 def cycles(structs: Mapping[str, StructDefinition]) -> Iterator[tuple[FieldSpec, tuple[str, ...]]]:
     """Every field that leads back to a struct around it, with the names on the way."""
     done: set[str] = set()
-
-    def visit(struct: StructDefinition, path: tuple[str, ...]) -> Iterator[tuple[FieldSpec, tuple[str, ...]]]:
-        for field, used in uses(struct, structs):
-            if used.name in path:
-                yield field, (*path[path.index(used.name) :], used.name)
-            elif used.name not in done:
-                yield from visit(used, (*path, used.name))
-        done.add(struct.name)
-
-    for name, struct in structs.items():
-        if name not in done:
-            yield from visit(struct, (name,))
+    for root in structs.values():
+        path = {} if root.name in done else {root.name: uses(root, structs)}
+        while path:
+            name, below = next(reversed(path.items()))
+            for field, used in below:
+                if used.name in path:
+                    names = list(path)
+                    yield field, (*names[names.index(used.name) :], used.name)
+                elif used.name not in done:
+                    path[used.name] = uses(used, structs)
+                    break
+            else:
+                done.add(name)
+                del path[name]

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
+from kafka_records_codegen.text.visible import with_visible_turns
+
 _REFERENCES: Final = {"\\": "&#92;", "|": "&#124;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _MARKUP: Final = re.compile(r"[\\|<>&`*\[\]{}~$]|(?<![^\W_])_|_(?![^\W_])|:(?=[\w+-]+:)")
 _CODE_SPAN: Final = re.compile(r"(?<![`\\])`([A-Za-z0-9_.]+(?:\[\])?)`(?!`)")
@@ -103,7 +105,8 @@ def _escaped(words: str) -> str:
 
 
 def _visible(words: str) -> str:
-    """`words` with a replacement character for each one that is no text, such as NUL."""
+    """`words` with a replacement character for what is no text, such as NUL, and escapes for marks that turn it."""
     return "".join(
-        "\ufffd" if unicodedata.category(each) in _NO_TEXT and each not in "\n\t" else each for each in words
+        "\ufffd" if unicodedata.category(each) in _NO_TEXT and each not in "\n\t" else each
+        for each in with_visible_turns(words)
     )

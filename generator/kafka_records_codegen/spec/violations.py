@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_runtime.printable import printable
 
 _WIDTH: Final = 120
 """Longest piece of a source line that an excerpt shows."""
@@ -35,9 +36,10 @@ class Violation:
     excerpt: str = ""
 
     def __str__(self) -> str:
+        file, message = printable(self.file), printable(self.message)
         if not self.line:
-            return f"{self.file}: {self.message}"
-        text = f"{self.file}:{self.line}:{self.column}: {self.path}: {self.message}"
+            return f"{file}: {message}"
+        text = f"{file}:{self.line}:{self.column}: {printable(self.path)}: {message}"
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 

@@ -13,10 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from kafka_records_codegen.model.messages import Folder
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.styling import LINE_LENGTH, in_style, with_long_lines_in_style
-
-_NOT_FOR_SOURCE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-"""Controls, line separators, marks that turn the direction of writing, halves of surrogate pairs, byte order marks:
-what Python does not read, takes for the end of a line, or shows other than it is."""
+from kafka_records_codegen.text.visible import visible
 
 _QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 
@@ -88,11 +85,6 @@ def docstring(text: str, indent: int = 0) -> str:
     pad = " " * indent
     lines = [line.rstrip() for line in escaped.split("\n")]
     return "\n".join(line if number == 0 or not line else pad + line for number, line in enumerate(lines))
-
-
-def visible(text: str) -> str:
-    """`text` with every character that may not stand in a Python file as an escape of Python's."""
-    return _NOT_FOR_SOURCE.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
 def folder_path(prefix: str, folder: Folder, has_subfolders: bool) -> str:

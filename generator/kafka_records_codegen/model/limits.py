@@ -1,0 +1,60 @@
+"""How large a message may be, so that what is generated for it can be read, and is generated within a minute.
+
+Kafka's generator has no such limits. The largest messages of its releases 2.8 to 4.3 are far below them: structs 6
+levels deep (StreamsGroupDescribeResponse), 558 fields in all versions together (FetchResponse of 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kafka_records_codegen.model.structs import StructDefinition, leaves_first, uses
+from kafka_records_codegen.spec.attributes import MessageSpec
+
+MAX_LEVELS: Final = 32
+"""Levels of structs; the body of the message is the first. An array of structs opens four brackets in its Spark type,
+and Python reads no more than 200 inside each other."""
+
+MAX_FIELDS: Final = 10_000
+"""Fields of all versions together, those of a struct once for each use: types, pages and wire layouts repeat it."""
+
+
+def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
+    """Report what of a message is too large. No struct of it may contain itself."""
+    order = leaves_first(structs[message.name], structs)
+    if _check_levels(message, structs, order) and not message.versions.is_open:
+        _check_fields(message, structs, order)
+
+
+def _check_levels(
+    message: MessageSpec, structs: Mapping[str, StructDefinition], order: tuple[StructDefinition, ...]
+) -> bool:
+    levels = {message.name: 1}
+    for struct in reversed(order):
+        level = levels[struct.name]
+        for field, used in uses(struct, structs):
+            levels[used.name] = max(levels.get(used.name, 0), level + 1)
+            if level == MAX_LEVELS:
+                field.report(
+                    "type",
+                    f"the struct {used.name} would be {level + 1} levels deep; the limit is {MAX_LEVELS}, "
+                    "because Python cannot read the Spark types of deeper ones",
+                )
+    return max(levels.values()) <= MAX_LEVELS
+
+
+def _check_fields(
+    message: MessageSpec, structs: Mapping[str, StructDefinition], order: tuple[StructDefinition, ...]
+) -> None:
+    counts: dict[str, int] = {}
+    for struct in order:
+        counts[struct.name] = len(struct.fields) + sum(counts[used.name] for _, used in uses(struct, structs))
+    count, versions = counts[message.name], len(message.versions)
+    if count * versions > MAX_FIELDS:
+        message.report(
+            "fields",
+            f"{count} fields, those of a struct counted at each use, in {versions} "
+            f"{'version' if versions == 1 else 'versions'} are {count * versions}; the limit is {MAX_FIELDS}, because "
+            "Spark types, pages and wire layouts repeat them all",
+        )

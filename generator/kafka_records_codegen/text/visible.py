@@ -1,0 +1,30 @@
+"""Characters that must not reach a generated file from the texts of a spec, because nobody would see them there."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_TURNS: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Marks that turn the direction of writing: a text shows in another order than it is read in (CVE-2021-42574)."""
+
+_TURN: Final = re.compile(f"[{_TURNS}]")
+_NOT_FOR_SOURCE: Final = re.compile(
+    f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff{_TURNS}]",
+)
+"""Those, controls, line separators, halves of surrogate pairs, byte order marks: what Python does not read, takes for
+the end of a line, or shows other than it is."""
+
+
+def visible(text: str) -> str:
+    """`text` with every character that may not stand in a Python file as an escape of Python's."""
+    return _NOT_FOR_SOURCE.sub(_escape, text)
+
+
+def with_visible_turns(text: str) -> str:
+    """`text` with every mark that turns the direction of writing as an escape of Python's."""
+    return _TURN.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return ascii(match.group())[1:-1]
