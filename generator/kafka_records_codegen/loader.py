@@ -6,6 +6,7 @@ import keyword
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kafka_records_codegen.model.checks import check_message
@@ -19,8 +20,10 @@ from kafka_records_codegen.model.naming import (
     spark_names,
     upper_snake_case,
 )
+from kafka_records_codegen.model.note_checks import Notes, check_notes, resolved_notes
 from kafka_records_codegen.model.resolve import SpecFile, resolve_module
 from kafka_records_codegen.spec.attributes import read_message
+from kafka_records_codegen.spec.notes import NOTES, EnumSpec, NotesSpec, read_notes
 from kafka_records_codegen.spec.violations import Position, Source, SpecErrors, Violation
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
@@ -30,17 +33,18 @@ _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-
 def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
     """Read every `*.json` file in `specs_dir` and in the folders below it, one message each.
 
-    Folders become subpackages. A retired API (`validVersions: none`) takes part in the checks and gives
-    nothing. Raises `SpecErrors` with all violations of all files, or with the one that there is nothing to
-    read, and OSError for a file or folder that cannot be read.
+    Folders become subpackages; `_notes.json` holds the notes of its folder instead of a message. A retired API
+    (`validVersions: none`) takes part in the checks and gives nothing. Raises `SpecErrors` with all violations of all
+    files, or with the one that there is nothing to read, and OSError for a file or folder that cannot be read.
 
     `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today:
     a message without `flexibleVersions` has none (2.8), text behind the end of the message is ignored (2.8), and
     requests may name the listener `zkBroker` (up to 3.9).
     """
     violations: list[Violation] = []
-    folders: list[tuple[str, list[SpecFile]]] = []
+    folders: list[tuple[str, list[SpecFile], NotesSpec | None]] = []
     by_name: dict[str, SpecFile] = {}
+    enums: dict[str, EnumSpec] = {}
     for folder, paths, subfolders in _walk(specs_dir, violations):
         sources = [_read(path, violations, older_dialect) for path in paths]
         files = []
@@ -55,11 +59,18 @@ def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
         _check_names(files, by_name)
         _check_api_keys(files, complete)
         _check_modules(files, subfolders)
+        beside = paths[0].with_name(NOTES)
+        notes = None
+        if os.path.lexists(beside):
+            sources.append(_read(beside, violations, older_dialect))
+            notes = None if sources[-1] is None else read_notes(sources[-1])
+        if notes is not None:
+            check_notes(notes, [file.spec for file in files], enums, complete=complete)
         violations += [violation for source in sources if source for violation in source.violations]
-        folders.append((folder, files))
+        folders.append((folder, files, notes))
     if violations:
         raise SpecErrors(violations)
-    resolved = [_resolve_folder(folder, files) for folder, files in folders]
+    resolved = [_resolve_folder(*folder) for folder in folders]
     return Model(tuple(folder for folder in resolved if folder.messages))
 
 
@@ -85,6 +96,10 @@ def _walk_below(
     # A link that leads nowhere is not passed over: reading it says so.
     files = [entry for entry in entries if entry.suffix == ".json" and (entry.is_file() or not entry.exists())]
     files = [entry for entry in files if _has_readable_name(entry, violations)]
+    notes = [entry for entry in files if entry.name == NOTES]
+    files = [entry for entry in files if entry not in notes]
+    if notes and not files:
+        violations.append(Violation(str(notes[0]), 0, 0, "", "there is no spec beside these notes"))
     subfolders = []
     for entry in entries:
         if not entry.is_dir() or entry.resolve() in seen:
@@ -266,11 +281,12 @@ def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:
 # ---- the model
 
 
-def _resolve_folder(folder: str, files: Sequence[SpecFile]) -> Folder:
+def _resolve_folder(folder: str, files: Sequence[SpecFile], spec: NotesSpec | None) -> Folder:
     messages: list[Message] = []
     records: list[Record] = []
+    notes = Notes() if spec is None else resolved_notes(spec)
     for _, group in _modules(files):
-        resolved = resolve_module(group)
+        resolved = [_noted(message, notes) for message in resolve_module(group)]
         messages += resolved
         if len(resolved) == 2:
             key, value = resolved
@@ -278,4 +294,9 @@ def _resolve_folder(folder: str, files: Sequence[SpecFile]) -> Folder:
             records.append(Record(key.api_key, record_name(key.name), key, value))
     messages.sort(key=lambda message: message.source)
     records.sort(key=lambda record: record.type)
-    return Folder(folder, tuple(messages), tuple(records))
+    return Folder(folder, tuple(messages), tuple(records), notes.retired_types, notes.enums)
+
+
+def _noted(message: Message, notes: Notes) -> Message:
+    is_capped = message.name in notes.newer_as_highest
+    return replace(message, notes=notes.version_notes.get(message.name, ()), newer_as_highest=is_capped)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
-from kafka_records_runtime.early_access import early_layout_note
 
 
 class DecodeError(KafkaRecordsError, ValueError):
@@ -11,8 +10,11 @@ class DecodeError(KafkaRecordsError, ValueError):
 
     `path` names the place in Python names, outermost first (`members[2].client_host`); it is empty for the
     message as a whole, and a section of tagged fields is called `tagged_fields`. `offset` is where the
-    offending thing starts, counted in bytes from the start of what was given to decode.
+    offending thing starts, counted in bytes from the start of what was given to decode. `note` is what the specs
+    add about this version of the message, empty if they add nothing.
     """
+
+    note: str = ""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, *rest: object) -> None:
         super().__init__(message_name, version, path, offset, *rest)
@@ -30,7 +32,7 @@ class DecodeError(KafkaRecordsError, ValueError):
         place = (
             f"{self.message_name} v{number(self.version)} at byte {number(self.offset)}: {self.path or 'the message'}"
         )
-        return f"{place} {self.detail}{early_layout_note(self.message_name)}"
+        return f"{place} {self.detail}{f'; {self.note}' if self.note else ''}"
 
 
 class BufferUnderflow(DecodeError):

@@ -8,13 +8,14 @@ as the last line with everything before it intact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import DecodeError, MissingRecordType, MissingValueVersion, plural
 from kafka_records_runtime.errors import number as number_text
 from kafka_records_runtime.framing import KEY_VERSION, record_type_of, value_version_of
 from kafka_records_runtime.layout import versions_of
-from kafka_records_runtime.schema import MessageSchema, RecordSchema, covers
+from kafka_records_runtime.schema import MessageSchema, RecordSchema, RetiredType, covers
 from kafka_records_runtime.walker import TrailStep, walk
 from kafka_records_runtime.wire import signed32
 
@@ -73,8 +74,13 @@ def explain_message(
         yield from _unread(data, end, "left over")
 
 
-def explain_record(records: Mapping[int, RecordSchema], key: bytes | None, value: bytes | None) -> Iterator[Line]:
-    """Explain a record of a topic whose record types are `records`: its key, then its value.
+def explain_record(
+    records: Mapping[int, RecordSchema],
+    key: bytes | None,
+    value: bytes | None,
+    retired: Mapping[int, RetiredType] = MappingProxyType({}),
+) -> Iterator[Line]:
+    """Explain a record of a topic whose record types are `records` and were `retired`: its key, then its value.
 
     Keys and values are read as Kafka's coordinators read them: leniently, and bytes left over are shown. A
     `value` of None is a tombstone; a `key` of None is shown as missing, and without its type the value is
@@ -83,7 +89,7 @@ def explain_record(records: Mapping[int, RecordSchema], key: bytes | None, value
     if key is None:
         yield Line(None, "", "", "", "no key")
     else:
-        yield from explain_key(records, key)
+        yield from explain_key(records, key, retired)
     if value is None:
         yield Line(None, "", "", "", "no value: a tombstone")
         return
@@ -91,10 +97,12 @@ def explain_record(records: Mapping[int, RecordSchema], key: bytes | None, value
     yield from _explain_value(None if key is None else _record(records, key), value)
 
 
-def explain_key(records: Mapping[int, RecordSchema], key: bytes) -> Iterator[Line]:
+def explain_key(
+    records: Mapping[int, RecordSchema], key: bytes, retired: Mapping[int, RetiredType] = MappingProxyType({})
+) -> Iterator[Line]:
     """Explain the key of a record alone, as `explain_record` does."""
     yield Line(None, "", "", "", f"key, {plural(len(key), 'byte')}")
-    yield from _explain_key(_record(records, key), key)
+    yield from _explain_key(records, retired, key)
 
 
 def explain_text(lines: Iterable[Line]) -> str:
@@ -108,14 +116,18 @@ def _record(records: Mapping[int, RecordSchema], key: bytes) -> RecordSchema | N
     return records.get(record_type_of(key)) if len(key) >= _PREFIX else None
 
 
-def _explain_key(record: RecordSchema | None, key: bytes) -> Iterator[Line]:
+def _explain_key(records: Mapping[int, RecordSchema], retired: Mapping[int, RetiredType], key: bytes) -> Iterator[Line]:
     try:
         number = record_type_of(key)
     except MissingRecordType as error:
         yield from _unread(key, 0, "not read")
         yield Line(None, "", "", "error", str(error))
         return
-    name = "unknown record type" if record is None else record.name
+    record = records.get(number)
+    if record is not None:
+        name = record.name
+    else:
+        name = ", ".join(retired[number]) if number in retired else "unknown record type"
     yield Line(0, _hex(key[:_PREFIX]), "record type", "int16", f"{number} ({name})")
     if record is None:
         yield from _unread(key, _PREFIX, "not read")

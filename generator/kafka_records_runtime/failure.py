@@ -8,8 +8,12 @@ error.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kafka_records_runtime.errors import DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema
 
 
 class _Failure(Exception):
@@ -32,8 +36,12 @@ class ReadFailure(_Failure):
         self.error = error
         self.offset = offset
 
-    def located(self, message_name: str, version: int) -> DecodeError:
-        return self.error(message_name, version, self.path, self.offset, *self.details)
+    def located(self, schema: MessageSchema, version: int) -> DecodeError:
+        error = self.error(schema.name, version, self.path, self.offset, *self.details)
+        note = schema.note(version)
+        if note:
+            error.note = note
+        return error
 
 
 class WriteFailure(_Failure):

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from kafka_records_runtime.buffers import as_bytes
-from kafka_records_runtime.early_access import RETIRED_TYPES
 from kafka_records_runtime.errors import (
     DecodeError,
     MissingRecordType,
@@ -36,9 +35,9 @@ KEY_VERSION: Final = 0
 class Record:
     """One decoded record of a coordinator topic.
 
-    `key` is the typed key, or the key's bytes when the type is unknown; `name` is None then, but for types of early
-    access releases, which have a name and nothing else. `value` is the typed value, None for a tombstone, or the
-    value's bytes when its type or version is unknown. `value_version` is None for tombstones and unknown types.
+    `key` is the typed key, or the key's bytes when the type is unknown; `name` is None then, but for retired types,
+    which have a name and nothing else. `value` is the typed value, None for a tombstone, or the value's bytes when its
+    type or version is unknown. `value_version` is None for tombstones and unknown types.
     `key_bytes_left` and `value_bytes_left` count the bytes behind the messages, which Kafka ignores; `leniencies` names
     what else a strict reader would have refused, once for each time. `raw_key` and `raw_value` are the record's bytes
     when one of these says that the values alone may not give them back: None for every other record.
@@ -197,17 +196,20 @@ def _read_typed(cls: Any, body: bytes, version: int, leniencies: list[str]) -> t
 
 
 class RecordSet:
-    """The record types of one topic, for `decode_record` and `encode_record` of its generated package."""
+    """The record types of one topic, for `decode_record` and `encode_record` of its generated package.
 
-    def __init__(self, topic: str, types: Mapping[int, CodecRecordType]) -> None:
+    `retired` has the names of types that are known to be gone.
+    """
+
+    def __init__(self, types: Mapping[int, CodecRecordType], retired: Mapping[int, str] = MappingProxyType({})) -> None:
         self.types = types
-        self._retired = RETIRED_TYPES.get(topic, {})
+        self.retired = retired
 
     def decode(
         self, key: bytes | bytearray | memoryview | None, value: bytes | bytearray | memoryview | None
     ) -> Record:
         """See `read_record`."""
-        return read_record(self.types, key, value, self._retired)
+        return read_record(self.types, key, value, self.retired)
 
     def encode(self, key: Any, value: Any, value_version: int | None) -> tuple[bytes, bytes | None]:
         """Frame `key` and `value`; `bytes` are taken as they stand, a `value` of None is a tombstone."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import SchemaFormatError
 from kafka_records_runtime.uuids import ZERO_UUID
@@ -127,13 +127,17 @@ class StructSchema:
 
 @dataclass(frozen=True)
 class MessageSchema:
-    """A message: `structs` holds every struct it uses and, last, the message body itself."""
+    """A message: `structs` holds every struct it uses and, last, the message body itself.
+
+    `notes` are what decode errors about some versions add, as the end of a sentence: `(lowest, highest, text)`.
+    """
 
     format: int
     name: str
     versions: Range
     flexible: Range
     structs: tuple[StructSchema, ...]
+    notes: tuple[tuple[int, int, str], ...] = ()
     _by_name: dict[str, StructSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
     plans: dict[tuple[str, int], object] = field(init=False, repr=False, compare=False, default_factory=dict)
     """What the walker and the JSON conversion have built for a version, kept for the next call; never
@@ -145,7 +149,7 @@ class MessageSchema:
         self._by_name.update((struct.name, struct) for struct in self.structs)
 
     def __reduce__(self) -> tuple[type[MessageSchema], tuple[object, ...]]:
-        return MessageSchema, (self.format, self.name, self.versions, self.flexible, self.structs)
+        return MessageSchema, (self.format, self.name, self.versions, self.flexible, self.structs, self.notes)
 
     @property
     def root(self) -> StructSchema:
@@ -153,6 +157,10 @@ class MessageSchema:
 
     def struct(self, name: str) -> StructSchema:
         return self._by_name[name]
+
+    def note(self, version: int) -> str:
+        """What a decode error about `version` adds; empty if there is nothing to add."""
+        return next((text for lowest, highest, text in self.notes if lowest <= version <= highest), "")
 
     def is_flexible(self, version: int) -> bool:
         """Whether structs of this version end in a section of tagged fields."""
@@ -168,3 +176,10 @@ class RecordSchema:
     name: str
     key: MessageSchema
     value: MessageSchema
+
+
+class RetiredType(NamedTuple):
+    """A record type that no schema describes any more: its name, and in a few words why it is gone."""
+
+    name: str
+    why: str

@@ -56,7 +56,7 @@ def decode(
         if left and not allow_trailing:
             cursor.concede(Leniency.TRAILING_BYTES, TrailingBytes, cursor.pos, left)
     except ReadFailure as failure:
-        raise failure.located(schema.name, version) from None
+        raise failure.located(schema, version) from None
     return value, cursor.pos
 
 
@@ -78,7 +78,7 @@ def walk(
         broken = failure
     yield from trail.steps
     if broken is not None:
-        raise broken.located(schema.name, version)
+        raise broken.located(schema, version)
 
 
 def encode(schema: MessageSchema, value: Any, version: int) -> bytes:

@@ -180,7 +180,7 @@ class TestSpecsOfOthers:
     def test_their_messages_take_no_newer_versions_unless_asked(self) -> None:
         made = _page(Foo=spec(field()))
         assert "newer_as_highest: bool=False" in signature(made["from_foo"])
-        assert "as Kafka does" not in docstring(made["from_foo"])
+        assert "own readers" not in docstring(made["from_foo"])
 
     def test_text_fields_hold_their_names(self) -> None:
         fields = (field("Title", "string"), field("Tagged", "string", "1+", tag=0, taggedVersions="1+"))

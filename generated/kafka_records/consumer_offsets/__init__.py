@@ -14,7 +14,6 @@ __all__ = ["RECORD_TYPES", "decode_record", "encode_record"]
 _MODULE: Final = __name__
 
 RECORD_TYPES: Final = RecordSet(
-    "consumer_offsets",
     {
         0: CodecRecordType(
             "LegacyOffsetCommit",
@@ -142,6 +141,10 @@ RECORD_TYPES: Final = RecordSet(
             "StreamsGroupTopologyKey",
             "StreamsGroupTopologyValue",
         ),
+    },
+    retired={
+        9: "ShareGroupPartitionMetadata",
+        18: "StreamsGroupPartitionMetadata",
     },
 )
 """The record types of this topic by number; their modules are imported when the first such record comes along."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, StructSchema
+from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, RetiredType, StructSchema
 
 __all__ = [
     "CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY",
@@ -31,6 +31,7 @@ __all__ = [
     "OFFSET_COMMIT_KEY",
     "OFFSET_COMMIT_VALUE",
     "RECORDS",
+    "RETIRED_TYPES",
     "SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY",
     "SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE",
     "SHARE_GROUP_MEMBER_METADATA_KEY",
@@ -115,6 +116,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: Final = MessageSchema(
             ),
         ),
     ),
+    notes=((0, 0, "Kafka 3.5 to 3.7 wrote this version in another, early access layout"),),
 )
 
 CONSUMER_GROUP_MEMBER_METADATA_KEY: Final = MessageSchema(
@@ -189,6 +191,7 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE: Final = MessageSchema(
             ),
         ),
     ),
+    notes=((0, 0, "Kafka 3.5 to 3.7 wrote this version in another, early access layout"),),
 )
 
 CONSUMER_GROUP_METADATA_KEY: Final = MessageSchema(
@@ -256,6 +259,7 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE: Final = MessageSchema(
             (FieldSchema("topics", "topics", "[]TopicMetadata", (0, 0), flexible=(0, 0)),),
         ),
     ),
+    notes=((0, 0, "Kafka 3.5 to 3.7 wrote this version in another, early access layout"),),
 )
 
 CONSUMER_GROUP_REGULAR_EXPRESSION_KEY: Final = MessageSchema(
@@ -329,6 +333,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: Final = MessageSchema(
             ),
         ),
     ),
+    notes=((0, 0, "Kafka 3.5 to 3.7 wrote this version in another, early access layout"),),
 )
 
 CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: Final = MessageSchema(
@@ -601,6 +606,7 @@ SHARE_GROUP_METADATA_VALUE: Final = MessageSchema(
             ),
         ),
     ),
+    notes=((0, 0, "Kafka 3.9 and 4.0 wrote this version in another, early access layout"),),
 )
 
 SHARE_GROUP_STATE_PARTITION_METADATA_KEY: Final = MessageSchema(
@@ -657,6 +663,7 @@ SHARE_GROUP_STATE_PARTITION_METADATA_VALUE: Final = MessageSchema(
             ),
         ),
     ),
+    notes=((0, 0, "Kafka 4.0 wrote this version in another, early access layout"),),
 )
 
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY: Final = MessageSchema(
@@ -1161,3 +1168,9 @@ RECORDS: Final = {
     23: RecordSchema(23, "StreamsGroupTopology", STREAMS_GROUP_TOPOLOGY_KEY, STREAMS_GROUP_TOPOLOGY_VALUE),
 }
 """The record types of this topic by the number their keys start with."""
+
+RETIRED_TYPES: Final[dict[int, RetiredType]] = {
+    9: RetiredType("ShareGroupPartitionMetadata", "early access"),
+    18: RetiredType("StreamsGroupPartitionMetadata", "early access"),
+}
+"""Record types that no schema describes any more."""

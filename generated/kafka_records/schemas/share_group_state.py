@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, StructSchema
+from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, RetiredType, StructSchema
 
 __all__ = [
     "RECORDS",
+    "RETIRED_TYPES",
     "SHARE_SNAPSHOT_KEY",
     "SHARE_SNAPSHOT_VALUE",
     "SHARE_UPDATE_KEY",
@@ -71,6 +72,7 @@ SHARE_SNAPSHOT_VALUE: Final = MessageSchema(
             ),
         ),
     ),
+    notes=((0, 0, "Kafka 4.0 wrote this version in another, early access layout"),),
 )
 
 SHARE_UPDATE_KEY: Final = MessageSchema(
@@ -124,6 +126,7 @@ SHARE_UPDATE_VALUE: Final = MessageSchema(
             ),
         ),
     ),
+    notes=((0, 0, "Kafka 4.0 wrote this version in another, early access layout"),),
 )
 
 RECORDS: Final = {
@@ -131,3 +134,6 @@ RECORDS: Final = {
     1: RecordSchema(1, "ShareUpdate", SHARE_UPDATE_KEY, SHARE_UPDATE_VALUE),
 }
 """The record types of this topic by the number their keys start with."""
+
+RETIRED_TYPES: Final[dict[int, RetiredType]] = {}
+"""Record types that no schema describes any more."""

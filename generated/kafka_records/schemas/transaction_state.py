@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, StructSchema
+from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, RetiredType, StructSchema
 
 __all__ = [
     "RECORDS",
+    "RETIRED_TYPES",
     "TRANSACTION_LOG_KEY",
     "TRANSACTION_LOG_VALUE",
 ]
@@ -100,3 +101,6 @@ RECORDS: Final = {
     0: RecordSchema(0, "TransactionLog", TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE),
 }
 """The record types of this topic by the number their keys start with."""
+
+RETIRED_TYPES: Final[dict[int, RetiredType]] = {}
+"""Record types that no schema describes any more."""

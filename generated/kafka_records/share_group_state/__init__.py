@@ -14,7 +14,6 @@ __all__ = ["RECORD_TYPES", "decode_record", "encode_record"]
 _MODULE: Final = __name__
 
 RECORD_TYPES: Final = RecordSet(
-    "share_group_state",
     {
         0: CodecRecordType(
             "ShareSnapshot", f"{_MODULE}.share_snapshot", "ShareSnapshotKey", "ShareSnapshotValue"

@@ -14,7 +14,6 @@ __all__ = ["RECORD_TYPES", "decode_record", "encode_record"]
 _MODULE: Final = __name__
 
 RECORD_TYPES: Final = RecordSet(
-    "transaction_state",
     {
         0: CodecRecordType(
             "TransactionLog", f"{_MODULE}.transaction_log", "TransactionLogKey", "TransactionLogValue"

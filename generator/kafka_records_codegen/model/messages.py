@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kafka_records_codegen.model.layouts import Layouts
+from kafka_records_codegen.model.notes import Enum, RetiredType, VersionNote
 from kafka_records_codegen.spec.attributes import MessageType
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
@@ -86,7 +87,8 @@ class Message:
     """A message with all its structs, leaves first and the body (`root`) last.
 
     `folder` is the path below the specs directory, `/`-separated and empty for its top; `source` the file's path
-    below that directory; `history` the text of the comment that leads the file.
+    below that directory; `history` the text of the comment that leads the file. `notes` are what errors about a version
+    add; of a message that is read `newer_as_highest`, the version before it may be higher than any known.
     """
 
     name: str
@@ -99,6 +101,8 @@ class Message:
     source: str
     history: str
     latest_version_unstable: bool = False
+    notes: tuple[VersionNote, ...] = ()
+    newer_as_highest: bool = False
 
     @property
     def root(self) -> Struct:
@@ -114,7 +118,8 @@ class Message:
         structs = tuple(
             StructSchema(struct.name, tuple(field.schema for field in struct.fields)) for struct in self.structs
         )
-        return MessageSchema(FORMAT, self.name, self.versions.pair, self.flexible.pair, structs)
+        notes = tuple((note.versions.lowest, note.versions.highest, note.text) for note in self.notes)
+        return MessageSchema(FORMAT, self.name, self.versions.pair, self.flexible.pair, structs, notes)
 
     @cached_property
     def layouts(self) -> Layouts:
@@ -139,6 +144,8 @@ class Folder:
     path: str
     messages: tuple[Message, ...]
     records: tuple[Record, ...]
+    retired_types: tuple[RetiredType, ...] = ()
+    enums: tuple[Enum, ...] = ()
 
 
 @dataclass(frozen=True)

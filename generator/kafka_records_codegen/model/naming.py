@@ -54,7 +54,7 @@ RESERVED_CLASSES: Final = frozenset(
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Iterable", "Iterator", "Literal", "Mapping"),
         *("Self", "Sequence", "Struct", "StructType", "TypeVar", "Union", "Uuid", "ZERO_UUID"),
         *("EMPTY_STRUCT", "FORMAT", "RECORDS", "SCHEMA", "VERSIONS"),
-        *("FieldSchema", "MessageSchema", "RecordSchema", "StructSchema"),
+        *("FieldSchema", "MessageSchema", "RecordSchema", "RetiredType", "StructSchema"),
         *(
             "DecodeError",
             "EncodeError",
@@ -79,13 +79,15 @@ RESERVED_CLASSES: Final = frozenset(
 )
 """Class names that generated modules import or use themselves."""
 
-RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "TYPE_CHECKING", "ZERO_UUID"})
+RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "RETIRED_TYPES", "TYPE_CHECKING", "ZERO_UUID"})
 """Names of schema and Spark modules that the constant of a message would hide."""
 
 RESERVED_TOP_FOLDERS: Final = frozenset({"registry", "schemas", "spark"})
 """Modules that every generated package has at its top."""
 
-RESERVED_MODULES: Final = frozenset({"RECORDS", "RECORD_TYPES", "decode_record", "decode_records", "encode_record"})
+RESERVED_MODULES: Final = frozenset(
+    {"RECORDS", "RECORD_TYPES", "RETIRED_TYPES", "decode_record", "decode_records", "encode_record"}
+)
 """What a subpackage, its schemas or its Spark functions define, and what a module of the same name would hide."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
 from kafka_records_codegen.model.naming import spark_names, upper_snake_case
+from kafka_records_codegen.model.notes import RetiredType, VersionNote
 from kafka_records_codegen.model.units import Page, Unit, pages
 from kafka_records_codegen.products import spark_tree
 from kafka_records_codegen.products.markdown import code, comment, first_sentence, link, prose, text
@@ -81,6 +82,7 @@ def _index_folder(folder: Folder, package: Package) -> dict[str, Any]:
         "module": code(package.module(folder.path)),
         "has_records": bool(folder.records),
         "records": [_index_row(page) for page in found if page.record_type is not None],
+        "retired": ", ".join(map(_retired, folder.retired_types)),
         "apis": [_index_row(page) for page in found if page.is_api],
         "others": [_index_row(page) for page in found if page.record_type is None and not page.is_api],
     }
@@ -99,6 +101,10 @@ def _index_row(page: Page) -> dict[str, Any]:
         "response": _range(by_type["response"].versions) if "response" in by_type else "–",
         "purpose": text(first_sentence(about.history)),
     }
+
+
+def _retired(retired: RetiredType) -> str:
+    return f"{retired.type} {code(retired.name)} ({text(retired.why)})"
 
 
 # ---- a page
@@ -176,6 +182,7 @@ class _PageView:
             "name": text(message.name),
             "history": prose(message.history),
             "versions": _versions_line(message),
+            "notes": [_note(note) for note in message.notes],
             "columns": [_column_title(message, column) for column in columns],
             "structs": [_struct(message, struct, columns) for struct in _by_first_use(message)],
             "layouts": [_layout(layout) for layout in message.layouts.of_body],
@@ -328,6 +335,11 @@ def _versions_line(message: Message) -> str:
     unstable = f" Version {message.versions.highest} is not yet stable." if message.latest_version_unstable else ""
     word = "Version" if len(message.versions) == 1 else "Versions"
     return f"{word} {_range(message.versions)}, {flexible}.{unstable}"
+
+
+def _note(note: VersionNote) -> str:
+    word = "Version" if len(note.versions) == 1 else "Versions"
+    return f"{word} {_range(note.versions)}: {text(note.text)}."
 
 
 def _header(package: Package, sources: list[str]) -> str:

@@ -68,7 +68,7 @@ def _folder(folder: Folder, package: Package) -> str:
         "folder.py.jinja",
         header=header(package, sources(folder) if folder.records else []),
         docstring=docstring(_about(folder, package)),
-        folder=folder.path,
+        retired_types=folder.retired_types,
         records=[
             {
                 "type": record.type,

@@ -46,7 +46,7 @@ def _module(folder: Folder, package: Package) -> str:
     if any(field.default is EMPTY_STRUCT for field in written):
         names.append("EMPTY_STRUCT")
     if folder.records:
-        names.append("RecordSchema")
+        names += ["RecordSchema", "RetiredType"]
     constants = [upper_snake_case(message.name) for message in folder.messages]
     return render(
         "schemas.py.jinja",
@@ -54,7 +54,7 @@ def _module(folder: Folder, package: Package) -> str:
         docstring=docstring(f"Schemas of {folder.path or 'the messages at the top of the specs'}."),
         imports=sorted(names),
         uuid_names=literals.in_import_order(literals.uuid_names(written)),
-        exported=sorted([*constants, *(["RECORDS"] if folder.records else [])]),
+        exported=sorted([*constants, *(["RECORDS", "RETIRED_TYPES"] if folder.records else [])]),
         schemas=[_schema(message) for message in folder.messages],
         records=[
             {
@@ -65,6 +65,7 @@ def _module(folder: Folder, package: Package) -> str:
             }
             for record in folder.records
         ],
+        retired_types=[(retired.type, repr(retired.name), repr(retired.why)) for retired in folder.retired_types],
     )
 
 
@@ -81,6 +82,7 @@ def _schema(message: Message) -> dict[str, Any]:
             {"name": struct.name, "fields": [_arguments(message, field) for field in struct.fields]}
             for struct in schema.structs
         ],
+        "notes": [repr(note) for note in schema.notes],
     }
 
 

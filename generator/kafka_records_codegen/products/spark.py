@@ -40,13 +40,6 @@ _HEX_DIGITS: Final = 72
 _WITHOUT_PREFIX: Final = ("request", "response", "header")
 """Types of messages whose version is not told by the bytes before them: requests have it in their header."""
 
-_READ_NEWER_AS_HIGHEST: Final = frozenset(
-    {"ConsumerProtocolAssignment", "ConsumerProtocolSubscription", "ControlRecordTypeSchema", "EndTxnMarker"}
-)
-"""Kafka's messages that Kafka itself reads at the highest version it knows when the version before them is higher
-(`ConsumerProtocol.deserializeSubscription` and `deserializeAssignment`, `ControlRecordType`,
-`EndTransactionMarker`)."""
-
 
 def generate(model: Model, package: Package) -> dict[str, str]:
     """Every Spark module by its path below the package, and the packages that hold them."""
@@ -171,7 +164,7 @@ def _function(folder: Folder, message: Message) -> dict[str, Any]:
         "argument": argument,
         "bytes": _bytes(kind, record),
         "has_prefix": message.type not in _WITHOUT_PREFIX,
-        "newer_as_highest": message.name in _READ_NEWER_AS_HIGHEST,
+        "newer_as_highest": message.newer_as_highest,
         "highest": message.versions.highest,
         "columns": list(_columns(message, message.root)),
         "example": _example(message, record),

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.runs.endings import CommandError, UsageError
 
 if TYPE_CHECKING:
-    from kafka_records_runtime.schema import MessageSchema, RecordSchema
+    from kafka_records_runtime.schema import MessageSchema, RecordSchema, RetiredType
 
 KAFKA: Final = "kafka_records"
 """The package of Kafka's own records."""
@@ -86,23 +86,25 @@ class Catalog:
         """The record types of a topic by number."""
         return self._records(cast(str, self.folder_of(self.checked(topic))))
 
+    def retired(self, topic: str) -> Mapping[int, RetiredType]:
+        """The record types of a topic that no schema reads any more, by number."""
+        return self._retired(cast(str, self.folder_of(self.checked(topic))))
+
     def _records(self, folder: str) -> Mapping[int, RecordSchema]:
-        return cast("Mapping[int, RecordSchema]", import_module(f"{self.package}.schemas.{folder}").RECORDS)
+        return cast("Mapping[int, RecordSchema]", self._schemas(folder).RECORDS)
 
-    def retired(self, topic: str) -> Mapping[int, str]:
-        """Names of record types that only early access releases wrote, which no schema reads."""
-        from kafka_records_runtime.early_access import RETIRED_TYPES
+    def _retired(self, folder: str) -> Mapping[int, RetiredType]:
+        return cast("Mapping[int, RetiredType]", self._schemas(folder).RETIRED_TYPES)
 
-        return RETIRED_TYPES.get(cast(str, self.folder_of(self.checked(topic))), {})
+    def _schemas(self, folder: str) -> Any:
+        return import_module(f"{self.package}.schemas.{folder}")
 
     @property
     def record_names(self) -> set[str]:
         """The names of all record types there are."""
-        from kafka_records_runtime.early_access import RETIRED_TYPES
-
         folders = [self.folder] if self.folder else self.folders
         known = {record.name for folder in folders for record in self._records(folder).values()}
-        return known.union(*(RETIRED_TYPES.get(folder, {}).values() for folder in folders))
+        return known.union(retired.name for folder in folders for retired in self._retired(folder).values())
 
     def message(self, name: str) -> MessageSchema:
         """The schema of the message that the specs call `name`; a CommandError suggests names close to another."""

@@ -35,14 +35,14 @@ def explain_one_message(catalog: Catalog, name: str, version: int, text: str) ->
 def explain_one_record(catalog: Catalog, topic: str, key_text: str | None, value_text: str | None) -> int:
     """Print key and value of a record of `topic`, each in hex, as `-`, or None for one that is not known, and return
     the exit status. The value `null` is a tombstone's."""
-    schemas = catalog.records(topic)
+    schemas, retired = catalog.records(topic), catalog.retired(topic)
     key = None if key_text is None else _bytes(key_text, "--key")
     if key is not None and value_text is None:
-        return _print(explain_key(schemas, key))
+        return _print(explain_key(schemas, key, retired))
     value = None if value_text is None or value_text == "null" else _bytes(value_text, "--value")
     if key is None:
         say("note: without --key the record type is not known, so the value is only bytes")
-    return _print(explain_record(schemas, key, value))
+    return _print(explain_record(schemas, key, value, retired))
 
 
 def explain_dumped_records(catalog: Catalog) -> int:
@@ -120,7 +120,8 @@ def _explained(number: int, record: dict[str, Any], catalog: Catalog) -> Iterato
         raise CommandError(f"line {number} of standard input has a raw_key or raw_value that is not hex") from None
     if record["control"] is not None:
         return _explained_marker(key or b"", value or b"")
-    return explain_record(catalog.records(str(record["topic"])), key, value)
+    topic = str(record["topic"])
+    return explain_record(catalog.records(topic), key, value, catalog.retired(topic))
 
 
 def _explained_marker(key: bytes, value: bytes) -> Iterator[Line]:

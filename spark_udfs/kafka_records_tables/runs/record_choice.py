@@ -66,7 +66,7 @@ class RecordChoice:
     def _numbers(self, topic: str) -> set[int]:
         records, retired = self.catalog.records(topic), self.catalog.retired(topic)
         named = {record.name: number for number, record in records.items()} | {
-            name: number for number, name in retired.items()
+            gone.name: number for number, gone in retired.items()
         }
         numbers = {int(each) for each in self.types if re.fullmatch(r"-?[0-9]+", each)}
         return numbers | {named[each] for each in self.types if each in named}

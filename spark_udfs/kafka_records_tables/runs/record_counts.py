@@ -101,7 +101,7 @@ def _rows(topic: str, catalog: Catalog, tallies: dict[_Kind, _Tally]) -> Iterato
             name = schemas[kind.record_type].name
         else:
             known = retired.get(kind.record_type)
-            name = "(unknown type)" if known is None else f"({known}, early access)"
+            name = "(unknown type)" if known is None else f"({known.name}, {known.why})"
         versions = {
             "none" if version == _NO_VERSION else f"v{version}": tally.versions[version]
             for version in sorted(tally.versions)

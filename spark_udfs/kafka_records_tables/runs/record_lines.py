@@ -157,7 +157,7 @@ class RecordPrinter:
         totals = self._totals
         if record.name is None:
             retired = self._retired.get(record.record_type)
-            note = "" if retired is None else f" {retired}, early access"
+            note = "" if retired is None else f" {retired.name}, {retired.why}"
             totals.unknown_types[f"{record.record_type}{note}"] += 1
         elif not record.is_known_version:
             totals.unknown_versions[f"{record.name} v{record.value_version}"] += 1

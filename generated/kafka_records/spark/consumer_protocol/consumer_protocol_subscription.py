@@ -68,7 +68,7 @@ def from_consumer_protocol_subscription(
     parse_as
         Read every message at this version, whatever the int16 before it says.
     newer_as_highest
-        Read an int16 version above the highest known as that one, as Kafka does.
+        Read an int16 version above the highest known as that one, as the message's own readers do.
     mode
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags

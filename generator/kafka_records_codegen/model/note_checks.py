@@ -1,0 +1,203 @@
+"""Whether the notes of a folder fit the messages beside them, and what they amount to."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Final
+
+from kafka_records_codegen.model.naming import RESERVED_CLASSES, record_name
+from kafka_records_codegen.model.notes import Enum, EnumFlag, EnumValue, RetiredType, VersionNote
+from kafka_records_codegen.spec.attributes import MessageSpec
+from kafka_records_codegen.spec.notes import EnumFlagSpec, EnumSpec, NotesSpec
+from kafka_records_codegen.spec.reading import Element
+from kafka_records_codegen.spec.versions import Versions
+from kafka_records_runtime.open_enum import OpenIntEnum
+
+_WITH_PREFIX: Final = ("data", "metadata")
+"""Types of messages before which an int16 version stands, and that a reader may take for another one."""
+
+_NUMBERED: Final = re.compile(r"UNKNOWN_[0-9]+")
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The notes of a folder, those about messages by the name of the message."""
+
+    retired_types: tuple[RetiredType, ...] = ()
+    version_notes: Mapping[str, tuple[VersionNote, ...]] = field(default_factory=dict)
+    newer_as_highest: frozenset[str] = frozenset()
+    enums: tuple[Enum, ...] = ()
+
+
+def check_notes(notes: NotesSpec, specs: Sequence[MessageSpec], enums: dict[str, EnumSpec], *, complete: bool) -> None:
+    """Report what is wrong with `notes`. `specs` are the messages of the folder, all of them if `complete`.
+
+    `enums` holds those of other folders by name, and gets those of this one: they all stand in one module.
+    """
+    by_name = {spec.name: spec for spec in specs if spec.is_sound("name")}
+    _check_retired_types(notes, by_name, complete)
+    _check_version_notes(notes, by_name, complete)
+    _check_newer_as_highest(notes, by_name, complete)
+    for enum in notes.enums:
+        if enum.is_sound("name"):
+            if enums.setdefault(enum.name, enum) is not enum:
+                enum.report("name", f"there is already an enum {enum.name} in {enums[enum.name].source.name}")
+            elif enum.name in RESERVED_CLASSES or enum.name == OpenIntEnum.__name__:
+                enum.report("name", f"{enum.name} is a name that the generated module uses itself")
+        _check_enum(enum)
+
+
+def resolved_notes(notes: NotesSpec) -> Notes:
+    """What sound notes say."""
+    version_notes: dict[str, tuple[VersionNote, ...]] = {}
+    for each in notes.version_notes:
+        known = version_notes.get(each.message, ())
+        version_notes[each.message] = (*known, VersionNote(each.versions, _one_line(each.note)))
+    return Notes(
+        retired_types=tuple(
+            sorted(
+                (RetiredType(each.type or 0, each.name, _one_line(each.why)) for each in notes.retired_types),
+                key=lambda retired: retired.type,
+            )
+        ),
+        version_notes=version_notes,
+        newer_as_highest=frozenset(each.node.text for each in notes.newer_as_highest),
+        enums=tuple(_resolved_enum(enum) for enum in notes.enums),
+    )
+
+
+# ---- notes about messages
+
+
+def _check_retired_types(notes: NotesSpec, specs: Mapping[str, MessageSpec], complete: bool) -> None:
+    keys = {spec.api_key: spec for spec in specs.values() if spec.type == "coordinator-key" and not spec.is_retired}
+    names = {record_name(spec.name): spec for spec in keys.values()}
+    if notes.retired_types and not keys and complete:
+        notes.report("retiredTypes", "this folder has no records, so it has no record types either")
+    taken: set[int] = set()
+    for retired in notes.retired_types:
+        if retired.type is None:
+            continue
+        if retired.type in keys:
+            retired.report("type", f"{retired.type} is the record type of {keys[retired.type].name}")
+        elif retired.type in taken:
+            retired.report("type", f"there is already a retired type {retired.type}")
+        taken.add(retired.type)
+        if retired.is_sound("name") and retired.name in names:
+            retired.report("name", f"{retired.name} is the record of {names[retired.name].name}")
+
+
+def _check_version_notes(notes: NotesSpec, specs: Mapping[str, MessageSpec], complete: bool) -> None:
+    noted: dict[str, list[Versions]] = {}
+    for note in notes.version_notes:
+        if not note.is_sound("message"):
+            continue
+        spec = specs.get(note.message)
+        if spec is None:
+            if complete:
+                note.report("message", _unknown(note.message, specs))
+            continue
+        if not note.is_sound("versions") or not spec.is_sound("validVersions"):
+            continue
+        if note.versions.is_empty or not spec.versions.contains_all(note.versions):
+            text = f"takes versions that {note.message} has ({spec.versions}), found {note.versions}"
+            note.report("versions", text)
+        before = noted.setdefault(note.message, [])
+        for versions in before:
+            both = versions.intersect(note.versions)
+            if both:
+                note.report("versions", f"there is already a note about {note.message} {both}")
+        before.append(note.versions)
+
+
+def _check_newer_as_highest(notes: NotesSpec, specs: Mapping[str, MessageSpec], complete: bool) -> None:
+    seen: set[str] = set()
+    for element in notes.newer_as_highest:
+        name = element.node.text
+        spec = specs.get(name)
+        if name in seen:
+            _report(element, f"{name} is listed twice")
+        elif spec is None:
+            if complete:
+                _report(element, _unknown(name, specs))
+        elif spec.is_sound("type") and spec.type not in _WITH_PREFIX:
+            types = " and ".join(_WITH_PREFIX)
+            _report(element, f"{name} is a {spec.type}; a version stands before messages of the types {types} only")
+        seen.add(name)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _unknown(name: str, specs: Mapping[str, MessageSpec]) -> str:
+    near = get_close_matches(name, specs, 1, 0.75)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"no message of this folder is called {name}{hint}"
+
+
+def _report(element: Element, message: str) -> None:
+    element.source.report(element.node.position, element.path, message)
+
+
+# ---- enums
+
+
+def _check_enum(enum: EnumSpec) -> None:
+    if not enum.values and enum.is_sound("values") and enum.is_whole("values"):
+        enum.report("values", "an enum has at least one value")
+    names: set[str] = set()
+    numbers: dict[int, str] = {}
+    for value in enum.values:
+        if value.is_sound("name"):
+            if value.name in names:
+                value.report("name", f"there is already a value {value.name}")
+            elif _NUMBERED.fullmatch(value.name):
+                value.report("name", f"{value.name} is how a number without a name is called")
+            names.add(value.name)
+        if value.value is not None:
+            first = numbers.setdefault(value.value, value.name)
+            if first is not value.name:
+                value.report("value", f"{value.value} is already {first}")
+    flags: set[str] = set()
+    for flag in enum.flags:
+        if flag.is_sound("name"):
+            if flag.name in flags:
+                flag.report("name", f"there is already a flag {flag.name}")
+            elif keyword.iskeyword(flag.name) or hasattr(OpenIntEnum, flag.name):
+                flag.report("name", f"{flag.name} is a name that Python or every enum has a meaning for")
+            flags.add(flag.name)
+        _check_flag(flag, names)
+
+
+def _check_flag(flag: EnumFlagSpec, names: set[str]) -> None:
+    if flag.has("of") == flag.has("ofAllBut"):
+        flag.report("of", "a flag has either of or ofAllBut")
+    seen: set[str] = set()
+    for element in _members(flag):
+        if element.node.text not in names:
+            _report(element, f"no value is called {element.node.text}")
+        elif element.node.text in seen:
+            _report(element, f"{element.node.text} is listed twice")
+        seen.add(element.node.text)
+
+
+def _members(flag: EnumFlagSpec) -> Iterator[Element]:
+    yield from flag.of
+    yield from flag.of_all_but
+
+
+def _resolved_enum(enum: EnumSpec) -> Enum:
+    return Enum(
+        enum.name,
+        enum.about,
+        tuple(EnumValue(value.name, value.value or 0, value.about) for value in enum.values),
+        tuple(
+            EnumFlag(flag.name, flag.about, tuple(each.node.text for each in _members(flag)), flag.has("of"))
+            for flag in enum.flags
+        ),
+    )

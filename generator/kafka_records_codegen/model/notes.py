@@ -1,0 +1,53 @@
+"""What the notes of a folder say: `spec.notes` reads them, `note_checks` holds them against the messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_records_codegen.spec.versions import Versions
+
+
+@dataclass(frozen=True)
+class VersionNote:
+    """What an error about one of these versions of a message adds, as the end of a sentence."""
+
+    versions: Versions
+    text: str
+
+
+@dataclass(frozen=True)
+class RetiredType:
+    """A record type of a topic that no spec describes any more; `why` says in a few words why it is gone."""
+
+    type: int
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class EnumValue:
+    """A number with a name."""
+
+    name: str
+    value: int
+    about: str
+
+
+@dataclass(frozen=True)
+class EnumFlag:
+    """A yes or no for each number: yes for those with one of these names or, unless `is_of`, for all others."""
+
+    name: str
+    about: str
+    names: tuple[str, ...]
+    is_of: bool
+
+
+@dataclass(frozen=True)
+class Enum:
+    """Names for the numbers that fields of some messages take."""
+
+    name: str
+    about: str
+    values: tuple[EnumValue, ...]
+    flags: tuple[EnumFlag, ...]

@@ -1,0 +1,151 @@
+"""The notes of a folder of specs: what is true of its messages and cannot be said in Kafka's spec language.
+
+They stand in a file `_notes.json` beside the specs, in the JSON dialect of the specs, and are read as strictly. Reading
+knows the grammar; whether a note fits the messages beside it is for `model.notes` to say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_records_codegen.spec.json_text import Node, parse
+from kafka_records_codegen.spec.reading import INT16, INT32, MESSAGE_NAME, MESSAGE_NAME_RULE, AttributeReader, Element
+from kafka_records_codegen.spec.versions import Versions
+from kafka_records_codegen.spec.violations import Source
+
+NOTES: Final = "_notes.json"
+"""The file of a folder that holds its notes and no message."""
+
+_NOTES: Final = ("retiredTypes", "versionNotes", "newerAsHighest", "enums")
+_ENUM_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
+_VALUE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+_FLAG_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class RetiredTypeSpec(Element):
+    """A record type that no spec describes any more: its number and name, and in a few words why it is gone."""
+
+    type: int | None
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class VersionNoteSpec(Element):
+    """What an error about one of these versions of a message adds, as the end of a sentence."""
+
+    message: str
+    versions: Versions
+    note: str
+
+
+@dataclass(frozen=True)
+class EnumValueSpec(Element):
+    """A number with a name."""
+
+    name: str
+    value: int | None
+    about: str
+
+
+@dataclass(frozen=True)
+class EnumFlagSpec(Element):
+    """A yes or no for each number: yes for the names `of`, or for all numbers but those of `of_all_but`."""
+
+    name: str
+    about: str
+    of: tuple[Element, ...]
+    of_all_but: tuple[Element, ...]
+
+
+@dataclass(frozen=True)
+class EnumSpec(Element):
+    """Names for the numbers that a field of some messages takes."""
+
+    name: str
+    about: str
+    values: tuple[EnumValueSpec, ...]
+    flags: tuple[EnumFlagSpec, ...]
+
+
+@dataclass(frozen=True)
+class NotesSpec(Element):
+    """The notes of a folder as the file has them."""
+
+    retired_types: tuple[RetiredTypeSpec, ...]
+    version_notes: tuple[VersionNoteSpec, ...]
+    newer_as_highest: tuple[Element, ...]
+    enums: tuple[EnumSpec, ...]
+
+
+def read_notes(source: Source) -> NotesSpec | None:
+    """The notes in `source`; what is wrong is reported there. `None` if there is no JSON object."""
+    node = parse(source)
+    if node is None:
+        return None
+    if node.kind != "object":
+        source.report(node.position, "", f"the notes of a folder are one JSON object, found {node.describe()}")
+        return None
+    reader = AttributeReader(source, node, "", _NOTES, "a file of notes")
+    return NotesSpec(
+        retired_types=reader.children("retiredTypes", _read_retired_type),
+        version_notes=reader.children("versionNotes", _read_version_note),
+        newer_as_highest=reader.texts("newerAsHighest"),
+        enums=reader.children("enums", _read_enum),
+        **reader.finish(),
+    )
+
+
+def _read_retired_type(source: Source, node: Node, path: str) -> RetiredTypeSpec:
+    reader = AttributeReader(source, node, path, ("type", "name", "why"), "a retired type")
+    return RetiredTypeSpec(
+        type=reader.required_integer("type", INT16),
+        name=reader.name(MESSAGE_NAME, MESSAGE_NAME_RULE),
+        why=reader.required("why", "in a few words why the type is gone"),
+        **reader.finish(),
+    )
+
+
+def _read_version_note(source: Source, node: Node, path: str) -> VersionNoteSpec:
+    reader = AttributeReader(source, node, path, ("message", "versions", "note"), "a version note")
+    return VersionNoteSpec(
+        message=reader.required("message", "the name of a message of this folder"),
+        versions=reader.versions("versions", required="a range such as 0-2"),
+        note=reader.required("note", "what errors about these versions are to add"),
+        **reader.finish(),
+    )
+
+
+def _read_enum(source: Source, node: Node, path: str) -> EnumSpec:
+    reader = AttributeReader(source, node, path, ("name", "about", "values", "flags"), "an enum")
+    return EnumSpec(
+        name=reader.name(_ENUM_NAME, "letters and digits, starting with an upper-case letter"),
+        about=reader.required("about", "what the numbers stand for"),
+        values=reader.children("values", _read_value),
+        flags=reader.children("flags", _read_flag),
+        **reader.finish(),
+    )
+
+
+def _read_value(source: Source, node: Node, path: str) -> EnumValueSpec:
+    reader = AttributeReader(source, node, path, ("name", "value", "about"), "a value")
+    return EnumValueSpec(
+        name=reader.name(_VALUE_NAME, "upper-case letters, digits and underscores, starting with a letter"),
+        value=reader.required_integer("value", INT32),
+        about=reader.text("about").strip(),
+        **reader.finish(),
+    )
+
+
+def _read_flag(source: Source, node: Node, path: str) -> EnumFlagSpec:
+    reader = AttributeReader(source, node, path, ("name", "about", "of", "ofAllBut"), "a flag")
+    return EnumFlagSpec(
+        name=reader.name(_FLAG_NAME, "lower-case letters, digits and underscores, starting with a letter"),
+        about=reader.required("about", "what the flag says"),
+        of=reader.texts("of"),
+        of_all_but=reader.texts("ofAllBut"),
+        **reader.finish(),
+    )

@@ -1,0 +1,255 @@
+"""The notes beside specs: what is refused and how, and what becomes of them in a package of one's own."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_records_codegen.generate import generate, generate_docs
+from kafka_records_codegen.loader import load
+from kafka_records_codegen.tree import write as write_tree
+from kafka_records_runtime import walker
+from kafka_records_runtime.errors import BufferUnderflow
+from kafka_records_runtime.explain import explain_key, explain_record, explain_text
+from kafka_records_runtime.schema import RetiredType
+from kafka_records_tables.runs.catalog import catalog_of
+from tests.generator.markdown_pages import read_page
+from tests.generator.spec_files import field, message, refused, short, write
+
+SPECS = {
+    "accounts/AccountKey": message("AccountKey", "coordinator-key", apiKey=7, fields=[field("Id", "int64", "0")]),
+    "accounts/AccountValue": message(
+        "AccountValue", "coordinator-value", apiKey=7, validVersions="0-3", fields=[field("Owner", "string")]
+    ),
+    "accounts/Note": message("Note", validVersions="0-1", fields=[field("Text", "string")]),
+}
+NOTES = """\
+// Read like a spec: comments are fine.
+{
+  "retiredTypes": [ { "type": 9, "name": "Ledger", "why": "moved  to\\n \\"books\\"" } ],
+  "versionNotes": [
+    { "message": "AccountValue", "versions": "1-2", "note": "the import of 2021 wrote\\nthis version without a length" }
+  ],
+  "newerAsHighest": [ "Note" ]
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def noted(**attributes: Any) -> Path:
+    return write(**SPECS, **{"accounts/_notes": json.dumps(attributes)})
+
+
+# ---- what is refused
+
+
+def test_violations_have_their_place() -> None:
+    folder = write(
+        **SPECS,
+        **{"accounts/_notes": """\
+// Of accounts.
+{
+  "retiredTypes": [
+    { "type": 7, "name": "Ledger", "why": "gone" }
+  ],
+  "versionNote": []
+}
+"""},
+    )
+    assert str(refused(folder)) == """\
+specs/accounts/_notes.json:4:15: retiredTypes[0].type: 7 is the record type of AccountKey
+        { "type": 7, "name": "Ledger", "why": "gone" }
+                  ^
+specs/accounts/_notes.json:6:3: versionNote: unknown attribute; did you mean versionNotes?
+      "versionNote": []
+      ^"""
+
+
+def test_a_file_that_is_no_object_or_cannot_be_read() -> None:
+    assert short(write(**SPECS, **{"accounts/_notes": "[]"})) == [
+        "specs/accounts/_notes.json: $: the notes of a folder are one JSON object, found an array"
+    ]
+    assert short(write(**{"accounts/_notes": '{"retiredTypes": [}'})) != []
+    Path("specs/accounts/_notes.json").write_bytes(b"{}\xff")
+    assert short(Path("specs")) == ["specs/accounts/_notes.json: $: the file is not UTF-8: byte 0xff at 2"]
+
+
+def test_notes_without_a_spec_beside_them() -> None:
+    folder = write(**{"other/Foo": message("Foo"), "lonely/_notes": "{}"})
+    assert str(refused(folder)) == "specs/lonely/_notes.json: there is no spec beside these notes"
+
+
+def test_a_message_in_a_file_of_that_name_is_no_message() -> None:
+    first = short(write(Foo=message("Foo"), **{"sub/Bar": message("Bar"), "sub/_notes": message("Baz")}))[0]
+    assert first == (
+        "specs/sub/_notes.json: type: unknown attribute; "
+        "a file of notes takes retiredTypes, versionNotes, newerAsHighest, enums"
+    )
+
+
+@pytest.mark.parametrize(
+    ("retired", "path", "problem"),
+    [
+        ({"type": 9, "name": "Ledger"}, "why", "is missing; write in a few words why the type is gone"),
+        ({"type": 9, "why": "x"}, "name", "is missing"),
+        ({"name": "Ledger", "why": "x"}, "type", "is missing; write a whole number between -32768 and 32767"),
+        (
+            {"type": 40000, "name": "Ledger", "why": "x"},
+            "type",
+            "takes a whole number between -32768 and 32767, found the number 40000",
+        ),
+        (
+            {"type": 9, "name": "1st", "why": "x"},
+            "name",
+            "'1st' is no name; a name here consists of letters, digits and underscores, starting with a letter",
+        ),
+        ({"type": 9, "name": "Account", "why": "x"}, "name", "Account is the record of AccountKey"),
+        ({"type": 9, "name": "Ledger", "why": ["x"]}, "why", "takes a text, found an array"),
+    ],
+)
+def test_retired_types(retired: dict[str, Any], path: str, problem: str) -> None:
+    assert short(noted(retiredTypes=[retired])) == [f"specs/accounts/_notes.json: retiredTypes[0].{path}: {problem}"]
+
+
+def test_retired_types_that_clash() -> None:
+    one, other = ({"type": 9, "name": name, "why": "x"} for name in ("Ledger", "Book"))
+    assert short(noted(retiredTypes=[one, other])) == [
+        "specs/accounts/_notes.json: retiredTypes[1].type: there is already a retired type 9"
+    ]
+    folder = write(**{"plain/Foo": message("Foo"), "plain/_notes": json.dumps({"retiredTypes": [one]})})
+    Path("specs/accounts/_notes.json").unlink()
+    assert short(folder) == [
+        "specs/plain/_notes.json: retiredTypes: this folder has no records, so it has no record types either"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("note", "path", "problem"),
+    [
+        (
+            {"message": "AcountValue", "versions": "0", "note": "x"},
+            "message",
+            "no message of this folder is called AcountValue; did you mean AccountValue?",
+        ),
+        ({"message": "Foo", "versions": "0", "note": "x"}, "message", "no message of this folder is called Foo"),
+        (
+            {"message": "AccountValue", "versions": "3-4", "note": "x"},
+            "versions",
+            "takes versions that AccountValue has (0-3), found 3-4",
+        ),
+        (
+            {"message": "AccountValue", "versions": "0+", "note": "x"},
+            "versions",
+            "takes versions that AccountValue has (0-3), found 0+",
+        ),
+        (
+            {"message": "AccountValue", "versions": "2-1", "note": "x"},
+            "versions",
+            "takes versions that AccountValue has (0-3), found none",
+        ),
+        ({"message": "AccountValue", "note": "x"}, "versions", "is missing; write a range such as 0-2"),
+        (
+            {"message": "AccountValue", "versions": "0", "note": " "},
+            "note",
+            "is missing; write what errors about these versions are to add",
+        ),
+    ],
+)
+def test_version_notes(note: dict[str, Any], path: str, problem: str) -> None:
+    assert short(noted(versionNotes=[note])) == [f"specs/accounts/_notes.json: versionNotes[0].{path}: {problem}"]
+
+
+def test_two_notes_about_one_version() -> None:
+    notes = [{"message": "AccountValue", "versions": versions, "note": "x"} for versions in ("0-1", "3", "1-2")]
+    assert short(noted(versionNotes=notes)) == [
+        "specs/accounts/_notes.json: versionNotes[2].versions: there is already a note about AccountValue 1"
+    ]
+
+
+def test_messages_that_are_not_read_as_a_higher_version() -> None:
+    assert short(noted(newerAsHighest=["Note", "Nota", "AccountValue", "Note", 3])) == [
+        "specs/accounts/_notes.json: newerAsHighest[1]: no message of this folder is called Nota; did you mean Note?",
+        "specs/accounts/_notes.json: newerAsHighest[2]: AccountValue is a coordinator-value; "
+        "a version stands before messages of the types data and metadata only",
+        "specs/accounts/_notes.json: newerAsHighest[3]: Note is listed twice",
+        "specs/accounts/_notes.json: newerAsHighest[4]: takes a text, found the number 3",
+    ]
+
+
+def test_what_a_broken_spec_is_called_is_not_known() -> None:
+    folder = noted(versionNotes=[{"message": "Broken", "versions": "0", "note": "x"}], newerAsHighest=["Broken"])
+    write(**{"accounts/Broken": "[]"})
+    assert short(folder) == ["specs/accounts/Broken.json: $: a spec is one JSON object, found an array"]
+
+
+# ---- what becomes of them
+
+
+@pytest.fixture
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The package of SPECS and NOTES, by a name of its own for each test."""
+    name = f"bank_{tmp_path.name.rstrip('0123456789_')}"
+    specs = write(**SPECS, **{"accounts/_notes": NOTES})
+    write_tree(tmp_path / name, generate(load(specs), name))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    yield name
+    for module in [module for module in sys.modules if module.partition(".")[0] == name]:
+        del sys.modules[module]
+
+
+def test_errors_about_these_versions_say_so(bank: str) -> None:
+    schema = importlib.import_module(f"{bank}.schemas.accounts").ACCOUNT_VALUE
+    value_class = importlib.import_module(f"{bank}.accounts.account").AccountValue
+    plain = "AccountValue v{} at byte 1: owner needs 4 bytes, 0 left"
+    note = "; the import of 2021 wrote this version without a length"
+    for version, wanted in enumerate((plain, plain + note, plain + note, plain)):
+        for decode in (lambda data, version: walker.decode(schema, data, version), value_class.decode):
+            with pytest.raises(BufferUnderflow) as caught:
+                decode(b"\x05", version)
+            assert str(caught.value) == wanted.format(version)
+            assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert pickle.loads(pickle.dumps(schema)) == schema
+    assert pickle.loads(pickle.dumps(schema)).note(1) == note.removeprefix("; ")
+
+
+def test_retired_types_have_a_name(bank: str) -> None:
+    record = importlib.import_module(f"{bank}.accounts").decode_record(b"\x00\x09abc", None)
+    assert (record.name, record.is_known_type, record.key) == ("Ledger", False, b"\x00\x09abc")
+    schemas = importlib.import_module(f"{bank}.schemas.accounts")
+    retired: dict[int, RetiredType] = schemas.RETIRED_TYPES
+    assert retired == {9: RetiredType("Ledger", 'moved to "books"')}
+    line = '     0  00 09                      int16        record type  9 (Ledger, moved to "books")\n'
+    assert line in explain_text(explain_key(schemas.RECORDS, b"\x00\x09abc", schemas.RETIRED_TYPES))
+    assert line in explain_text(explain_record(schemas.RECORDS, b"\x00\x09abc", None, schemas.RETIRED_TYPES))
+    catalog = catalog_of(bank)
+    assert catalog.retired("__accounts") == schemas.RETIRED_TYPES
+    assert catalog.record_names == {"Account", "Ledger"}
+
+
+def test_functions_read_newer_versions_as_the_highest(bank: str) -> None:
+    text = Path(bank, "spark", "accounts", "note.py").read_text(encoding="utf-8")
+    assert "newer_as_highest: bool = True" in text
+    assert "Read an int16 version above the highest known as that one, as the message's own readers do.\n" in text
+
+
+def test_pages_show_them() -> None:
+    pages = generate_docs(load(write(**SPECS, **{"accounts/_notes": NOTES})), "bank")
+    assert (
+        "Versions 0–3, flexible. Versions 1–2: the import of 2021 wrote this version without a length."
+        in read_page(pages["accounts/account.md"]).paragraphs
+    )
+    index = read_page(pages["README.md"])
+    assert index.tables_with("Type") == [[["7", "Account", "0–3", "0–3", ""]]]
+    assert 'Retired types, which no spec describes: 9 Ledger (moved to "books").' in index.paragraphs
