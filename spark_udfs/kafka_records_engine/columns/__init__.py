@@ -5,7 +5,7 @@ the schema walker reads it and says why, so that columns and rows agree on every
 
 Three more modules are for others: `arrow_arrays` (arrays and constants that stand beside decoded ones), `type_mapping`
 (one walk over a schema for every system of types) and `walker_values` (the schema walker's values as columns take
-them).
+them). docs/columns-inside.md shows how it works inside.
 """
 
 from kafka_records_engine.columns._arrow_types import ARROW_TYPES, UNKNOWN_TAGS_TYPE, arrow_type, record_arrow_type

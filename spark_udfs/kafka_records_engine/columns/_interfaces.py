@@ -8,7 +8,8 @@ of every row, then the second, while their arrays are made in one go.
 `skip` moves like `scan` and notes nothing. `hop` moves over the bytes of a single element in plain Python, which is
 quicker than vectors with a few entries; it raises Broken, or what indexing raises.
 
-All of them accept the same bytes as structure.
+All of them agree on where everything lies. `hop` alone does not look at the order of tags: what it hops over is scanned
+or read afterwards.
 """
 
 from __future__ import annotations
