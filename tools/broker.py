@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
-from tools.kafka_releases import LATEST, FetchError, cache_folder  # noqa: E402
+from tools.kafka_releases import LATEST, FetchError, alone_with_maven, cache_folder, keep  # noqa: E402
 
 HOST: Final = "127.0.0.1"
 
@@ -122,20 +122,21 @@ def broker_jars(tell: Tell = lambda line: None) -> Path:
         pom = Path(scratch) / "pom.xml"
         pom.write_text(_POM.format(dependencies="".join(_DEPENDENCY.format(*jar) for jar in _JARS)), encoding="utf-8")
         fetched = Path(scratch) / "jars"
-        done = subprocess.run(
-            [
-                *(maven, "--batch-mode", "--quiet", "dependency:copy-dependencies"),
-                *("-DincludeScope=runtime", f"-DoutputDirectory={fetched}"),
-            ],
-            cwd=scratch,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        with alone_with_maven():
+            done = subprocess.run(
+                [
+                    *(maven, "--batch-mode", "--quiet", "dependency:copy-dependencies"),
+                    *("-DincludeScope=runtime", f"-DoutputDirectory={fetched}"),
+                ],
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         if done.returncode or not (fetched / f"kafka_2.13-{LATEST}.jar").is_file():
             raise FetchError(f"Maven did not deliver Kafka {LATEST}:\n{(done.stdout + done.stderr).strip()}")
         # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
-        fetched.rename(jars)
+        keep(fetched, jars)
     return jars
 
 

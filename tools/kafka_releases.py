@@ -7,13 +7,15 @@ at once. Those of releases before 4.0 need its `older_dialect`: see `is_older_di
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -127,6 +129,25 @@ def cache_folder() -> Path:
     return Path(user_cache) / "kafka-records"
 
 
+def keep(made: Path, place: Path) -> None:
+    """Rename a folder that is whole to its place in the cache, unless another process was faster: its is as good."""
+    try:
+        made.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
+@contextmanager
+def alone_with_maven() -> Iterator[None]:
+    """Wait while another process has Maven fetch: two at once would write into one local repository."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "maven.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def folder_name(module: str) -> str:
     """The folder of a module's specs: its name as an identifier, which the loader asks of folders."""
     return re.sub(r"\W", "_", module)
@@ -148,7 +169,7 @@ def fetch_specs(release: str, tell: Callable[[str], None] = lambda line: None) -
             specs = Path(scratch) / "specs"
             extract_specs(jar, specs)
             # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
-            specs.rename(root / folder_name(module))
+            keep(specs, root / folder_name(module))
     return root
 
 
@@ -161,8 +182,9 @@ def fetch_jar(module: str, release: str, folder: Path) -> Path:
         *(maven, "--batch-mode", "--quiet", "dependency:copy"),
         *(f"-Dartifact=org.apache.kafka:{module}:{release}", f"-DoutputDirectory={folder}"),
     ]
-    # In an empty folder, so that no pom has a say.
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    with alone_with_maven():
+        # In an empty folder, so that no pom has a say.
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     jar = folder / f"{module}-{release}.jar"
     if done.returncode or not jar.is_file():
         said = (done.stdout + done.stderr).strip()

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
-from tools.kafka_releases import cache_folder  # noqa: E402
+from tools.kafka_releases import cache_folder, keep  # noqa: E402
 from tools.timed_steps import TimedSteps  # noqa: E402
 
 _EPILOG = """\
@@ -112,7 +112,7 @@ def environment(release: Release, tell: Tell) -> Path:
             made = Path(scratch) / "environment"
             _make(made, wanted)
             # Renamed as a whole: an interrupted run leaves no environment that looks complete.
-            _move(made, home)
+            keep(made, home)
     return home
 
 
@@ -130,15 +130,6 @@ def _make(home: Path, wanted: Sequence[str]) -> None:
         "-c",
         "import importlib.util as util, sys; sys.exit(util.find_spec('msgspec') and 'msgspec is there')",
     )
-
-
-def _move(made: Path, home: Path) -> None:
-    try:
-        made.rename(home)
-    except OSError:
-        # Another run was faster, and what it made is as good.
-        if not home.is_dir():
-            raise
 
 
 def _base_python() -> str:

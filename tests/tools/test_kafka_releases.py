@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from tools.kafka_releases import (
     folder_name,
     is_older_dialect,
 )
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SPEC = """\
 // A comment with "quotes" and a // inside.
@@ -96,6 +100,22 @@ class TestFetching:
             fetch_specs("2.8.2")
         assert [path.name for path in (cache_folder() / "specs").iterdir()] == ["2.8.2"]
         assert list((cache_folder() / "specs" / "2.8.2").iterdir()) == []
+
+    def test_two_runs_at_once_have_one_maven_at_a_time(self, maven: Path) -> None:
+        script = maven.parent / "mvn"
+        alone = "import os, time\nos.close(os.open(sys.argv[0] + '.runs', os.O_CREAT | os.O_EXCL))\ntime.sleep(0.1)\n"
+        script.write_text(
+            FAKE_MAVEN.replace("options = ", f"{alone}options = ", 1) + "os.unlink(sys.argv[0] + '.runs')\n",
+            encoding="utf-8",
+        )
+        program = [sys.executable, "-c", "from tools.kafka_releases import fetch_specs; print(fetch_specs('2.8.2'))"]
+        runs = [
+            subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for _ in range(2)
+        ]
+        root = cache_folder() / "specs" / "2.8.2"
+        assert [run.communicate()[0] for run in runs] == [f"{root}\n"] * 2
+        assert {path.name for path in root.iterdir()} == {folder_name(module) for module in MODULES["2.8.2"]}
 
     def test_an_unknown_release(self) -> None:
         with pytest.raises(KeyError):
