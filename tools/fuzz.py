@@ -71,7 +71,7 @@ def starting_inputs(cls: Any) -> list[bytes]:
 
 def blind(cls: Any, seconds: float) -> tuple[int, str | None]:
     """Send random changes of random messages for some seconds; the number of inputs, and what was found."""
-    from tools.hostile import Finding, mutated, watched
+    from tools.hostile import RuleBroken, mutated, watched
 
     read, inputs, random = target(cls), starting_inputs(cls), Random(cls.__name__)
     sent, data = 0, b""
@@ -82,19 +82,19 @@ def blind(cls: Any, seconds: float) -> tuple[int, str | None]:
                 data = inputs[sent] if sent < len(inputs) else mutated(random.choice(inputs), random)
                 sent += 1
                 read(data)
-        except Finding as finding:
+        except RuleBroken as finding:
             return sent, _told(cls, data, finding)
     return sent, None
 
 
 def single(cls: Any, data: bytes) -> str | None:
     """Send one input; the finding, with its traceback, if there is one."""
-    from tools.hostile import Finding, watched
+    from tools.hostile import RuleBroken, watched
 
     with watched():
         try:
             target(cls)(data)
-        except Finding as finding:
+        except RuleBroken as finding:
             return f"{''.join(traceback.format_exception(finding))}{_told(cls, data, finding)}"
     return None
 
@@ -127,13 +127,13 @@ def _guide(package: str, name: str, seconds: float, scratch: Path) -> None:
     """Never returns: libFuzzer ends the process."""
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=[package, "kafka_records_runtime"]):
-        from tools.hostile import Finding, watched
+        from tools.hostile import RuleBroken, watched
 
         cls = importlib.import_module(f"{package}.registry").message_class(name)
         read, inputs = target(cls), starting_inputs(cls)
         for data in inputs:  # so that all that is imported when it is needed has been
             with watched():
-                _report_finding(cls, scratch, 0, data, read, Finding)
+                _report_finding(cls, scratch, 0, data, read, RuleBroken)
     corpus = scratch / "corpus"
     corpus.mkdir()
     for number, data in enumerate(inputs):
@@ -143,7 +143,7 @@ def _guide(package: str, name: str, seconds: float, scratch: Path) -> None:
     def one_input(data: bytes) -> None:
         nonlocal sent
         sent += 1
-        _report_finding(cls, scratch, sent, data, read, Finding)
+        _report_finding(cls, scratch, sent, data, read, RuleBroken)
 
     options = [f"-max_total_time={max(1, round(seconds))}", f"-max_len={_MAX_INPUT}", "-timeout=20", "-seed=1"]
     atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={scratch}/", str(corpus)], one_input)

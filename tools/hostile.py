@@ -28,7 +28,7 @@ SPARE_SECONDS: Final = 0.5
 tests count how work grows with the input."""
 
 
-class Finding(Exception):
+class RuleBroken(Exception):
     """What does not hold for some bytes."""
 
 
@@ -64,7 +64,7 @@ def watched() -> Iterator[None]:
 
 
 def check(cls: Any, version: int, data: bytes) -> None:
-    """Read `data` as the message `cls` in every way there is; raises Finding for what must not happen.
+    """Read `data` as the message `cls` in every way there is; raises RuleBroken for what must not happen.
 
     The generated class and the schema walker return the same or raise the same; a lenient reader takes what the strict
     one takes, and names why when it takes more; records around the message are read or refused; what was read can be
@@ -160,12 +160,12 @@ def _run(what: str, size: int, allowed: type[KafkaRecordsError], call: Callable[
     try:
         outcome = _trusted(what, call, allowed)
     except _OutOfTime:
-        raise Finding(f"{what} takes more than {seconds:.2f} s for {size} bytes") from None
+        raise RuleBroken(f"{what} takes more than {seconds:.2f} s for {size} bytes") from None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     _, peak = tracemalloc.get_traced_memory()
     if peak - before > SPARE_BYTES + size * BYTES_PER_BYTE:
-        raise Finding(f"{what} takes {peak - before} bytes of memory for {size} bytes")
+        raise RuleBroken(f"{what} takes {peak - before} bytes of memory for {size} bytes")
     return outcome
 
 
@@ -175,22 +175,22 @@ def _trusted(what: str, call: Callable[[], Any], allowed: type[KafkaRecordsError
     except allowed as error:
         return Outcome(None, error)
     except Exception as error:
-        raise Finding(f"{what} raises {type(error).__name__}: {error}") from error
+        raise RuleBroken(f"{what} raises {type(error).__name__}: {error}") from error
 
 
 def _same(what: str, fast: Outcome, slow: Outcome) -> None:
     if str(fast) != str(slow):
-        raise Finding(f"{what} gives {fast}, the walker {slow}")
+        raise RuleBroken(f"{what} gives {fast}, the walker {slow}")
 
 
 def _check_lenient(name: str, strict: Outcome, lenient: Outcome, found: list[str]) -> None:
     if strict.error is not None:
         if lenient.error is None and not found:
-            raise Finding(f"{name}: a lenient reader takes what is refused with {strict}, and names no leniency")
+            raise RuleBroken(f"{name}: a lenient reader takes what is refused with {strict}, and names no leniency")
         return
     _same(f"{name}: lenient", lenient, strict)
     if found:
-        raise Finding(f"{name}: a lenient reader names {', '.join(found)} where nothing is wrong")
+        raise RuleBroken(f"{name}: a lenient reader names {', '.join(found)} where nothing is wrong")
 
 
 def _check_message(name: str, message: Any, version: int, size: int) -> None:
@@ -224,10 +224,10 @@ def _check_record(what: str, records: Any, key: bytes, value: bytes | None) -> N
     outcome = _run(what, size, KafkaRecordsError, lambda: records.decode(key, value))
     if outcome.error is not None:
         if not isinstance(outcome.error, DecodeError | FramingError):
-            raise Finding(f"{what} raises {outcome}")
+            raise RuleBroken(f"{what} raises {outcome}")
         return
     record = outcome.value
     if record.is_lenient and (record.raw_key, record.raw_value) != (key, value):
-        raise Finding(f"{what} reads leniently and does not keep the bytes")
+        raise RuleBroken(f"{what} reads leniently and does not keep the bytes")
     if not record.is_lenient and (record.raw_key, record.raw_value) != (None, None):
-        raise Finding(f"{what} keeps the bytes of a record that it read strictly")
+        raise RuleBroken(f"{what} keeps the bytes of a record that it read strictly")

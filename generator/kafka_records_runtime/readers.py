@@ -197,7 +197,7 @@ class _Builder:
             path = TAG_SECTION
             try:
                 unknown = []
-                order = _TagOrder()
+                order = _TagSequence()
                 for _ in range(_tag_count(cursor, read_count)):
                     path = TAG_SECTION
                     start = cursor.pos
@@ -301,7 +301,7 @@ def _optional(marker: Reader[int], reader: Reader[Any], null: int) -> Reader[Any
     return read
 
 
-class _TagOrder:
+class _TagSequence:
     """Watches over the tags of one section."""
 
     __slots__ = ("_highest", "_seen")

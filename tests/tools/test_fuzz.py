@@ -14,7 +14,7 @@ import pytest
 
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from tools import fuzz, hostile
-from tools.hostile import Finding, check, mutated, ready, seeds, watched
+from tools.hostile import RuleBroken, check, mutated, ready, seeds, watched
 
 ROOT = Path(__file__).resolve().parents[2]
 V3 = bytes.fromhex("00000000000000640000000a00086d6574616461746100000000000004d2")
@@ -22,7 +22,7 @@ V3 = bytes.fromhex("00000000000000640000000a00086d6574616461746100000000000004d2
 
 def finding(cls: Any, version: int, data: bytes) -> str:
     hostile.ready(cls)
-    with watched(), pytest.raises(Finding) as caught:
+    with watched(), pytest.raises(RuleBroken) as caught:
         check(cls, version, data)
     return str(caught.value)
 

@@ -103,7 +103,7 @@ def test_rows_that_are_not_decoded_are_not_timed(tmp_path: Path, capsys: pytest.
 
 
 def test_growth_is_one_when_time_is_linear() -> None:
-    line = linear.Line("engine")
+    line = linear.Curve("engine")
     for rows, seconds in ((10, 3.0), (10, 2.0), (40, 8.0), (80, 24.0)):
         line.add(rows, seconds)
     assert line.growth(40, 10) == 1.0

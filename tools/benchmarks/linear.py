@@ -49,7 +49,7 @@ _FILE_BATCH: Final = 10_000
 
 
 @dataclass
-class Line:
+class Curve:
     """One way to decode: seconds of every round by number of rows."""
 
     name: str
@@ -91,9 +91,9 @@ def _batches(files: Sequence[Path], batch_rows: int) -> Iterator[tuple[Any, Any]
             yield batch.column("key"), batch.column("value")
 
 
-def measure_engine(files: Mapping[int, Sequence[Path]], rounds: int, batch_rows: int) -> Line:
+def measure_engine(files: Mapping[int, Sequence[Path]], rounds: int, batch_rows: int) -> Curve:
     """All sizes, `rounds` times. Raises WrongRows."""
-    line = Line("engine, one core")
+    line = Curve("engine, one core")
     for number in range(1, rounds + 1):
         for rows, paths in files.items():
             line.add(rows, engine_seconds(paths, batch_rows))
@@ -101,9 +101,9 @@ def measure_engine(files: Mapping[int, Sequence[Path]], rounds: int, batch_rows:
     return line
 
 
-def measure_spark(spark: SparkSession, files: Mapping[int, Sequence[Path]], rounds: int, batch_rows: int) -> Line:
+def measure_spark(spark: SparkSession, files: Mapping[int, Sequence[Path]], rounds: int, batch_rows: int) -> Curve:
     """All sizes, `rounds` times, behind an untimed query over the fewest rows."""
-    line = Line("Spark, local[2]")
+    line = Curve("Spark, local[2]")
     with configured(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(batch_rows)}):
         raw = {rows: spark.read.parquet(*map(str, paths)) for rows, paths in files.items()}
         evaluate(ours(raw[min(raw)]))
@@ -123,7 +123,7 @@ def tell(line: str) -> None:
 # ------------------------------------------------------------------------------------------------------------- output
 
 
-def lines_table(lines: Sequence[Line], sizes: Sequence[int]) -> str:
+def lines_table(lines: Sequence[Curve], sizes: Sequence[int]) -> str:
     cells = [["rows", *(head for line in lines for head in (f"{line.name}: s", "µs/row", "growth ÷ rows"))]]
     for fewer, rows in zip((None, *sizes), sizes, strict=False):
         row = [f"{rows:,}"]
@@ -134,7 +134,7 @@ def lines_table(lines: Sequence[Line], sizes: Sequence[int]) -> str:
     return table(cells)
 
 
-def draw(lines: Sequence[Line], sizes: Sequence[int], path: Path) -> None:
+def draw(lines: Sequence[Curve], sizes: Sequence[int], path: Path) -> None:
     """Seconds over rows, both logarithmic, where a line of slope 1 is linear time."""
     import matplotlib
 
@@ -159,7 +159,7 @@ def draw(lines: Sequence[Line], sizes: Sequence[int], path: Path) -> None:
     pyplot.close(figure)
 
 
-def as_json(lines: Sequence[Line]) -> dict[str, Any]:
+def as_json(lines: Sequence[Curve]) -> dict[str, Any]:
     """All figures, in seconds."""
     return {
         "machine": machine(),

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.segments.framing import CONTROL_BIT, TRANSACTIONAL_BIT, Batches, Records, framed
+from tools.segments.batch_bytes import CONTROL_BIT, TRANSACTIONAL_BIT, Batches, Records, framed
 from tools.segments.plan import OFFSETS_TOPIC, Plan
 from tools.segments.pool import INT64, MARKERS, TRANSACTIONAL, Kind, Pool, Subjects, pool_of
 from tools.segments.truth import Memory

@@ -17,10 +17,10 @@ from kafka_records_runtime.framing import KEY_VERSION
 from kafka_records_runtime.schema import MessageSchema
 
 
-class Reading(Protocol):
+class MessagePrefix(Protocol):
     """What stands before a message and where its version comes from.
 
-    A reading decodes a column piece by piece. `versions` is a second column, None without one.
+    It decodes a column piece by piece. `versions` is a second column, None without one.
     """
 
     def __call__(
@@ -33,13 +33,13 @@ class Decoder:
     """Decodes a batch. With `fails_fast` the first row that cannot be decoded raises its error; else it is null."""
 
     message: MessageSchema
-    reading: Reading
+    prefix: MessagePrefix
     fails_fast: bool
     unknown_tags: bool
 
     def __call__(self, data: pa.Array, versions: pa.Array | None = None) -> pa.StructArray:
         found = [pa.array([], arrow_type(self.message, self.unknown_tags))]
-        for columns in self.reading(self.message, data, versions, self.unknown_tags):
+        for columns in self.prefix(self.message, data, versions, self.unknown_tags):
             if self.fails_fast and columns.errors:
                 raise columns.errors[min(columns.errors)]
             found.append(columns.values)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import BinaryType, DataType
 
-from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Keys, ReadAs, Reading, Versioned
+from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Keys, ReadAs, MessagePrefix, Versioned
 from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.errors import UnsupportedSpark
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
@@ -119,12 +119,12 @@ def from_message(
         if isinstance(version, int):
             return _decoded(name, message, Bare(version), mode, unknown_tags, col)
         return _decoded(name, message, Bare(None), mode, unknown_tags, col, _version_column(version))
-    reading: Reading = Versioned()
+    prefix: MessagePrefix = Versioned()
     if parse_as is not None:
         reading = ReadAs(parse_as)
     elif newer_as_highest:
         reading = Capped(max(versions_of(message), default=-1))
-    return _decoded(name, message, reading, mode, unknown_tags, col)
+    return _decoded(name, message, prefix, mode, unknown_tags, col)
 
 
 def from_key(
@@ -294,9 +294,9 @@ def to_value(
 
 
 def _decoded(
-    name: str, message: MessageSchema, reading: Reading, mode: str, unknown_tags: bool, *cols: ColumnOrName
+    name: str, message: MessageSchema, prefix: MessagePrefix, mode: str, unknown_tags: bool, *cols: ColumnOrName
 ) -> Column:
-    decoder = Decoder(message, reading, checked_mode(mode, _ALLOWED) == FAILFAST, unknown_tags)
+    decoder = Decoder(message, prefix, checked_mode(mode, _ALLOWED) == FAILFAST, unknown_tags)
     return _arrow_column(name, decoder, spark_type(message, unknown_tags), cols, "use decode_records")
 
 

@@ -1,0 +1,101 @@
+"""One name for one thing: modules and classes of the five packages do not share names, but for those listed here."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parents[2]
+
+WRITTEN: Final = (
+    "generator/kafka_records_runtime",
+    "generator/kafka_records_codegen",
+    "spark_udfs/kafka_records_engine",
+    "spark_udfs/kafka_records_tables",
+)
+GENERATED: Final = "generated/kafka_records"
+
+_ENTRANCE: Final = "how the command of a package is entered"
+_AVRO: Final = "values to Avro and back, and the product that writes their schemas: each named for what it is for"
+_SPARK: Final = "what needs PySpark, and the product that writes some of it: each named for what it is for"
+_CODECS: Final = "what reads and writes by schema, and what writes the source of functions that do so"
+
+SHARED_MODULES: Final = {
+    "avro": _AVRO,
+    "cli": _ENTRANCE,
+    "defaults": "defaults as a schema has them, and as a spec spells them",
+    "errors": "where the exceptions that callers catch are imported from, in the runtime and for Spark",
+    "explain": "a subcommand is called as the thing that it runs",
+    "messages": "what a spec describes, and the requests and responses that the live source sends",
+    "readers": _CODECS,
+    "reading": "a spec file is read, and a log is",
+    "registry": "the module of a generated package, and the product that writes it",
+    "schemas": "the modules of a generated package, and the product that writes them",
+    "spark": _SPARK,
+    "wire": "how types lie in bytes, and how requests lie in frames",
+    "writers": _CODECS,
+}
+"""Names that several modules or folders bear, and why."""
+
+SHARED_CLASSES: Final = {
+    "Api": "a request of Kafka's with its response, by its specs and as the live source sends it",
+    "Member": "a member of a struct, and one of a JSON object",
+    "Plain": "a function to plain values, and the SASL mechanism PLAIN",
+    "Record": "a record that was decoded, and a pair of specs that describes one",
+    "Source": "where raw rows come from, and where a spec stands",
+}
+"""Names that several public classes bear, and why."""
+
+
+def modules(folder: str) -> Iterator[tuple[str, str]]:
+    """The name of every module and folder without a leading underscore, and where it is."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        named = path.parent if path.name == "__init__.py" else path
+        if named != ROOT / folder and path.name != "__main__.py":
+            yield named.stem.lstrip("_"), str(named.relative_to(ROOT))
+
+
+def shared_modules() -> dict[str, list[str]]:
+    """By name, the places of modules that bear it. The generated tree counts once: its modules have the names of their
+    specs, in several folders each."""
+    places = defaultdict(list)
+    for folder in WRITTEN:
+        for name, place in modules(folder):
+            places[name].append(place)
+    for name in {name for name, _ in modules(GENERATED)}:
+        places[name].append(GENERATED)
+    return {name: there for name, there in places.items() if len(there) > 1}
+
+
+def shared_classes() -> dict[str, list[str]]:
+    """By name, the modules that define a public class (or a type under a public name that is no constant) with it."""
+    places = defaultdict(list)
+    for folder in WRITTEN:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    names = [node.name]
+                elif isinstance(node, ast.Assign):
+                    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+                    names = [name for name in names if name[0].isupper() and not name.isupper()]
+                else:
+                    names = []
+                for name in names:
+                    if not name.startswith("_"):
+                        places[name].append(str(path.relative_to(ROOT)))
+    return {name: there for name, there in places.items() if len(there) > 1}
+
+
+def test_modules_share_no_names_but_those_listed() -> None:
+    shared = shared_modules()
+    assert {name: shared[name] for name in sorted(shared.keys() - SHARED_MODULES.keys())} == {}
+    assert sorted(SHARED_MODULES.keys() - shared.keys()) == []
+
+
+def test_public_classes_share_no_names_but_those_listed() -> None:
+    shared = shared_classes()
+    assert {name: shared[name] for name in sorted(shared.keys() - SHARED_CLASSES.keys())} == {}
+    assert sorted(SHARED_CLASSES.keys() - shared.keys()) == []
