@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ SHARED_MODULES: Final = {
     "defaults": "defaults as a schema has them, and as a spec spells them",
     "errors": "where the exceptions that callers catch are imported from, in the runtime and for Spark",
     "explain": "a subcommand is called as the thing that it runs",
+    "functions": "the functions of a generated module, and those over Spark columns",
     "messages": "what a spec describes, and the requests and responses that the live source sends",
     "readers": _CODECS,
     "reading": "a spec file is read, and a log is",
@@ -99,3 +101,26 @@ def test_public_classes_share_no_names_but_those_listed() -> None:
     shared = shared_classes()
     assert {name: shared[name] for name in sorted(shared.keys() - SHARED_CLASSES.keys())} == {}
     assert sorted(SHARED_CLASSES.keys() - shared.keys()) == []
+
+
+# -- the glossary ------------------------------------------------------------------------------------------------------
+
+
+def glossary() -> dict[str, str]:
+    """By term, what the glossary of docs/design.md says it appears as."""
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8").split("\n## Glossary\n")[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:2] == "| "]
+    return {term: appears for term, _, appears in rows[1:]}
+
+
+def test_terms_are_sorted_and_stand_for_names_that_exist() -> None:
+    terms = glossary()
+    assert list(terms) == sorted(terms)
+    sources = [path for folder in (*WRITTEN, GENERATED) for path in (ROOT / folder).rglob("*.py")]
+    words = {word for path in sources for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    for term, appears in terms.items():
+        for name in re.findall(r"`([^`]+)`", appears):
+            parts = re.findall(r"\w+", name)
+            assert parts, (term, name)
+            missing = [part for part in parts if part not in words and not (ROOT / part).is_dir()]
+            assert missing == [], (term, name)

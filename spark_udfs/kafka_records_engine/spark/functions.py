@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import BinaryType, DataType
 
-from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Keys, ReadAs, MessagePrefix, Versioned
+from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Keys, MessagePrefix, ReadAs, Versioned
 from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.errors import UnsupportedSpark
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
@@ -121,9 +121,9 @@ def from_message(
         return _decoded(name, message, Bare(None), mode, unknown_tags, col, _version_column(version))
     prefix: MessagePrefix = Versioned()
     if parse_as is not None:
-        reading = ReadAs(parse_as)
+        prefix = ReadAs(parse_as)
     elif newer_as_highest:
-        reading = Capped(max(versions_of(message), default=-1))
+        prefix = Capped(max(versions_of(message), default=-1))
     return _decoded(name, message, prefix, mode, unknown_tags, col)
 
 
