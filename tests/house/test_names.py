@@ -32,6 +32,7 @@ SHARED_MODULES: Final = {
     "explain": "a subcommand is called as the thing that it runs",
     "functions": "the functions of a generated module, and those over Spark columns",
     "messages": "what a spec describes, and the requests and responses that the live source sends",
+    "notes": "notes of a folder of specs, as read and as resolved; and the vectors that a step of the columns notes",
     "readers": _CODECS,
     "reading": "a spec file is read, and a log is",
     "registry": "the module of a generated package, and the product that writes it",
@@ -45,8 +46,10 @@ SHARED_MODULES: Final = {
 SHARED_CLASSES: Final = {
     "Api": "a request of Kafka's with its response, by its specs and as the live source sends it",
     "Member": "a member of a struct, and one of a JSON object",
+    "Notes": "notes of a folder of specs, and the vectors that a step of the columns notes",
     "Plain": "a function to plain values, and the SASL mechanism PLAIN",
     "Record": "a record that was decoded, and a pair of specs that describes one",
+    "RetiredType": "a record type that is gone, in the model and in generated schemas",
     "Source": "where raw rows come from, and where a spec stands",
 }
 """Names that several public classes bear, and why."""
