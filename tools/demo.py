@@ -60,9 +60,8 @@ def show_by_spark(source: str) -> int:
             by_spark = _show_by_spark(spark, name, source)
             problem = difference(read_table(name, source).table, by_spark)
             differ += problem is not None
-            print(
-                f"{name}: {problem or f'all {len(by_spark)} rows are equal to those of the local engine'}", flush=True
-            )
+            equal = f"all {len(by_spark)} rows are equal to those of the local engine"
+            print(f"{name}: {problem or equal}", flush=True)
     print(f"\n{differ} of {len(TABLES)} tables differ." if differ else f"\nAll {len(TABLES)} tables are equal.")
     return 1 if differ else 0
 
@@ -72,9 +71,8 @@ def _show_by_spark(spark: SparkSession, name: str, source: str) -> pa.Table:
     table = TABLES[name]
     first = table.names[:COLUMNS_SHOWN_BY_SPARK]
     print(f'\n>>> {name} = spark.read.format("kafka-records").option("table", "{name}").load("{source}")')
-    print(
-        f">>> {name}.orderBy{table.sort}.select{tuple(first)}.show({ROWS_SHOWN_BY_SPARK})".replace("'", '"'), flush=True
-    )
+    order, columns = (", ".join(f'"{each}"' for each in names) for names in (table.sort, first))
+    print(f">>> {name}.orderBy({order}).select({columns}).show({ROWS_SHOWN_BY_SPARK})", flush=True)
     frame = spark.read.format("kafka-records").option("table", name).load(source)
     frame.orderBy(*table.sort).select(*first).show(ROWS_SHOWN_BY_SPARK)
     rows: pa.Table = frame.toArrow().cast(table.schema)
