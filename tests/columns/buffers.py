@@ -23,7 +23,7 @@ def all_bytes(array: pa.Array) -> Iterator[bytes]:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The array as if nothing in it were null: what lies below the nulls."""
+    """The same buffers without the bitmaps of nulls: shows the values that lie below nulls."""
     kind, count, offset = array.type, len(array), array.offset
     if pa.types.is_struct(kind):
         return pa.Array.from_buffers(
@@ -53,9 +53,10 @@ def _ends(elements: ElementSet) -> Any:
 
 @contextmanager
 def guarded_copies() -> Iterator[list[int]]:
-    """Checks of everything that is copied out of rows that it lies inside its own row; counts the pieces.
+    """Asserts of every slice that is copied out of rows that it lies inside its own row; gives the number of slices of
+    each copy.
 
-    Arrow itself does not look: it would copy whatever comes after the buffer.
+    Arrow does not check that: it copies whatever lies behind the buffer.
     """
     pieces: list[int] = []
     copied = _leaves._copied

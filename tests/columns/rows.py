@@ -66,7 +66,7 @@ class Values:
         base = layout.field.base
         if not isinstance(layout.value, ArrayValue):
             return self._one(base)
-        # How many elements without bytes a reader believes in depends on the bytes that follow.
+        # A reader accepts no more elements without bytes than there are bytes behind the array.
         count = min(self._count(), self._left) if layout.value.element.smallest else 0
         self._left -= count
         return tuple(self._one(base) for _ in range(count))
@@ -201,8 +201,8 @@ _DAMAGES = (_cut, _flip, _insert, _noise, _trail, _repeat, _swap, _lie, _lie, _l
 def batch(
     random: Random, message: MessageSchema, count: int, damaged: float, huge: float = 0.3
 ) -> tuple[list[bytes | None], list[int | None]]:
-    """`count` rows and their versions: mostly small, `damaged` of them broken, some null, empty, or at a version that
-    is null or not there; one of them is huge in `huge` of all batches."""
+    """`count` rows and their versions. Most rows are small; the share `damaged` is broken; some are null, empty, or
+    have a version that is null or that the message does not have. The share `huge` of all batches has one huge row."""
     assert message.versions is not None
     lowest, highest = message.versions
     rows: list[bytes | None] = []

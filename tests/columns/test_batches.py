@@ -75,7 +75,7 @@ def is_rare(message: MessageSchema, row: bytes, version: int) -> bool:
     try:
         steps = list(walker.walk(message, version, row))
     except DecodeError:
-        return True  # more elements without bytes than anybody believes
+        return True  # more elements without bytes than a reader accepts
     arrays_with_bytes = {
         step.path[:place] for step in steps if step.length for place, sign in enumerate(step.path) if sign == "["
     }
@@ -124,7 +124,7 @@ def test_versions_before_the_messages(message: MessageSchema, random: Random, si
 
 @given(message=schemas(), random=SEEDS)
 def test_random_messages_are_messages(message: MessageSchema, random: Random) -> None:
-    """Otherwise all the comparing above would be of one error with the same error."""
+    """If they were not, the tests above would only compare one error with the same error."""
     assert message.versions is not None
     for version in range(message.versions[0], message.versions[1] + 1):
         value = Values(random, message, version).row()

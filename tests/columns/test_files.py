@@ -80,7 +80,8 @@ def test_any_batch(through: Any, message: MessageSchema, seed: int, size: int, u
 @pytest.mark.parametrize("most", [200, 2**31 - 1], ids=["in parts", "whole"])
 @pytest.mark.parametrize("folder", ["consumer_offsets", "share_group_state", "transaction_state"])
 def test_records(through: Any, folder: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column per record type, null in most rows; parts in which a type does not come have no column to begin with."""
+    """A column per record type, null in most rows. A part without rows of a type has no column for it before parts are
+    joined."""
     monkeypatch.setattr(_pieces, "MOST_BYTES", most)
     schemas_by_type = records_of(folder)
     keys, values = records(Random(3), schemas_by_type, 80, damaged=0.3)

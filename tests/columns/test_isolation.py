@@ -176,8 +176,8 @@ MIXED = MessageSchema(
     ids=["order", "twice", "max", "-1"],
 )
 def test_tags_that_only_one_way_of_reading_refuses(tags: str, copies: int, few: int) -> None:
-    """Stepping over elements one by one does not look at tags, reading them does. What comes behind a section of tags
-    that is refused was once read as the bytes at the start of the first row: here as a length of 2 GiB."""
+    """`hop` does not look at the order of tags, `scan` does. The bytes behind a refused section of tags were once taken
+    from the start of the first row: here they would be a length of 2 GiB."""
     bad = bytes.fromhex("02 01" + tags + "00000001 78 0001 79 00" + "00")
     good = bytes.fromhex("02 01 00" + "00000001 78 0001 79 00" + "00")
     first = bytes.fromhex("7fffffff 7fff") + SECRET
@@ -237,7 +237,7 @@ def test_records_that_fail_leave_nothing_behind() -> None:
 
 
 def test_the_search_finds_a_secret() -> None:
-    """What these tests hold would be worth nothing if they looked at the wrong bytes."""
+    """The tests above prove nothing if they look at the wrong bytes."""
     kind = pa.struct([("a", pa.list_(pa.struct([("b", pa.string()), ("c", pa.int64())])))])
     for hidden in ({"b": "xSECRET!!", "c": 0}, {"b": "", "c": int.from_bytes(SECRET, "big")}):
         with pytest.raises(AssertionError, match=r"SECRET|TERCES"):

@@ -68,7 +68,7 @@ def test_vectors_of_all_versions_in_one_column(load_vectors: VectorLoader, unkno
 
 @TAGS
 def test_vectors_behind_their_versions(load_vectors: VectorLoader, unknown_tags: bool) -> None:
-    """As in record values: the version is read from the bytes, and null rows lie between."""
+    """The version stands before each message, as in record values, and there are null rows in between."""
     with counted_walks() as walked:
         for name, (data, versions) in by_message(load_vectors("messages.jsonl.gz")).items():
             framed = [at.to_bytes(2, "big") + each for each, at in zip(data, versions, strict=True)]

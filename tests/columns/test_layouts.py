@@ -60,7 +60,7 @@ def garbage_below_nulls(kind: pa.DataType, width: Any) -> Layout:
 
 
 def at_the_end_of_memory(rows: list[bytes | None]) -> pa.Array:
-    """The byte behind the last row must not be touched: the process would end."""
+    """The page behind the last row is protected: a read of its first byte ends the process."""
     content = b"".join(row or b"" for row in rows)
     pages = -(-len(content) // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, pages + mmap.PAGESIZE)
@@ -183,7 +183,7 @@ def test_rows_of_one_size() -> None:
 def test_more_bytes_than_one_piece_may_have(
     most: int, rows: tuple[list[bytes | None], list[int | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2³¹-1 bytes of a `large_binary` column in earnest: rows are taken in pieces, and put together again."""
+    """A `large_binary` column of more than 2³¹-1 bytes is read in pieces; here the limit is lower."""
     monkeypatch.setattr(_pieces, "MOST_BYTES", most)
     data, versions = rows
     pieces = list(_pieces.pieces(binary(data, pa.large_binary())))
@@ -262,20 +262,21 @@ def test_more_text_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class Overflowing:
-    """An array that says what Arrow says when offsets of 32 bits do not reach."""
+    """An array that raises what Arrow raises when offsets of 32 bits overflow."""
 
     def take(self, places: pa.Array) -> pa.Array:
         raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
 
 
 def test_more_text_than_one_array_holds_of_a_few_rows() -> None:
-    """Rows put back in order, and a default of a field that the version does not have, for each of many elements."""
+    """`at` puts rows back in order and repeats the default of a field for many elements: both may pass 2 GiB."""
     with pytest.raises(TooMuchForOneArray):
         arrow_arrays.at(Overflowing(), np.zeros(3, np.int64))
 
 
 def test_more_uuids_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their text is longer than their bytes: 1.6 GB of them are 2 GiB of text, and numpy would count on below zero."""
+    """The text of a uuid is longer than its bytes: 1.6 GB of uuids are 2 GiB of text, whose offsets overflow in
+    numpy."""
     assert _leaves._MOST_UUIDS * 22 < 2**31 <= (_leaves._MOST_UUIDS + 1) * 22
     monkeypatch.setattr(_leaves, "_MOST_UUIDS", 2)
     assert _leaves._uuids(np.zeros(2, "V16")).to_pylist() == ["A" * 22] * 2
@@ -285,7 +286,7 @@ def test_more_uuids_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("count", [0, 2, 4])
 def test_as_many_versions_as_rows(count: int) -> None:
-    """A version less would be an error somewhere inside; one more would go unseen, and may be of another batch."""
+    """One version too few is an error deep inside; one too many goes unnoticed, and may belong to another batch."""
     for versions in (pa.array([1] * count, pa.int16()), [1] * count, np.ones(count), pa.chunked_array([[1] * count])):
         with pytest.raises(ValueError, match=f"^3 rows and {count} versions$"):
             decode_column(OFFSET, binary([b"", b"", None]), versions)
@@ -298,7 +299,7 @@ def test_a_version_for_all_that_there_is_none_of() -> None:
 
 
 def test_a_thousand_versions_that_there_are_none_of() -> None:
-    """Hostile rows may each name another one; they are told in one go."""
+    """Hostile rows may each name another version. One pass gives all of them their errors."""
     data = [version.to_bytes(2, "big", signed=True) + b"rest" for version in range(-500, 500)]
     found = check(OFFSET, [*data], None, False)
     assert len(found.errors) == 1_000
@@ -359,7 +360,7 @@ def test_a_message_of_one_version_with_nothing_in_it() -> None:
 
 
 def test_good_and_broken_rows_in_turn() -> None:
-    """Nothing of the order is lost when some rows go to the walker and some do not."""
+    """Rows that only the schema walker reads come back in their places."""
     random = Random(4)
     data = [good_row(random, MESSAGE, place % 5) for place in range(100)]
     data = [broken_row(random, MESSAGE, place % 5, row) if place % 3 else row for place, row in enumerate(data)]

@@ -43,8 +43,8 @@ def message(*fields: FieldSchema) -> MessageSchema:
 def peak() -> Iterator[Callable[[], int]]:
     """Measures the most bytes that Python, numpy and Arrow had at once.
 
-    Arrow takes another memory pool meanwhile, whose peak never goes down. So this is only for what is held against
-    about the same limit.
+    Arrow uses a memory pool of its own meanwhile. Its peak never goes down, so all tests that use this must have about
+    the same limit.
     """
     pool, usual = pa.system_memory_pool(), pa.default_memory_pool()
     pa.set_memory_pool(pool)
@@ -128,7 +128,8 @@ def test_a_claim_of_2_to_the_31_further_inside(row: str, few: int) -> None:
 @pytest.mark.parametrize("few", [0, 48])
 @pytest.mark.parametrize("unknown_tags", [False, True])
 def test_claims_that_the_bytes_left_just_allow(few: int, unknown_tags: bool) -> None:
-    """A struct for every byte that is left, and the first one breaks: some numbers for each of them, no more."""
+    """A row claims a struct for every byte that is left, and the first struct breaks: it costs some numbers per
+    byte."""
     row = bytes.fromhex("e907") + b"\xff" * 1_000
     schema = message(field("all", "[]Empty"), field("more", "[]Empty"), TAGGED)
     data = batch_of([row])
@@ -150,7 +151,8 @@ SMALLEST = {
 
 
 def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The elements of one row share its end: what is left of each of them, added up, is the square of the row."""
+    """Each element may read up to the end of its row, so the sum of what is left for all of them is the square of the
+    row."""
     cut: list[int] = []
     levels = _elements.ElementWalk._levels
 
@@ -168,7 +170,7 @@ def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_rows_that_break_leave_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They claim ten thousand elements and break in the first; nobody goes ten thousand rounds with them."""
+    """Broken rows claim ten thousand elements and break in the first. They must not cost ten thousand rounds."""
     rounds: list[int] = []
     scan = _elements.ElementWalk._scan
 

@@ -171,7 +171,7 @@ def test_a_record_of_every_kind() -> None:
 
 
 def test_leniencies_of_key_and_value_in_order() -> None:
-    """Kafka takes text that is no UTF-8 and any negative length as null."""
+    """Kafka accepts text that is no UTF-8, and takes every negative length for null."""
     key = KEY.replace(b"\x01t", b"\x01\xff")
     value = VALUE.replace(b"\x00\x01m", b"\x00\x01\xfe")
     null = VALUE.replace(b"\x00\x01m", b"\xff\xfe")
@@ -185,7 +185,7 @@ def test_leniencies_of_key_and_value_in_order() -> None:
 
 
 def test_unknown_tags_of_a_key_are_seen_when_the_value_fails() -> None:
-    """`has_unknown_tags` is about what was read. No Kafka key is flexible; a user's may be."""
+    """`has_unknown_tags` covers everything that was read. No key of Kafka's is flexible; a user's may be."""
     flexible = OFFSETS[1].value  # its version 4 is; keys are read at version 0
     key_schema = MessageSchema(flexible.format, flexible.name, (0, 0), (0, 0), flexible.structs)
     schemas = {5: RecordSchema(5, "Own", key_schema, OFFSETS[1].value)}
@@ -197,7 +197,7 @@ def test_unknown_tags_of_a_key_are_seen_when_the_value_fails() -> None:
 
 
 def test_control_records_say_nothing() -> None:
-    """Not even their keys are looked at, which are of another kind."""
+    """Keys of control records are of another kind, and nobody looks at them."""
     keys: list[bytes | None] = [KEY, b"\x00\x00\x00\x01", None, KEY]
     values: list[bytes | None] = [VALUE, b"\x00\x00\x00\x00\x00\x07", b"", None]
     found = check_records(OFFSETS, keys, values, is_record=[True, False, False, True])
@@ -224,7 +224,7 @@ def test_only_the_schemas_that_are_asked_for() -> None:
 
 
 def test_a_thousand_types_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hostile rows may each name another one; they are left out in one go."""
+    """Hostile rows may each name another type. One pass leaves all of them out."""
     asked: list[int] = []
 
     def counting(rows: Any, numbers: Any) -> Any:

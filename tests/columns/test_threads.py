@@ -51,10 +51,10 @@ def test_many_threads_read_one_schema() -> None:
 
 
 def test_a_constant_that_another_thread_makes_shorter() -> None:
-    """Between the look at what is kept and the taking of it, somebody puts less there."""
+    """Another thread replaces the kept array between the check of its length and its use."""
 
     class Shrinking(Constant):
-        """Whoever asks how much is kept has it replaced behind his back."""
+        """Replaces the kept array by a shorter one as soon as somebody asks for its length."""
 
         def __init__(self) -> None:
             super().__init__(pa.int32(), 7)

@@ -3,8 +3,8 @@
 An element is what one entry of the vectors stands for: a row, or something inside of a row, such as an element of an
 array. An element whose bytes are not as they should be is *dead*, and its row has failed: its position and its end are
 zero from then on, so that every later read finds it out of bounds again. Dead elements keep their places in all
-vectors; without a dead one, which is the usual case, nobody keeps any books. What is read for a dead element means
-nothing and is thrown away at the end.
+vectors, so that reading needs no bookkeeping in the usual case, in which no element is dead. What is read for a dead
+element means nothing and is thrown away at the end.
 
 Every read checks each position against the end of its own row, and the engine never uses what lies behind that end: no
 row sees the bytes of another.
@@ -51,7 +51,7 @@ class RowBlock:
         self._views: dict[str, Vector] = {}
 
     def at(self, kind: str, pos: INT64) -> Vector:
-        """What lies at positions, as numpy's type `kind`; nothing sensible where the buffer ends inside of it."""
+        """What lies at positions, as numpy's type `kind`; it means nothing where the buffer ends too early."""
         view = self._views.get(kind)
         if view is None:
             view = self._views[kind] = self._view(kind)
