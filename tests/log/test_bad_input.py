@@ -141,7 +141,7 @@ def test_an_append_cut_short_in_its_head(tmp_path: Path, left: int) -> None:
 @pytest.mark.parametrize(
     ("rest", "what"),
     [
-        (b"hello", "bytes with which no offset in a file named for offset 0 starts"),
+        (b"hello", "5 bytes that cannot begin an offset in a file named for offset 0"),
         (b"hello world\n", "offset 7522537965568948079 cannot stand in a file named for offset 0"),
     ],
 )

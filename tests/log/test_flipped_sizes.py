@@ -306,7 +306,7 @@ def test_the_work_is_bounded_where_everything_is_wrong(tmp_path: Path) -> None:
 
 def test_what_is_overlooked_for_want_of_work_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BatchSearch, "is_batch", lambda self, position, size: setattr(self, "is_used_up", True))
-    too_much = "too much that looks like a batch is none"
+    too_much = "so many places look like a batch"
     broken = changed(commit(1), 65, b"\xee", crc=False)
     assert said(tmp_path, {0: commit(0) + broken + commit(2)}) == (
         [0, 2],

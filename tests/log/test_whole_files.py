@@ -26,7 +26,7 @@ def test_a_few_bytes_that_start_no_batch(tmp_path: Path, data: bytes) -> None:
     offsets, said, finding = read(tmp_path, {0: data})
     assert offsets == []
     assert said == [
-        f"{FILE}: byte 0: not a log segment: bytes with which no offset in a file named for offset 0 starts"
+        f"{FILE}: byte 0: not a log segment: {counted(data)} that cannot begin an offset in a file named for offset 0"
         f" ({counted(data)} not read)"
     ]
     assert finding.bytes == len(data)
@@ -37,7 +37,7 @@ def test_a_few_bytes_that_start_no_batch(tmp_path: Path, data: bytes) -> None:
     [
         (GZIP, f"offset {GZIP_OFFSET} cannot stand in any log"),
         (b"Dear reader, this is no log at all.\n", "offset 4928452510025409889 cannot stand in any log"),
-        (b"x", "bytes with which no offset in any log starts"),
+        (b"x", "1 byte that cannot begin an offset in any log"),
     ],
 )
 def test_a_file_without_an_offset_in_its_name(tmp_path: Path, data: bytes, what: str) -> None:

@@ -1,8 +1,8 @@
 """From the entries of a chunk to blocks of rows: one vector per column, the bytes of keys and values left in place.
 
-Batches of magic 2 are parsed many at a time: every step below is one numpy expression over all records of the block.
-It takes only what is surely right. Batches it cannot vouch for, those of older formats, control batches and records
-with headers go through `batches`, which also says what is wrong.
+Batches of magic 2 are parsed many at a time: every step is one numpy expression over all records of the block. It takes
+a batch only if every byte of it is as expected. All other batches (older formats, control batches, records with
+headers, damaged ones) go through `batches`, which reads one record at a time and says what is wrong.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ TIMESTAMP_TYPES: Final = ("create", "log_append")
 
 _ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted")
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
-"""Decompressed bytes after which a block is finished, whatever is left of the chunk."""
+"""A block ends after so many decompressed bytes, even if the chunk holds more."""
 _MOST_ROWS: Final = 256 * 1024
-"""Rows that a block may have. Each needs some hundred bytes while it is made."""
+"""The most rows of a block. A row takes some hundred bytes of memory while the block is made."""
 _ENDS: Final = np.array([TRANSACTIONS.index(name) for name in _ENDED], np.int8)
 _MOST_DELTA: Final = (1 << 31) - 1
 
@@ -86,7 +86,8 @@ class Block:
 
 @dataclass(slots=True)
 class _Added:
-    """Rows that the careful reader found: the entry, the row with its positions in the arena, and what it ends."""
+    """Rows that the careful reader found: their entry, their fields with positions in the arena, and the transactions
+    that they end."""
 
     batch: list[int] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
@@ -99,7 +100,7 @@ class _Added:
 
 
 class _CarefulReader:
-    """Reads the records of one entry one by one, from record number `done` on, which starts at `position`."""
+    """Reads the records of one entry one by one, starting with record number `done`, at `position`."""
 
     def __init__(self, head: BatchHead, at: int, content: Decompressed, done: int = 0, position: int = 0) -> None:
         self.first_offset: int | None = None
@@ -118,7 +119,8 @@ class _CarefulReader:
         return self._left_out.count
 
     def read(self, added: _Added, start: int, most: int | None = None) -> bool:
-        """Read on, up to `most` rows and little more bytes than a block has; whether the end was reached."""
+        """Read on, at most `most` rows and little more bytes than a block has. Returns whether the entry is at its
+        end."""
         data, head, at = self._content.data, self._head, self._at
         rows, first = 0, None
         try:
@@ -144,7 +146,7 @@ class _CarefulReader:
         return True
 
     def findings(self, path: str) -> Iterator[Finding]:
-        """What is said about the entry, once the end was reached."""
+        """The findings about the entry, once it is at its end."""
         left_out = self._left_out.finding(path, self._head)
         if left_out is not None:
             yield left_out
@@ -163,12 +165,12 @@ class _CarefulReader:
 class BlockReader:
     """Turns the chunks of one file into blocks, and reports what it had to leave out.
 
-    A block has no more than some hundred thousand rows and some tens of megabytes, but for a record that is larger:
-    a batch of a few kilobytes may hold millions of records.
+    A block has at most some hundred thousand rows and some tens of megabytes, unless a single record is larger. Without
+    this bound a batch of a few kilobytes, which may hold millions of records, would fill the memory.
     """
 
     def __init__(self, path: str, index: TransactionIndex | None, on_finding: OnFinding) -> None:
-        """Without an `index`, what is part of a transaction is pending."""
+        """Without an `index`, records of transactions are `pending`."""
         self._path = path
         self._index = index
         self._on_finding = on_finding
@@ -204,7 +206,7 @@ class BlockReader:
             yield block_left
 
     def _reported(self, chunk: Chunk, block: Block, before: int) -> Block:
-        """The block, once everything is reported that stands before the entry `before`."""
+        """Report all findings that stand before the entry `before`; then give the block."""
         self._report_up_to(chunk.position + int(chunk.entries[before]) - 1)
         return block
 
@@ -302,7 +304,7 @@ class BlockReader:
     # -- findings ------------------------------------------------------------------------------------------------------
 
     def _report_up_to(self, position: int | None) -> None:
-        """Hand over what was found, in the order of the file."""
+        """Hand over the findings up to `position`, in the order of the file."""
         found = sorted(self._found, key=lambda finding: finding.position or 0)
         due = [finding for finding in found if position is None or (finding.position or 0) <= position]
         self._found = found[len(due) :]
@@ -311,12 +313,13 @@ class BlockReader:
 
 
 def transactions_of(states: NDArray[np.int8], control: INT64) -> NDArray[np.int8]:
-    """What rows say in `transaction`: the states of their batches, and for control records what they say themselves."""
+    """The column `transaction` of rows: the outcome of the batch, and for a control record the outcome that it
+    states."""
     return states if (control < 0).all() else np.where(control < 0, states, _ENDS[control])
 
 
 def _read_control(data: bytes, span: Span) -> int | ControlTrouble:
-    """How the record ends its transaction, as an index of CONTROLS; why it does not, for any other control record."""
+    """The index in CONTROLS of a marker; for any other control record the reason why it is no row."""
     key = data[span.key_at : span.key_at + span.key_size] if span.key_size >= 0 else None
     value = data[span.value_at : span.value_at + span.value_size] if span.value_size >= 0 else None
     trouble = control_trouble(key, value)
@@ -327,13 +330,13 @@ def _read_control(data: bytes, span: Span) -> int | ControlTrouble:
 
 
 def _are_plain(heads: Heads, entries: INT64) -> FLAGS:
-    """Which entries are such that many of them can be read at a time, if their records are."""
+    """Which entries can be parsed many at a time, by their heads; their records may still prevent it."""
     plain: FLAGS = (heads.magic[entries] == 2) & ~heads.is_control[entries] & (heads.codec[entries] < len(CODECS))
     return plain & (heads.offset[entries] <= LARGEST_OFFSET - _MOST_DELTA)
 
 
 def _most_rows(heads: Heads, at: int, size: int) -> int:
-    """How many records a compressed entry can have, at most, whose records have `size` bytes."""
+    """The most records that a compressed entry can hold whose decompressed records have `size` bytes."""
     if heads.magic[at] == 2:
         return min(max(int(heads.count[at]), 0), size // SMALLEST_RECORD)
     return size // (ENTRY_HEAD + SMALLEST_SIZES[int(heads.magic[at])])
@@ -376,7 +379,7 @@ def _arena(chunk: Chunk, heads: Heads, entries: INT64, contents: dict[int, Decom
 
 
 def _merged(rows: BlockRows | None, added: _Added) -> BlockRows:
-    """Put the carefully read rows in their places among the others."""
+    """Insert the rows of the careful reader where they belong among the others."""
     spans = added.spans
     more = (
         added.batch,

@@ -19,8 +19,8 @@ _QUOTED: Final = 40
 def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
     """An offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
 
-    An empty file holds no entries: a broker leaves it so until the first log has a start to tell of. Raises
-    LogSourceError for anything else (`CheckpointFile`, `OffsetCheckpointFile`).
+    An empty file holds no entries; a broker leaves the file empty until the first log start moves. Raises
+    LogSourceError for any other content (`CheckpointFile`, `OffsetCheckpointFile`).
     """
     try:
         if not path.is_file():
@@ -47,7 +47,7 @@ def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
 
 
 def _number(path: Path, line: int, what: str, text: str, largest: int) -> int:
-    """Python refuses to read a number of thousands of digits, so its length is looked at first."""
+    """Read a number of at most `largest`. Its length is checked first: Python refuses to read thousands of digits."""
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(largest)) or int(digits) > largest:
         raise LogSourceError(str(path), f"line {line} has the {what} {_shortened(text)}, which is more than {largest}")

@@ -1,4 +1,4 @@
-"""What can be wrong with a batch that stands whole in its file, in words and counts."""
+"""Findings about batches that lie complete in their file: what is wrong, and how much of it is lost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kafka_records_runtime.errors import plural
 
 _SMALLEST_RECORD: Final = 7
 _MOST_GAIN: Final = 1000
-"""Records per byte that no codec exceeds."""
+"""No codec packs more records into a byte."""
 
 
 def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> Finding:
-    """A batch that is skipped as a whole; `may_hold_more` says that its head cannot be trusted to count the records."""
+    """The finding about a batch that is skipped as a whole. `may_hold_more`: its head may count too few records."""
     count = head.count
     if may_hold_more or count is None or not _may_hold(head, count):
         records, known = "an unknown number of records", 0
@@ -35,14 +35,14 @@ def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = Fals
 
 
 def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> Finding:
-    """A whole entry whose CRC is wrong; `doubt` is why more may be lost than its head tells."""
+    """The finding about an entry whose CRC is wrong; `doubt` says why more may be lost than its head counts."""
     what = f"wrong CRC: {head.crc:#010x} in the file, {computed_crc(head.magic, entry):#010x} computed"
     what += "" if doubt is None else f", and {doubt}"
     return refused(path, head, what, may_hold_more=doubt is not None or not _is_confirmed(head, entry))
 
 
 def _is_confirmed(head: BatchHead, entry: bytes) -> bool:
-    """Whether something else says as many records as the head does, whose every field may be what is damaged."""
+    """Whether other bytes confirm the number of records in the head, any field of which may be damaged."""
     if head.magic == 2 and head.count == head.last_offset - head.offset + 1:
         return True
     if head.codec or head.count is None:
@@ -58,10 +58,9 @@ def _is_confirmed(head: BatchHead, entry: bytes) -> bool:
 def broken(
     path: str, head: BatchHead, what: str, *, delivered: int, left_out: int = 0, left: int = 0, is_cut: bool = False
 ) -> Finding:
-    """Records of a batch that cannot be read, after `delivered` others and `left_out` that were reported before.
+    """The finding about records of a batch that cannot be read, after `delivered` rows and `left_out` control records.
 
-    `left` bytes remain of those that hold the records; `is_cut` says that there would be more, had they been
-    decompressed.
+    `left` bytes of records remain unread; `is_cut`: there would be more, but decompression broke off.
     """
     payload = head.size - (RECORDS_AT if head.magic == 2 else MESSAGES_AT[head.magic])
     nothing = not delivered and not left_out
@@ -90,7 +89,7 @@ def _may_hold(head: BatchHead, count: int) -> bool:
 
 
 def disorder(path: str, head: BatchHead, before: int) -> Finding:
-    """Offsets that do not go on from `before`, without a single batch to blame for it."""
+    """The finding about an offset that does not go on from `before`, where no single batch is to blame."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the {before} before it"
     return in_file(path, head.position, head.offset, what, "its records are delivered as they stand")
@@ -100,7 +99,7 @@ ControlTrouble = tuple[str, Severity]
 
 
 def control_trouble(key: bytes | None, value: bytes | None) -> ControlTrouble | None:
-    """Why a control record is no row: it does not parse, or it is none that ends a transaction."""
+    """Why a control record is no row: it does not parse, or it ends no transaction. None for a marker."""
     try:
         marker = read_marker(key, value)
     except BrokenRecordsError as error:
@@ -112,7 +111,7 @@ def control_trouble(key: bytes | None, value: bytes | None) -> ControlTrouble | 
 
 @dataclass(slots=True)
 class ControlLeftOut:
-    """The records of a control batch that are no rows: how many, and the worst of the reasons."""
+    """The records of a control batch that are no rows: how many, and the most severe of the reasons."""
 
     count: int = 0
     worst: ControlTrouble | None = None
@@ -124,7 +123,7 @@ class ControlLeftOut:
             self.worst = trouble
 
     def finding(self, path: str, head: BatchHead) -> Finding | None:
-        """What is said once for all of them; None where there are none."""
+        """One finding for all of them; None where there are none."""
         if self.worst is None:
             return None
         what, severity = self.worst

@@ -35,7 +35,8 @@ class Heads:
         return np.where(self.is_old, old, values) if self._any_old else values
 
     def _raw(self, at: int, dtype: str) -> INT64:
-        """The big-endian number at byte `at` of every entry; `Chunk.data` is long enough for the shortest one."""
+        """The big-endian number at byte `at` of every entry. Padding makes `Chunk.data` long enough for the shortest
+        one."""
         width = np.dtype(dtype).itemsize
         everywhere: NDArray[Any] = np.ndarray((len(self._data) - width + 1,), dtype, self._data, 0, (1,))
         indexes = np.minimum(self._entries + at, len(everywhere) - 1) if self._any_old else self._entries + at
@@ -55,7 +56,7 @@ class Heads:
 
     @cached_property
     def last_offset(self) -> INT64:
-        """The largest int64 for an entry whose last offset would be more than that (`overflows`)."""
+        """The last offset of every entry; the largest int64 where it would be larger than that (`overflows`)."""
         return np.where(self.overflows, np.iinfo(np.int64).max, self.offset + self._last_delta)
 
     @cached_property

@@ -1,9 +1,9 @@
 """Opening a log partition: which files it has at this moment, all of them open before any is read.
 
 A live broker rolls, cleans, renames and deletes the files of a log while somebody reads them. `open_log` lists the
-folder, opens every file, and lists again. Had the list changed meanwhile, it starts anew: a directory that is listed
-while files in it are renamed may show a file under both names or under none. A file that appears behind all the others
-is what was appended later, and no reason to start anew.
+folder, opens every file, and lists again. If the list has changed, it starts anew: a directory that is listed while
+files in it are renamed may show a file under both names or under none. A new file behind all the others is no reason to
+start anew: it holds what the broker appended meanwhile.
 
 The cleaner replaces files in four steps, which may each be met (`LocalLog.replaceSegments`, `LogLoader`):
 
@@ -35,22 +35,22 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
 TRIES: Final = 60
-"""How often a log is opened whose files change all the time; with the waits between, some ten seconds."""
+"""How often opening is tried while the files keep changing; with the waits between, some ten seconds."""
 
 _WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.25
 _NAMES_ONLY: Final = 40
-"""Tries after which files are told by their names alone: some network file systems give other inodes every time."""
+"""After so many tries only the names of files are compared: some network file systems give another inode every time."""
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 _CLEANED: Final = re.compile(r"([0-9]{20})\.log\.cleaned")
 
 Listing = dict[str, int]
-"""Inodes by file name, of all that belongs to the log now or may soon."""
+"""Inodes by file name, of all files that belong to the log or may belong to it soon."""
 
 
 def open_log(log: FoundLog) -> OpenLog:
-    """Open the files of `log` as they are now. Nothing is raised: what stands in the way is among its findings."""
+    """Open the files of `log` as they are now. Nothing is raised: what could not be opened is among its findings."""
     try:
         taken = _settled_files(log.folder)
     except OSError as error:
@@ -85,9 +85,9 @@ class _Taken:
     folder: str
     files: dict[str, SegmentFile] = field(default_factory=dict)
     vanished: bool = False
-    """Whether a file was gone before it could be opened."""
+    """Whether a file was gone when it should have been opened."""
     cleaned: tuple[int, ...] = ()
-    """Offsets in the names of what the cleaner has not finished writing."""
+    """Offsets in the names of files that the cleaner is still writing."""
 
     def close(self, kept: Iterable[SegmentFile]) -> None:
         """Close all files but those kept."""
@@ -107,7 +107,8 @@ def list_folder(folder: str) -> Listing:
 
 
 def _settled_files(folder: str) -> _Taken | None:
-    """The files of one moment, open; None when they never stood still. Raises OSError when they cannot be listed."""
+    """The open files of one moment; None if they changed during every try. Raises OSError when they cannot be
+    listed."""
     for number in range(TRIES):
         if number:
             time.sleep(min(_WAIT * number, _LONGEST_WAIT))
@@ -125,7 +126,7 @@ def _settled_files(folder: str) -> _Taken | None:
 
 
 def _is_same(before: Listing, after: Listing, names_only: bool) -> bool:
-    """Whether both lists show the same log, or the second one the same with newer files behind."""
+    """Whether both lists show the same log; the second list may have newer files at the end."""
     highest = max(map(_offset_in_name, before), default=-1)
     later = {name for name in after.keys() - before.keys() if name.endswith(".log") and _offset_in_name(name) > highest}
     after = {name: inode for name, inode in after.items() if highest < 0 or name not in later}
@@ -183,13 +184,13 @@ def _chosen(log: FoundLog, taken: _Taken) -> OpenLog:
 
 
 def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[Finding]]:
-    """The files as a broker would have them after its next start, which is also what it has in mind now."""
+    """The files that belong to the log: those that a broker would keep at its next start."""
     plain = [segment for name, segment in taken.files.items() if name.endswith(".log")]
     swaps = [segment for name, segment in taken.files.items() if not name.endswith(".log")]
     findings = []
     for swap in _ordered(swaps):
         if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):
-            # The cleaner has not finished all its output, so nothing was swapped yet and the originals are whole.
+            # The cleaner has not finished all of its output, so it has swapped nothing and the originals are complete.
             findings.append(
                 _swap_note(swap, "the cleaner had not finished writing", "left out, the original files are read")
             )
@@ -224,7 +225,7 @@ def _ordered(segments: Iterable[SegmentFile]) -> list[SegmentFile]:
 def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: list[Finding]) -> OpenLog:
     """The log cut down to the files that were asked for."""
     names = set(log.files or ())
-    # A file that a swap file replaces can still be asked for by its name.
+    # The caller may ask by name for a file that a swap file replaces.
     kept = _ordered(segment for name, segment in taken.files.items() if name in names)
     paths = {segment.path for segment in kept}
     findings = [finding for finding in findings if finding.file in paths]

@@ -1,9 +1,9 @@
 """Batches that stand in two files of a log, so that nobody gets them twice.
 
-The cleaner copies several files into one that has the name of the first, and takes the others away a moment before
-that one gets its name (`LocalLog.replaceSegments`). Whoever copies a live directory file by file may have both: a file
-that goes on where the next one starts, with the same batches, of which the cleaner took records away. A batch keeps
-its offsets, its producer and its sequence when it is cleaned; that tells it from one whose offset is damaged.
+The cleaner copies several files into one, which gets the name of the first, and removes the others a moment before it
+gives that name (`LocalLog.replaceSegments`). A copy of a live directory, made file by file, may hold both: a cleaned
+file that goes on where the next one starts, and the next one with the same batches, not cleaned. A cleaned batch keeps
+its offsets, its producer and its sequence; a batch whose offset is damaged has no such twin.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DELETE_HORIZON: Final = 0x40
 
 
 class _Batches(NamedTuple):
-    """What tells batches from each other, by ascending offset; an element each."""
+    """The fields that identify batches, as vectors with an element per batch, by ascending offset."""
 
     offset: INT64
     last_offset: INT64
@@ -39,7 +39,7 @@ class _Batches(NamedTuple):
 
 
 class Overlaps:
-    """What the files of one log have in common; they are looked into only when offsets say that there is something."""
+    """Finds batches that several files of one log hold. It reads a file only when offsets show that files overlap."""
 
     def __init__(self, segments: Sequence[SegmentFile]) -> None:
         self._segments = segments
@@ -47,9 +47,10 @@ class Overlaps:
         self._covered: dict[SegmentFile, int] = {}
 
     def also_in_later_files(self, segment: SegmentFile, heads: Heads, entries: INT64) -> FLAGS:
-        """Which of these entries of `segment`, which do not belong there by the name of the next file, a cleaner has
-        put there: the next files have them as well. Those between two such ones count too, as far as their own CRC is
-        right, which the caller looks at."""
+        """Which of these entries of `segment` later files have as well, so that a cleaner put them there.
+
+        The offsets of `entries` are too high for `segment` by the name of the next file. An entry between two that are
+        found counts as found; the caller checks its CRC."""
         offsets = heads.offset[entries]
         here = _batches(heads).chosen(entries)
         highest = -1
@@ -66,7 +67,7 @@ class Overlaps:
     def were_given(self, segment: SegmentFile, heads: Heads, entries: INT64, up_to: int) -> FLAGS:
         """Which of these entries of `segment` an earlier file has given already; `up_to` is the highest offset given.
 
-        What a cleaner left out of the earlier file counts as given: it has been overwritten.
+        Records that a cleaner removed from the earlier file count as given, because later ones replace them.
         """
         earlier = self._segments[: self._segments.index(segment)]
         covered = max((self._covered.get(other, -1) for other in earlier), default=-1)
@@ -89,11 +90,11 @@ class Overlaps:
 
 
 def _ignore(finding: Finding) -> None:
-    """Whoever reads the file tells."""
+    """Findings are reported by whoever reads the file for its records."""
 
 
 def _batches(heads: Heads) -> _Batches:
-    # The mark of the cleaner's second pass changes the CRC; such a batch is told by all the others.
+    # The cleaner's second pass marks a batch, which changes its CRC; the other fields identify it.
     is_marked = (heads.attributes & _DELETE_HORIZON) != 0
     return _Batches(
         heads.offset,

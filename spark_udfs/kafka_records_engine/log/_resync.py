@@ -1,4 +1,4 @@
-"""Finding the next batch behind bytes that are none."""
+"""Finding the next batch behind bytes that are no batch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import BinaryIO, Final, NamedTuple
 import numpy as np
 
 from kafka_records_engine.log.batches import ENTRY_HEAD, LARGEST_OFFSET, SMALLEST_SIZES, computed_crc
+from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
-"""Offsets from here on are held for damage in a file whose name says nothing: no log has had that many records."""
+"""In a file whose name is no offset, offsets from this one on count as damage: no log has had so many records."""
 
 SPAN: Final = 1 << 31
-"""A file holds offsets less than this far behind its first, since its indexes count in int32."""
+"""A file holds fewer offsets than this, since its indexes count from its first offset in int32."""
 
 _TO_MAGIC: Final = 17
 _FIRST_WINDOW: Final = 4096
@@ -35,14 +36,16 @@ def offset_bounds(base_offset: int | None) -> tuple[int, int]:
 
 
 def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
-    """Why no entry starts with the bytes `head` (its first 8, or fewer where the file ends); None if one may."""
+    """Why no entry can start with `head` (8 bytes, or fewer where the file ends); None if one can."""
     low, high = offset_bounds(base_offset)
     missing = 8 * (8 - len(head))
     first = int.from_bytes(head, "big", signed=True) << missing
     if first <= high and first + (1 << missing) > low:
         return None
     place = "in any log" if base_offset is None else f"in a file named for offset {base_offset}"
-    return f"offset {first} cannot stand {place}" if not missing else f"bytes with which no offset {place} starts"
+    if not missing:
+        return f"offset {first} cannot stand {place}"
+    return f"{plural(len(head), 'byte')} that cannot begin an offset {place}"
 
 
 def length_of(file: BinaryIO) -> int:
@@ -76,9 +79,9 @@ class FoundBatch(NamedTuple):
 class BatchSearch:
     """Looks for whole entries with a right CRC and an offset that fits the name of the file.
 
-    The work stays linear in the size of the file as long as every question is asked behind the one before it: bytes are
-    looked at about once, and the CRCs of what merely looks like an entry are computed over at most 64 MiB and twice the
-    size of the file together. `is_used_up` says that more would have been needed, so that a batch may be overlooked.
+    As long as every call asks about a later position than the call before, the work is linear in the size of the file:
+    bytes are looked at about once, and CRCs of bytes that only look like an entry are computed over at most 64 MiB plus
+    twice the size of the file. `is_used_up` says that this budget did not suffice, so that a batch may be overlooked.
     """
 
     def __init__(self, file: BinaryIO, base_offset: int | None) -> None:
@@ -109,7 +112,7 @@ class BatchSearch:
         return self._found
 
     def is_batch(self, position: int, size: int) -> bool:
-        """Whether the entry of `size` bytes at `position` has a right CRC; False where nothing is left to find out."""
+        """Whether the entry of `size` bytes at `position` has a right CRC; False if the budget is used up."""
         if not self.spend(size):
             return False
         self._file.seek(position)
@@ -117,7 +120,7 @@ class BatchSearch:
         return len(entry) == size and is_right(entry)
 
     def spend(self, size: int) -> bool:
-        """Whether the CRC over so many bytes may still be computed; counts as if it were."""
+        """Take `size` bytes from the budget; returns whether it had as many."""
         if size > self._budget:
             self.is_used_up = True
             return False
@@ -125,7 +128,7 @@ class BatchSearch:
         return True
 
     def _look_on(self) -> bool:
-        """Look at more of the file until something looks like an entry; False at its end."""
+        """Read more of the file until some bytes look like an entry; False at the end of the file."""
         length = length_of(self._file)
         while not self._candidates:
             position = self._looked_at
@@ -140,8 +143,8 @@ class BatchSearch:
         return True
 
     def _looking_right(self, data: bytes, count: int, position: int, length: int) -> Iterator[tuple[int, int]]:
-        """Position and size of what looks like an entry in the first `count` bytes of `data`, which starts at
-        `position` of a file of `length` bytes."""
+        """Position and size of each place in the first `count` bytes of `data` that looks like an entry. `data` starts
+        at byte `position` of a file of `length` bytes."""
         offsets = np.ndarray((count,), ">i8", data, 0, (1,))
         sizes = np.ndarray((count,), ">i4", data, 8, (1,)).astype(np.int64)
         magics = np.frombuffer(data, np.uint8)[_TO_MAGIC - 1 :][:count]

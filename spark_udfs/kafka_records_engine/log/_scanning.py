@@ -1,7 +1,7 @@
 """Cutting a log segment file into entries without looking inside them.
 
-A file is a plain row of entries (`FileRecords`), so all it takes is to hop from size to size. A chunk of the file is
-in memory at a time; the file is never mapped, because a map of a file that a live broker truncates ends the process.
+A file is a row of entries without a gap (`FileRecords`), so hopping from size to size finds them all. One chunk of the
+file is in memory at a time. The file is never mapped: if a live broker truncates a mapped file, the process dies.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import plural
 
 CHUNK: Final = 4 * 1024 * 1024
-"""Bytes read at a time; an entry larger than that is read whole."""
+"""The bytes of a chunk; a larger entry makes a chunk of its own."""
 
 LARGEST_ENTRY: Final = 1024 * 1024 * 1024
-"""Entries above this size are refused; brokers take a megabyte unless told otherwise (`message.max.bytes`)."""
+"""Larger entries are refused. By default brokers take a megabyte (`message.max.bytes`)."""
 
 PAD: Final = 16
-"""Zero bytes behind every chunk, so that vectors of positions may look a little further than the last entry."""
+"""Zero bytes behind every chunk, so that vector steps may read a little behind the last entry."""
 
 _FIRST_REACH: Final = 4096
 _EVERYTHING: Final = 1 << 62
@@ -55,7 +55,7 @@ class Chunk:
     right: FLAGS
     """Whether the CRC of each entry is right."""
     doubts: Mapping[int, str]
-    """For some of those that are wrong, by their indexes, why more may be lost than their heads tell."""
+    """By the index of an entry with a wrong CRC: why more records may be lost than its head counts."""
 
     @property
     def magics(self) -> NDArray[np.uint8]:
@@ -65,9 +65,9 @@ class Chunk:
 def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> Iterator[Chunk]:
     """The entries of a file, in chunks that are never empty.
 
-    Bytes that are no entry are skipped up to the next one with a right CRC and reported as damage. At the end of the
-    file zeros behind an entry are a note instead, and so is, in the last file of a log (`is_last`), an append that was
-    cut short. A file that cannot be read is damage too.
+    Bytes that are no entry are skipped up to the next entry with a right CRC, and are damage. Two things at the end of
+    a file are notes instead: zeros behind an entry and, in the last file of a log (`is_last`), an append that was cut
+    short. A file that cannot be read is damage too.
     """
     if segment.file is None:
         consequence = f"{plural(segment.size, 'byte')} not read" if segment.size else "nothing in it is read"
@@ -84,8 +84,8 @@ def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> I
 
 
 class _Examined(NamedTuple):
-    """Entries up to the first one whose size is not to be believed, as a chunk has them; what is said about that one,
-    and the byte of the file where reading goes on behind it."""
+    """Entries of a chunk up to the first one whose size is not believed; the finding about that one, and the byte of
+    the file at which reading goes on."""
 
     entries: INT64
     end: int
@@ -96,7 +96,7 @@ class _Examined(NamedTuple):
 
 
 class _Cutter:
-    """Cuts one open file; `done` is the byte up to which it was handed out or reported."""
+    """Cuts one open file into chunks. Everything before byte `done` was given or reported."""
 
     def __init__(
         self, file: BinaryIO, path: str, base_offset: int | None, is_last: bool, on_finding: OnFinding
@@ -112,8 +112,8 @@ class _Cutter:
         self._follows_right = True
         """Whether the entry before the next one has a right CRC."""
         self._reach = _EVERYTHING
-        """Bytes that are cut at once: few behind an entry with a wrong size, then more and more, since whatever was
-        looked at behind such an entry is looked at again."""
+        """The bytes of the next chunk: few behind an entry with a wrong size, then more and more, since bytes that were
+        read behind such an entry are read again."""
 
     def chunks(self) -> Iterator[Chunk]:
         position, carried, wanted = 0, b"", CHUNK
@@ -185,8 +185,8 @@ class _Cutter:
             self._on_finding(examined.finding)
 
     def _inside_large(self, position: int, size: int) -> int | None:
-        """Where the next batch starts if that is inside of the entry of `size` bytes at `position` and shows that it is
-        shorter. So entries that claim much are not read, one by one, before that is known."""
+        """The start of the next batch, if that lies inside of the entry of `size` bytes at `position` and proves that
+        the entry is shorter. Large claims are checked this way before their bytes are read."""
         if size <= min(self._reach, CHUNK):
             return None
         verdict = self._suspects.swallows(position, position + size)
@@ -197,7 +197,7 @@ class _Cutter:
         return verdict.found
 
     def _wrong_size(self, position: int, size: int) -> Finding:
-        """An entry whose CRC is right with `size` bytes and not with those that it claims."""
+        """The finding about an entry whose CRC is right over `size` bytes, and wrong over those that it claims."""
         self._file.seek(position)
         head = read_head(self._file.read(size), 0, position)
         what = f"its size says {plural(head.size, 'byte')}, but its CRC is right for {plural(size, 'byte')}"
@@ -211,7 +211,8 @@ class _Cutter:
     # -- what stands behind the last entry -----------------------------------------------------------------------------
 
     def _behind(self, position: int, trouble: str | None) -> int | None:
-        """Report what stands at `position`, where no whole entry starts; where the next batch does, if one follows."""
+        """Report what stands at `position`, where no whole entry starts; return where the next batch starts, if one
+        follows."""
         length = length_of(self._file)
         left = length - position
         head = self._head(position)
@@ -232,7 +233,7 @@ class _Cutter:
             self._on_finding(self._wrong_size(position, size))
             return position + size
         if self._search.is_used_up:
-            what += ", and too much that looks like a batch is none, so the search for the next one was given up"
+            what += ", and so many places look like a batch that the search for the next one was given up"
         unread = f"{plural(left, 'byte')} not read"
         offset = self._offset(head)
         if position == 0 and trouble is not None:
@@ -262,7 +263,7 @@ class _Cutter:
         return self._file.read(_TO_MAGIC)
 
     def _offset(self, head: bytes) -> int | None:
-        """The offset that `head` starts with, unless it cannot be one."""
+        """The offset that `head` starts with; None if the file cannot have it."""
         if len(head) < 8 or wrong_offset(head[:8], self._base_offset) is not None:
             return None
         offset: int = _OFFSET.unpack_from(head)[0]
@@ -270,7 +271,7 @@ class _Cutter:
 
 
 def right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
-    """Which entries have a right CRC; the last one goes up to index `end` of `data`."""
+    """Which entries have a right CRC; the last entry ends at index `end` of `data`."""
     starts = entries.tolist()
     ends = [*starts[1:], end][: len(starts)]
     everywhere: NDArray[Any] = np.ndarray((len(data) - 3,), ">u4", data, 0, (1,))
@@ -289,7 +290,7 @@ def right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
 
 
 def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
-    """The indexes of the whole entries from index `at` of `data` on, and the index behind the last one."""
+    """The indexes at which whole entries start, from index `at` of `data` on, and the index behind the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
     last, smallest = end - _TO_MAGIC, SMALLEST_SIZES[0]
@@ -313,7 +314,7 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
 
 
 def nonsense_at(data: bytes, at: int, end: int) -> str | None:
-    """Why no entry can start at `at`; None as far as one may."""
+    """Why no entry can start at `at`; None if one may, by the bytes that are there."""
     left = end - at
     if left < ENTRY_HEAD:
         return None
@@ -332,7 +333,7 @@ def nonsense_at(data: bytes, at: int, end: int) -> str | None:
 
 
 def _needed(data: bytes, at: int, end: int) -> int:
-    """Bytes that are needed from `at` on to go on there; none at the end of the data."""
+    """How many bytes from `at` on are needed to go on; 0 at the end of the data."""
     left = end - at
     if not left:
         return 0

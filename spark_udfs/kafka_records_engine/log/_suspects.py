@@ -1,9 +1,9 @@
 """What to make of an entry whose CRC is wrong: is it the bytes inside it, or the size that says where it ends?
 
-The size is the one field that every later entry depends on, and no CRC covers it. So it is believed only as far as it
-leads from one entry to the next; otherwise reading goes on with the next sound batch, which may start inside of what
-the entry claims. Bytes of a log that somebody saved as the value of a record look like batches too: those are inside
-an entry that ends where it says.
+Every later entry depends on the size, and no CRC covers it. So a size is believed only if another entry starts where it
+leads. If none does, reading goes on with the next sound batch, which may start inside of the bytes that the entry
+claims. Caution: a record may hold the bytes of another log as its value. Those look like batches too, but the entry
+around them ends where its size says.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from kafka_records_engine.log.batches import ENTRY_HEAD, RECORDS_AT, SMALLEST_SI
 _HEAD: Final = Struct(">qiiB")
 _OFFSET: Final = Struct(">q")
 _BITS: Final = 31
-"""Bits of a size that may have been flipped, the sign left out."""
+"""Bits of a size that may be flipped: all but the sign."""
 _MOST_HOPS: Final = 100
-"""Entries that, following one another, are no part of a record."""
+"""So many entries in a row are not the content of a record."""
 _MOST_ZEROS: Final = 4
-"""Zeros with which compressed records may end."""
+"""So many zeros may end compressed records."""
 _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
-"""Bytes at the end of a file in which the end of its last batch is looked for."""
+"""The end of the last batch is looked for in so many bytes at the end of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """The entry ends where it says. `doubt` is why more may be lost than its head tells."""
+    """The entry ends where its size says. `doubt` says why more records may be lost than its head counts."""
 
     doubt: str | None = None
 
@@ -54,7 +54,7 @@ Verdict = Stands | Swallows | HasSize
 
 
 class Suspects:
-    """Judges the entries of one file, which must be asked about in the order of the file."""
+    """Judges the entries of one file; the caller asks in the order of the file."""
 
     def __init__(self, file: BinaryIO, base_offset: int | None, search: BatchSearch) -> None:
         self._file = file
@@ -62,18 +62,18 @@ class Suspects:
         self._low, self._high = offset_bounds(base_offset)
         self._search = search
         self._followed = 0
-        """Up to here entries follow one another, whatever their CRCs say."""
+        """Entries follow one another up to this byte, whether their CRCs are right or wrong."""
         self._sound: tuple[int, bool] = -1, False
 
     def judge(self, start: int, end: int, follows_right: bool) -> Verdict:
-        """What to make of the entry from byte `start` of the file to byte `end`; `follows_right` says that it starts
-        where an entry with a right CRC ends."""
+        """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right`: it starts where an
+        entry with a right CRC ends."""
         if start < self._followed:
             return Stands()
         self._search.spend(end - start)
         found = self._search.next_batch(start + 1)
         if self._search.is_used_up:
-            return Stands("too much that looks like a batch is none, so no other batch was looked for inside it")
+            return Stands("so many places look like a batch that no other batch was looked for inside it")
         stops = self._stops(end, found) or end
         if found is None:
             size = self.true_size(start) if follows_right and stops < length_of(self._file) else None
@@ -91,8 +91,8 @@ class Suspects:
         return self._swallows(end, found)
 
     def swallows(self, start: int, end: int) -> Swallows | None:
-        """The verdict on an entry whose CRC is not known yet, if the next batch starts inside of it and it has a right
-        CRC up to there."""
+        """The verdict on an entry whose CRC was not computed yet: its size is wrong if a batch starts inside of it and
+        its CRC is right up to that batch. None otherwise."""
         found = self._search.next_batch(start + 1)
         if found is None or found.position >= end or not self._search.is_batch(start, found.position - start):
             return None
@@ -106,7 +106,8 @@ class Suspects:
         return Swallows(found.position, f"its CRC is wrong, and {what}")
 
     def behind_torn(self, start: int) -> FoundBatch | None:
-        """The first batch behind the head of an entry that is longer than the file and not part of its records."""
+        """For an entry that claims more bytes than the file has: the first batch behind its head that is not the
+        content of its records."""
         found = self._search.next_batch(start + 1)
         if found is None or self._search.is_batch(start, found.position - start):
             return found
@@ -116,8 +117,10 @@ class Suspects:
         return found
 
     def true_size(self, start: int) -> int | None:
-        """The size with which the CRC of the entry at `start` is right, among those that suggest themselves: the end of
-        the file, the end of what is not zero in it, the end of its records, and those that one flipped bit makes."""
+        """The size that makes the CRC of the entry at `start` right; None if none of the likely ones does.
+
+        Likely sizes lead to the end of the file, to the last byte of it that is not zero, to the end of the records, or
+        differ from the size in the file by one bit."""
         left = length_of(self._file) - start
         head = self._read(start, RECORDS_AT)
         if len(head) < _HEAD.size or head[_HEAD.size - 1] > 2:
@@ -142,8 +145,8 @@ class Suspects:
         yield from range(end, end + _MOST_ZEROS)
 
     def _stops(self, at: int, found: FoundBatch | None, most: int | None = None) -> int | None:
-        """Where the row of entries breaks off of which one starts at `at`: at or before `found`, at or before the end
-        of the file. It breaks off where an entry has an offset that it cannot have. None if it has more than `most`."""
+        """Where the row of entries that starts at `at` ends: at or before `found`, or else at or before the end of the
+        file. It ends before an entry whose offset cannot stand there. None if the row has more than `most` entries."""
         stop = length_of(self._file) if found is None else found.position
         high = self._high if found is None else min(self._high, _OFFSET.unpack(self._read(found.position, 8))[0])
         hops = 0
@@ -163,8 +166,8 @@ class Suspects:
         return at
 
     def _is_behind(self, start: int, end: int, found: FoundBatch) -> bool:
-        """Whether `found`, which lies inside of an entry that is damaged beyond its size, is no part of its records:
-        its offset comes behind theirs, and before that of the batch to which the size leads."""
+        """Whether the batch `found`, inside of an entry of which more than the size is damaged, is not the content of
+        its records: its offset is above theirs, and below that of the batch to which the size leads."""
         last = self._last_offset(start)
         if last is None:
             return True
@@ -191,7 +194,7 @@ class Suspects:
         return ENTRY_HEAD + size if magic <= 2 and SMALLEST_SIZES[magic] <= size <= left else 0
 
     def _offset(self, position: int, low: int | None = None) -> int | None:
-        """The offset of the entry at `position`; None if it cannot be one, or is below `low`."""
+        """The offset of the entry at `position`; None if the log cannot have it, or if it is below `low`."""
         head = self._read(position, 8)
         if len(head) < 8 or wrong_offset(head, self._base_offset) is not None:
             return None
@@ -199,7 +202,7 @@ class Suspects:
         return None if low is not None and offset < low else offset
 
     def _last_offset(self, position: int) -> int | None:
-        """The last offset of the entry at `position`; None if its first cannot be one."""
+        """The last offset of the entry at `position`; None if the log cannot have its first one."""
         if self._offset(position) is None:
             return None
         head = self._read(position, RECORDS_AT)

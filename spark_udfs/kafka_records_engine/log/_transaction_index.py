@@ -1,8 +1,8 @@
 """How the transactions in a log partition ended, and where bytes that cannot be read may hide that.
 
 A transactional record is decided by the next control marker of its producer in the same partition, matched by
-producer id alone (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may stand in a later file,
-so whoever wants to know about a record before its marker comes has to look the markers up before the records are read.
+producer id alone (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may stand in a later
+file, so a reader that needs the outcome of a record before its marker comes has to collect the markers first.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ Transaction = Literal["none", "committed", "aborted", "open", "unknown", "pendin
 TRANSACTIONS: Final[tuple[Transaction, ...]] = ("none", "committed", "aborted", "open", "unknown", "pending")
 """none: not part of a transaction. committed, aborted: its marker was read. open: the log ends before a marker.
 unknown: bytes that cannot be read, or files that were not asked for, may hide the marker. pending: part of a
-transaction of which this does not say how it ended; the control record behind it does."""
+transaction, whose outcome the next control record of the producer tells."""
 
 OnHole = Callable[[int], None]
-"""Is told the last offset seen before something that cannot be read, where a marker may stand; -1 at the very start."""
+"""Called where something cannot be read, so that a marker may be hidden: with the last offset seen before, -1 at the
+very start."""
 
 _PLAIN_MARKER: Final = bytes.fromhex("20 00 00 00 08 0000 0000 0c 0000 00000000 00")
 """The one record of a marker as brokers write it, of type 0 (abort) and coordinator epoch 0."""
@@ -49,7 +50,7 @@ _FIXED_BYTES: Final = np.frombuffer(_PLAIN_MARKER, np.uint8)[_FIXED]
 
 
 class Holes:
-    """Watches a log being read, and tells where something unreadable may hide a marker."""
+    """Watches a log being read, and calls `on_hole` where something unreadable may hide a marker."""
 
     def __init__(self, on_hole: OnHole) -> None:
         self._on_hole = on_hole
@@ -63,11 +64,11 @@ class Holes:
             self._on_hole(self._last)
 
     def seen(self, last_offset: int) -> None:
-        """Everything up to this offset was readable, as far as holes were not told."""
+        """Everything up to this offset was readable, except where a hole was added."""
         self._last = max(self._last, last_offset)
 
     def watched(self, log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
-        """The chunks of all files of a log (`read_vetted`); what may be hidden is told before what stands behind it."""
+        """The chunks of all files of a log (`read_vetted`). A hole is added before any chunk behind it comes."""
 
         def watch(finding: Finding) -> None:
             if finding.severity == "damage":
@@ -113,7 +114,7 @@ class Holes:
         try:
             for record in read_records(batch, content.data):
                 marker = read_marker(record.key, record.value)
-                # Whatever was open is decided by the first marker, as `CoordinatorLoaderImpl` replays them in order.
+                # The first marker decides what was open: `CoordinatorLoaderImpl` replays markers in order.
                 if not decided and marker.control is not None:
                     self._add_marker(record.offset, batch, marker)
                     decided = True
@@ -122,7 +123,7 @@ class Holes:
         return content.failure is None
 
     def _add_marker(self, offset: int, batch: BatchHead, marker: ControlMarker) -> None:
-        """Who keeps no markers has only looked whether they can be read."""
+        """Keep nothing: this reader only finds out whether markers can be read."""
 
     def _add_plain_markers(self, vetted: Vetted, entries: INT64) -> None:
         """The same for many at once."""
@@ -131,9 +132,8 @@ class Holes:
 class TransactionIndex(Holes):
     """The markers of one log partition, and the places where one may be missing.
 
-    They are looked up when the first record of a transaction asks, in a pass of its own over all files of `log`: only
-    then is it sure that there are transactions, since a damaged head may hide that as well as any other.
-    """
+    The first call of `state` collects them, in a pass of its own over all files of `log`. There is no earlier sign that
+    a log has transactions: a head that would say so may be damaged."""
 
     def __init__(self, log: OpenLog | None = None) -> None:
         self._not_looked_up = log
@@ -145,7 +145,7 @@ class TransactionIndex(Holes):
         insort(self._markers.setdefault(producer_id, []), (offset, ended))
 
     def state(self, producer_id: int, offset: int) -> Transaction:
-        """How the transaction ended that the producer had open at `offset`."""
+        """The outcome of the transaction that the producer had open at `offset`."""
         if self._not_looked_up is not None:
             log, self._not_looked_up = self._not_looked_up, None
             for _ in self.watched(log, _ignore):
@@ -168,16 +168,17 @@ class TransactionIndex(Holes):
 
 
 def index_transactions(log: OpenLog) -> TransactionIndex:
-    """The markers of all files of `log`; findings are left for the reading of the records to report."""
+    """The markers of all files of `log`. Reading the records reports the findings."""
     return TransactionIndex(log)
 
 
 def _ignore(finding: Finding) -> None:
-    """Whoever reads the records tells."""
+    """Findings are reported by whoever reads the records."""
 
 
 def _are_plain(vetted: Vetted, entries: INT64) -> FLAGS:
-    """Which control batches are markers as brokers write them, so that no byte of them needs a careful look."""
+    """Which control batches hold one marker in exactly the bytes that brokers write, so that nobody has to parse
+    them."""
     chunk, heads = vetted.chunk, vetted.heads
     plain: FLAGS = (
         (chunk.sizes[entries] == _PLAIN_SIZE)

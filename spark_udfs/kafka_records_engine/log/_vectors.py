@@ -1,7 +1,7 @@
 """The records of many magic 2 batches at once: every step is one numpy expression over all of them.
 
-Only what is surely right is taken. A batch with anything unusual in it, records with headers included, is handed back
-whole, for `batches` to read it record by record and to say what is wrong with it.
+A batch with anything unusual in it, records with headers included, is refused as a whole: `batches` reads it record by
+record and says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from kafka_records_engine.log.varints import read_varlongs
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 SMALLEST_RECORD: Final = 7
-"""Bytes of a record with null key and value; more of them than fit need not be looked for."""
+"""Bytes of a record with null key and value: no batch holds more records than fit into its bytes at this size."""
 
 _FEW: Final = 64
-"""Batches below which hopping from record to record in Python is faster than a vector step."""
+"""For fewer batches than this, hopping from record to record in Python is faster than a vector step."""
 
 _INT32: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Vectors with an element per record, except `refused`: the batches that must be read carefully."""
+    """Vectors with an element per record; `refused` has the indexes of the batches that must be read record by
+    record."""
 
     refused: INT64
     batch: INT64
@@ -58,8 +59,8 @@ def parse_some(arena: bytes, starts: list[int]) -> Parsed:
 
 
 def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[list[int], int] | None:
-    """Where the next records start, at least one and at most `most` of them, in little more than `most_bytes` bytes,
-    and where the last one ends; None if they do not fit before `end`."""
+    """Where the next records start and where the last of them ends: at least one record, at most `most`, in little more
+    than `most_bytes` bytes. None if they do not fit before `end`."""
     places: list[int] = []
     stop = at + most_bytes
     while len(places) < most and at < stop:
@@ -76,7 +77,7 @@ def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[lis
 
 def _fields(data: NDArray[np.uint8], at: INT64, batch: INT64, refused: FLAGS) -> Parsed:
     cap = len(data) - PAD + 1
-    """No position may go further, and none of a good record gets there."""
+    """Positions are cut off here; those of sound records stay below it."""
     bad = np.zeros(len(at), np.bool_)
 
     def number(position: INT64, longest: int = 5) -> tuple[INT64, INT64]:
@@ -126,7 +127,7 @@ def _record_starts(
             active, behind = active[~wrong], behind[~wrong]
         position[active] = behind
         level += 1
-        # A record behind the end would be read from its neighbour: stop there.
+        # A record behind the end would be read from the bytes of the next batch: stop before it.
         more = counts[active] > level
         short = more & (behind >= ends[active])
         if short.any():
@@ -165,7 +166,7 @@ def _hop(arena: bytes, at: int, end: int, count: int) -> tuple[list[int], int] |
                 shift += 7
                 if shift > 28 or at > end:
                     return None
-        if size & 1:  # zigzag: a negative size
+        if size & 1:  # zigzag: the size is negative
             return None
         at += size >> 1
         if at > end:

@@ -2,13 +2,12 @@
 
 The offset of an entry is outside its CRC, so only its surroundings tell whether it is right:
 
-- A file holds offsets from the one in its name up to the name of the next file of the log, and less than 2^31 of
-  them. So a jump of 2^31 or more is found even in the last batch of a log; a smaller one there cannot be told from
-  what a cleaner left.
-- Offsets grow from batch to batch. If one goes back, the batch that does not fit between its neighbours is the wrong
-  one; where both of two batches would fit, the one that jumped ahead. If offsets go back and grow on from there, no
-  single batch is to blame: that is reported, and the records are delivered as they stand.
-- A batch that stands in two files of the log is given once, and without a word (`overlaps`).
+- A file holds fewer than 2^31 offsets, from the one in its name up to the name of the next file of the log. So a jump
+  of 2^31 or more is found even in the last batch of a log. A smaller jump there looks like the gap that a cleaner
+  leaves. - Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is
+  wrong; if each of two batches would fit, the one that jumps ahead is. If offsets go back and grow on from there, no
+  single batch is to blame: a finding says so, and the records are delivered with the offsets they have. - A batch that
+  stands in two files of the log is given once, without a finding (`_overlaps`).
 
 Both readers and the search for transaction markers read entries through here, so that they agree.
 """
@@ -34,20 +33,20 @@ from kafka_records_engine.log.opened import OpenLog, SegmentFile
 from kafka_records_engine.numpy_types import INT64
 
 _MOST_AHEAD: Final = 4
-"""Chunks in memory while looking for the two entries behind the last one of a chunk."""
+"""So many chunks are in memory while the two entries behind the last one of a chunk are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vetted:
-    """A chunk with the indexes of its usable entries, and what is wrong with the others (or odd about a usable one),
-    by their indexes."""
+    """A chunk with the indexes of its usable entries, and findings by the index of their entry: about entries that are
+    not usable, or odd ones that are."""
 
     chunk: Chunk
     heads: Heads
     usable: INT64
     findings: dict[int, Finding]
     repeated: INT64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Entries that are sound as well, and that an earlier file has given already."""
+    """Indexes of entries that are sound, and that an earlier file has given already."""
 
     def head(self, at: int) -> BatchHead:
         """The head of the entry with index `at`."""
@@ -67,8 +66,8 @@ def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
 def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
     """The chunks of all files of a log.
 
-    `report` gets what is found between entries and about files, when reading gets there; what is found about an entry
-    comes with its chunk.
+    `on_finding` gets the findings about files and about bytes between entries, when reading gets there. Findings about
+    an entry come with its chunk.
     """
     before: tuple[str, int] | None = None
     overlaps = Overlaps(log.segments)
@@ -111,7 +110,8 @@ class _Entry(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A chunk, its heads, its entries that are right as far as they themselves tell, and what was found before it."""
+    """A chunk, its heads, the entries whose own bytes are right, and the findings about what stands before the
+    chunk."""
 
     chunk: Chunk
     heads: Heads
@@ -128,7 +128,7 @@ class _Vetting:
         self.last: int | None = None
         self.damaged = False
         self.end: int | None = None
-        """Where the log ends, as far as that is known."""
+        """The offset behind the end of the log, where it is known."""
         self._segment = segment
         self._is_last = is_last
         self._on_finding = on_finding
@@ -145,7 +145,7 @@ class _Vetting:
         ahead: deque[_Pending] = deque()
         goes_on = True
         while goes_on or ahead:
-            # An entry is judged by the two behind it, so these are read before its chunk is given away.
+            # The two entries behind an entry decide about it, so they are read before its chunk is given.
             while goes_on and len(ahead) < _MOST_AHEAD and sum(len(each.right) for each in islice(ahead, 1, None)) < 2:
                 pending = self._next(chunks, found)
                 goes_on = pending is not None
@@ -158,7 +158,7 @@ class _Vetting:
         self._hand_over(found)
 
     def report_gap(self, limit: int) -> None:
-        """Note the offsets that are missing before the next file, which is named for `limit`."""
+        """Report the offsets that are missing before the next file, whose name is `limit`."""
         first = self._low if self.last is None else self.last + 1
         if first >= limit:
             return
@@ -173,7 +173,7 @@ class _Vetting:
             self._on_finding(finding)
 
     def _next(self, chunks: Iterator[Chunk], found: list[Finding]) -> _Pending | None:
-        """The next chunk, and what was found before it."""
+        """The next chunk, with the findings about what stands before it."""
         chunk = next(chunks, None)
         if chunk is None:
             return None
@@ -241,7 +241,7 @@ class _Vetting:
         return not bool((far if self._started else far[1:]).any())
 
     def _refused(self, vetted: Vetted, entries: list[_Entry]) -> list[int]:
-        """The indexes of entries whose offsets do not fit between those around them; reasons go to the findings."""
+        """The indexes of entries whose offsets do not fit between those around them; adds the findings about them."""
         refusals: list[int] = []
         before, started, path = self._before, self._started, self._segment.path
         for number, at in enumerate(vetted.usable.tolist()):
@@ -275,7 +275,7 @@ def _entries(heads: Heads, indexes: INT64) -> list[_Entry]:
 
 
 def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | None) -> bool:
-    """Whether `entry`, and not the one `behind` it, is to blame for overlapping offsets."""
+    """Whether `entry`, and not the one `behind` it, has the wrong one of two offsets that overlap."""
     if not before < behind.offset <= entry.last:
         return False
     room = behind.offset - before - 1
@@ -283,7 +283,7 @@ def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | No
         return room >= entry.length
     if second.offset <= entry.last:
         return True
-    # Either could be wrong: one of them may not fit between its neighbours, or fill the place between them.
+    # Each of the two may be the wrong one: see which of them does not fit between its neighbours, or fills the gap.
     room_behind = second.offset - entry.last - 1
     if room < entry.length:
         return room_behind < behind.length

@@ -1,7 +1,7 @@
 """Entries of a log segment: the heads of record batches and of older messages, and the records inside them.
 
-Everything here reads one entry at a time and is the reference for the vectorised `blocks` module, which must give
-the same records or leave the entry to this one.
+Everything here reads one entry at a time and is the reference for the vectorised module `_blocks`, which must
+give the same records or leave the entry to this module.
 
 Layouts: KIP-98 and `DefaultRecordBatch`, `DefaultRecord` for magic 2; KIP-31, KIP-32 and `LegacyRecord`,
 `AbstractLegacyRecordBatch` for magic 0 and 1. All numbers are big-endian.
@@ -64,7 +64,7 @@ class BatchHead:
     crc: int
     count: int | None
     base_timestamp: int
-    """The delete horizon instead when attribute bit 6 is set; records count from it either way."""
+    """With attribute bit 6 set, the delete horizon. The timestamps of records count from this number in both cases."""
     max_timestamp: int
     leader_epoch: int = -1
     producer_id: int = -1
@@ -141,8 +141,8 @@ class Span(NamedTuple):
 
 
 class BrokenRecordsError(KafkaRecordsError, ValueError):
-    """Record bytes of a batch that cannot be read on; `detail` says where and why, `at` is the index in these bytes
-    where the first record starts that was not read."""
+    """Record bytes of a batch that cannot be read further. `detail` says where and why; `at` is the index in these
+    bytes at which the first unread record starts."""
 
     def __init__(self, detail: str, at: int = 0) -> None:
         super().__init__(detail, at)
@@ -215,7 +215,7 @@ def computed_crc(magic: int, entry: bytes) -> int:
 
 
 def record_bytes(batch: BatchHead, entry: bytes) -> Decompressed:
-    """The bytes that hold the records: decompressed if need be, and as many as could be."""
+    """The bytes that hold the records, decompressed; as many of them as come out where that fails."""
     data = entry[RECORDS_AT if batch.magic == 2 else MESSAGES_AT[batch.magic] :]
     if batch.codec == 0:
         return Decompressed(data)
@@ -240,7 +240,7 @@ def record_bytes(batch: BatchHead, entry: bytes) -> Decompressed:
 def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
     """The records in the bytes that `record_bytes` gave.
 
-    Raises BrokenRecordsError at the first one that does not parse, after those before it.
+    Raises BrokenRecordsError at the first record that does not parse; the records before it are given first.
     """
     for span in record_spans(batch, data):
         yield RawRecord(
@@ -254,8 +254,8 @@ def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
 
 
 def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
-    """Where the records lie in `data`; raises BrokenRecordsError like `read_records`. Of a magic 2 batch those behind
-    the first `done` ones, which end at `position`."""
+    """Where the records lie in `data`; raises BrokenRecordsError like `read_records`. For a magic 2 batch the first
+    `done` records, which end at `position`, are left out."""
     if batch.magic == 2:
         return _batch_spans(batch, data, done, position)
     if batch.codec:
@@ -264,8 +264,8 @@ def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0
 
 
 def records_end(entry: bytes, count: int) -> int | None:
-    """Where `count` records of a magic 2 batch that is not compressed end, by nothing but their sizes; None if they do
-    not fit into the bytes from the start of the batch on that are given."""
+    """The index at which `count` records of an uncompressed magic 2 batch end, by their sizes alone; None if they do
+    not fit into `entry`, which starts with the head of the batch."""
     at = RECORDS_AT
     try:
         for _ in range(count):
@@ -359,7 +359,7 @@ def _headers(data: bytes, position: int, count: int) -> tuple[Header, ...]:
 
 
 def _log_offset(value: int, name: str, start: int) -> int:
-    """Refuse what is no offset; Java would let it overflow."""
+    """Refuse a number that cannot be an offset, although Java lets it overflow."""
     if not 0 <= value <= LARGEST_OFFSET:
         raise BrokenRecordsError(f"{name} has offset {value}", start)
     return value
@@ -401,9 +401,9 @@ def _read_int32(data: bytes, position: int, stop: int) -> tuple[int, int]:
 def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
     """The messages inside a wrapper.
 
-    Offsets inside magic 0 are those of the log. Inside magic 1 they count from the first message, and the wrapper
-    carries the offset of the *last* one, so nothing can be said about any of them before the last was seen; a wrapper
-    at offset 0 comes from a librdkafka that did not set it, and stands for offsets from 0 on.
+    Inside magic 0 each message has its offset in the log. Inside magic 1 offsets count from the first message, and
+    the wrapper has the offset of the *last* one: no offset is known before the last message was read. A wrapper with
+    offset 0 was written by a librdkafka that did not set it; its messages have the offsets from 0 on.
     """
     if batch.magic == 0:
         start = 0
@@ -429,7 +429,7 @@ def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
 
 
 def _inner_spans(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]:
-    """The messages as they stand, each with where it ends."""
+    """The messages with their own offsets, each with the index at which it ends."""
     position = 0
     try:
         for span, end in _inner_messages(batch, data):

@@ -1,8 +1,8 @@
 """What the codecs of record batches look like on disk, and how to undo them with zlib and pyarrow alone.
 
-Every decoder gives back what it could read *and* why it stopped, so that records before a broken place survive. None
-of them lets a small input claim much memory: output is produced piece by piece up to a limit, and a size that an input
-announces is believed only as far as the codec could reach it.
+Every decoder returns the bytes that it could read *and* why it stopped, so that records before a broken place survive.
+A small input cannot claim much memory: decoders produce output piece by piece up to a limit, and believe a size that
+the input announces only up to the highest ratio of the codec.
 
 Facts: KIP-110 (zstd), `org.apache.kafka.common.compress`, the framing of snappy-java's SnappyOutputStream, the LZ4
 frame format; KAFKA-3160 for the header checksum of magic 0.
@@ -23,8 +23,8 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """Kafka's names of the codecs, at the numbers of attribute bits 0-2."""
 
 MAX_DECOMPRESSED: Final = 256 * 1024 * 1024
-"""Most bytes that one batch may decompress to. A broker takes batches of a megabyte unless told otherwise
-(`message.max.bytes`), so only a decompression bomb comes here."""
+"""The most bytes that one batch may decompress to. By default a broker takes batches of a megabyte
+(`message.max.bytes`), so only a decompression bomb reaches this."""
 
 _PIECE: Final = 64 * 1024
 _XERIAL_HEAD: Final = bytes.fromhex("82534e4150505900")
@@ -35,7 +35,7 @@ _SNAPPY_MOST_GAIN: Final = 22
 
 @dataclass(frozen=True, slots=True)
 class Decompressed:
-    """The bytes that came out, and the reason why there are no more (None: the input was complete)."""
+    """The bytes that came out, and why there are no more of them (None: the input was complete)."""
 
     data: bytes
     failure: str | None = None
@@ -48,7 +48,7 @@ class _BrokenError(Exception):
 def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = None) -> Decompressed:
     """Undo the codec of a batch (attribute bits 0-2, 1-4 here); never raises for bad input.
 
-    `magic` matters to lz4 only. At most `limit` bytes come back, MAX_DECOMPRESSED unless told otherwise.
+    `magic` matters to lz4 only. At most `limit` bytes come back, by default MAX_DECOMPRESSED.
     """
     if limit is None:
         limit = MAX_DECOMPRESSED
@@ -67,7 +67,7 @@ def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = N
 
 def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
     first = b""
-    more = BytesIO()  # gives its bytes away without copying them, and they may be most of the memory that is used
+    more = BytesIO()  # hands over its bytes without a copy: they may be most of the memory in use
     size = 0
     failure = None
     try:
@@ -180,7 +180,7 @@ def _stream(codec: str, data: bytes) -> Iterator[bytes]:
         return
     except (OSError, pa.ArrowException) as error:
         detail = _detail(codec, str(error))
-    # A read that fails keeps what it had before the failure: ask again for less and less.
+    # A read that fails returns nothing, not even the bytes before the failure: ask again for less and less.
     step = _PIECE // 2
     while step:
         with _open(codec, data) as stream:

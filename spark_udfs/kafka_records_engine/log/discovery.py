@@ -1,12 +1,12 @@
 """Where logs are: data directories, partition folders and single files.
 
 A broker's data directory holds one folder `<topic>-<partition>` per log partition. Its `.log` files are named for the
-offset they start at. Everything else in there (indexes, snapshots, checkpoints, what a delete or a cleaner left
-behind) is no part of the log, except a `.log.swap` file: the complete replacement of older files that the cleaner has
-not put in place (`org.apache.kafka.storage.internals.log.LogLoader`).
+offset they start at. All other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not part
+of the log, with one exception: a `.log.swap` file is the complete replacement of older files that the cleaner has not
+put in place (`org.apache.kafka.storage.internals.log.LogLoader`).
 
-Finding says which logs there are, and no more: which files a log has is looked up when it is opened (`opening`),
-because a live broker replaces them all the time.
+To find logs is to say which ones there are. The files of a log are listed when it is opened (`_opening`), because a
+live broker replaces them all the time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.printable import printable
 
 SUFFIXES: Final = (".log", ".log.swap")
-"""How the names of files end that hold records."""
+"""Files that hold records have names with these ends."""
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _LARGEST_PARTITION: Final = (1 << 31) - 1
@@ -52,7 +52,7 @@ class FoundLog:
     folder: str
     """The folder with its files."""
     files: tuple[str, ...] | None = None
-    """The names of the files that were asked for; None for all that the log has when it is read."""
+    """The names of the files that were asked for; None for all files that the log has when it is read."""
     size: int = field(default=0, compare=False)
     """Bytes of these files when the log was found."""
 
@@ -60,13 +60,13 @@ class FoundLog:
 def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[FoundLog]:
     """The log partitions in `sources`, sorted by topic and partition.
 
-    A source is a data directory, a partition folder, or a `.log` file. `topic` leaves out every other topic; for a
-    folder or a file whose place does not tell topic and partition it is the name of the topic, with partition 0.
+    A source is a data directory, a partition folder, or a `.log` file. `topic` leaves out every other topic. Where the
+    folder of a file is not called `<topic>-<partition>`, the file belongs to `topic`, partition 0.
 
-    A folder is that of a partition if Kafka says so (`LocalLog.parseTopicPartitionName`): what stands before its last
-    `-` is the topic, what stands behind an int32. So folders of deleted, stray and future replicas are none.
+    The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
+    and an int32. So folders of deleted, stray and future replicas are not read.
 
-    A partition folder that cannot be listed is found; that it cannot be is told when it is read. Raises
+    A partition folder that cannot be listed is found here, and reported when it is read. Raises
     LogSourceError for a source that is not there or holds no log, and for a partition found in two places.
     """
     asked: dict[Path, tuple[Path, list[str] | None]] = {}
@@ -144,7 +144,7 @@ def _folders(source: Path) -> list[tuple[Path, list[str] | None]]:
 
 
 def _has_files(folder: Path) -> bool:
-    """Whether a folder holds a log, as far as one may look. One that is gone by now does not."""
+    """Whether a folder holds a log: no if the folder is gone, yes if it may not be listed."""
     try:
         return any(True for _ in _files(folder))
     except (FileNotFoundError, NotADirectoryError):

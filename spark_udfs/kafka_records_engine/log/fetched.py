@@ -1,8 +1,8 @@
 """Reading record sets as brokers send them: bytes of a log from the batch that holds an offset on.
 
-A record set is a piece of a segment file that mostly ends in the middle of a batch. It goes through the same hands as a
-file does (entries, checksums, offsets, blocks), so that damage is found and control records are seen; what cannot be
-told from the end of a piece is left to the next one.
+A record set is a piece of a segment file, and mostly ends in the middle of a batch. The same code reads it as reads a
+file (entries, checksums, offsets, blocks), so damage is found and control records are seen. A batch at the end of a
+piece that cannot be judged yet is left to the next piece.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kafka_records_engine.log.opened import FrozenFile, OpenLog, SegmentFile
 from kafka_records_engine.log.raw_rows import RowColumns
 
 _KEPT: Final = 1000
-"""Batches that are remembered because something was found about them."""
+"""So many batches are remembered because of a finding about them."""
 
 
 class _Held(BytesIO):
-    """Bytes in memory, as far as a file of a log is asked for more than any file is."""
+    """Bytes in memory, with the attributes of a FrozenFile that readers of logs use."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -61,16 +61,16 @@ class RecordSets:
         self._last = -1
         self._holes = Holes(on_hole)
         self._told: dict[tuple[int | None, int], int] = {}
-        """What was found lately, by the batch, and in which record set."""
+        """Recent findings by their batch, with the record set they came from."""
         self._number = self._news = 0
 
-    def hole(self, after: int) -> None:
-        """Tell that records behind this offset were not read."""
+    def add_hole(self, after: int) -> None:
+        """Say that records behind this offset were not read."""
         self._holes.seen(after)
         self._holes.add_hole()
 
     def take(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
-        """What a record set holds that was asked for at the offset `position` of a log that ends at `log_end`."""
+        """The content of a record set that was fetched at the offset `position` of a log that ends at `log_end`."""
         self._number += 1
         self._news = 0
         taken = self._sound(data, place, position, log_end)
@@ -79,7 +79,7 @@ class RecordSets:
     # -- nothing wrong -------------------------------------------------------------------------------------------------
 
     def _sound(self, data: bytes, place: str, position: int, log_end: int) -> Taken | None:
-        """What it holds if nothing at all is odd about it: as good as always."""
+        """The content if nothing about it is odd, which is nearly always so; None otherwise."""
         whole = data + bytes(PAD)
         entries, end = entries_of(whole, 0, len(data))
         if not len(entries) or nonsense_at(whole, end, len(data)) is not None:
@@ -101,8 +101,8 @@ class RecordSets:
             return None
         count = len(entries)
         if count > 1 and int(offsets[-1]) != int(lasts[-2]) + 1:
-            # The offset of a batch stands outside of its CRC. Whether this one jumped ahead, or a cleaner took away
-            # what stood before it, shows in what comes next; as the first of the next record set it can be judged.
+            # No CRC covers the offset of a batch. Whether this one is damaged, or a cleaner removed the records before
+            # it, shows in the batches behind it; it can be judged as the first of the next record set.
             count -= 1
             heads = Heads(Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {}))
         chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})
@@ -122,7 +122,7 @@ class RecordSets:
         whole = data + bytes(PAD)
         _, end = entries_of(whole, 0, len(data))
         if nonsense_at(whole, end, len(data)) is None:
-            # A batch that was cut off by the limit of bytes comes again.
+            # The broker sends a batch again that the limit of bytes cut off.
             data = data[:end]
         if not data:
             return Taken(None, iter(()), is_cut=True)
@@ -137,7 +137,7 @@ class RecordSets:
         return Taken(behind, self._rows(chunks, place), is_cut=behind is None and not self._news)
 
     def _tell(self, found: Finding) -> None:
-        """Tell it, unless it was told of another record set that held the same batch."""
+        """Report a finding, unless it was reported for an earlier record set with the same batch."""
         what = found.batch_offset, found.bytes
         if self._told.get(what, self._number) != self._number:
             return
@@ -149,8 +149,8 @@ class RecordSets:
 
 
 class Taken:
-    """What was in a record set: `behind` is the offset to go on from, None when no batch could be used. `rows` gives
-    record batches. `is_cut` says that this is so because more bytes should have been asked for."""
+    """The content of a record set. `rows` gives record batches; `behind` is the offset to go on from, None if no batch
+    could be used. `is_cut`: none could be used because the fetch asked for too few bytes."""
 
     __slots__ = ("behind", "is_cut", "rows")
 
@@ -161,8 +161,8 @@ class Taken:
 
 
 def _from(vetted: Vetted, position: int) -> Vetted:
-    """Without batches before an offset, which were given already: where the offset of a batch is damaged, a broker that
-    looks for a later one may stop too early."""
+    """Leave out batches before an offset, which were given already. A broker that looks for an offset may start too
+    early where the offset of a batch is damaged."""
     usable = vetted.usable
     wanted = usable[vetted.heads.last_offset[usable] >= position]
     return Vetted(vetted.chunk, vetted.heads, wanted, vetted.findings, vetted.repeated)

@@ -1,7 +1,7 @@
 """Files of a log as they were at one moment: opened once, read up to the size they had then.
 
-An open file survives that the broker deletes it, renames it or puts another in its place. Whatever is appended later
-is not seen, so that reading twice gives the same bytes twice.
+An open file stays readable when the broker deletes it, renames it or puts another in its place. Bytes that are appended
+later are not read, so that reading twice gives the same bytes twice.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ _KINDS: Final = (
 
 
 class NoRegularFile(OSError):
-    """Something that has no bytes of its own to read, as a directory, a named pipe, a socket or a device."""
+    """A directory, a named pipe, a socket or a device: no file with bytes of its own."""
 
 
 class FrozenFile(FileIO):
-    """A regular file that ends where it ended when it was opened, or earlier when it was cut short since."""
+    """A regular file that keeps the size it had when it was opened; it ends earlier if somebody cut it short."""
 
     def __init__(self, path: str) -> None:
-        """Open the file; a symbolic link is followed. Raises OSError, and NoRegularFile (which one never waits for)."""
+        """Open the file; a symbolic link is followed. Raises OSError, and NoRegularFile at once: no pipe is waited
+        for."""
         _check_kind(os.stat(path).st_mode)
-        # What stands there may be another thing by now. Without waiting, a named pipe opens at once, and is refused.
+        # The path may name another thing by now. O_NONBLOCK opens a named pipe at once, and it is refused.
         descriptor = _descriptor(path)
         try:
             status = os.fstat(descriptor)
@@ -50,10 +51,10 @@ class FrozenFile(FileIO):
         super().__init__(descriptor, "rb")
         self.size = status.st_size
         self.furthest = 0
-        """The byte up to which it was read so far."""
+        """The file was read up to this byte so far."""
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """As any file does; its end is not behind `size`."""
+        """As for any file, with an end that is not behind `size`."""
         if whence == 2:
             position, whence = position + min(self.size, os.fstat(self.fileno()).st_size), 0
         return super().seek(position, whence)
@@ -76,7 +77,7 @@ def _descriptor(path: str) -> int:
 
 
 def with_descriptors(opens: Callable[[], T]) -> T:
-    """What `opens` gives, once more after this process may have more files open, if that was what it lacked."""
+    """What `opens` gives. If the process has too many files open, its limit is raised and `opens` is called again."""
     try:
         return opens()
     except OSError as error:
@@ -86,7 +87,7 @@ def with_descriptors(opens: Callable[[], T]) -> T:
 
 
 def _allow_more_descriptors() -> bool:
-    """A log may have more files than a process may open by default, which is 1024 on many machines."""
+    """Raise the limit of open files, which is 1024 on many machines: a log may have more files than that."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -112,15 +113,15 @@ class SegmentFile:
     """One `.log` file of an open log. `base_offset` comes from its name; None when the name is no offset."""
 
     path: str
-    """As it may be printed (`printable`)."""
+    """In printable characters (`printable`)."""
     base_offset: int | None
     file: FrozenFile | None = None
-    """None when it could not be opened, for the reason in `trouble`."""
+    """None if it could not be opened; `trouble` says why."""
     trouble: str = ""
     size: int = 0
     """Bytes of the file at the moment of opening."""
     hole_before: bool = False
-    """Whether files of the log before this one and behind the one before were not asked for, or are gone."""
+    """Whether files between this one and the one before it were not asked for, or are gone."""
 
 
 @dataclass(eq=False, slots=True)
@@ -134,13 +135,13 @@ class OpenLog:
     log_start: int = 0
     """Records below this offset were deleted although files may still hold them (log-start-offset-checkpoint)."""
     ends_early: bool = False
-    """Whether files of the same log that come later were not asked for, or are gone: the log goes on behind these."""
+    """Whether the log goes on behind these files: later ones were not asked for, or are gone."""
     findings: tuple[Finding, ...] = ()
     """What was found while the files were opened."""
     is_part: bool = False
     """Whether only some of the files of the log were asked for."""
     end: int | None = None
-    """The offset behind the last record, where that is known from elsewhere."""
+    """The offset behind the last record, if another source than the files tells it."""
 
     @property
     def size(self) -> int:
@@ -149,11 +150,12 @@ class OpenLog:
 
     @property
     def bytes_read(self) -> int:
-        """How far reading has got, for who shows it; with markers looked up before, the whole size at once."""
+        """How many bytes were read so far, for a display of progress. If markers are collected first, it is all of
+        them."""
         return sum(segment.file.furthest for segment in self.segments if segment.file)
 
     def close(self) -> None:
-        """Close the files; doing so again does nothing."""
+        """Close the files. A second call does nothing."""
         for segment in self.segments:
             if segment.file:
                 segment.file.close()

@@ -30,19 +30,19 @@ RAW_SCHEMA: Final = pa.schema(
         ("control", pa.string()),
     ]
 )
-"""One row per record. What a message format does not have is -1, as Kafka reports it (`timestamp_ms` of magic 0,
-epochs and producers of magic 0 and 1); null are only `timestamp_type` of magic 0, keys and values that are null, and
-`control` of ordinary records."""
+"""One row per record. A field that the message format lacks is -1, as Kafka reports it (`timestamp_ms` of magic 0,
+epochs and producers of magic 0 and 1). Null are only `timestamp_type` of magic 0, the key or value of a record that has
+none, and `control` of ordinary records."""
 
 PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())), pa.field("position", pa.int64()))
-"""Where the batch of a record stands: the path of the file as it may be printed, and the byte at which it starts."""
+"""The place of the batch of a record: the path of the file in printable characters, and the byte at which it starts."""
 
 _MOST_PENDING: Final = 16 * 1024 * 1024
 
 
 def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
-    """The same rows in record batches of `rows` rows, fewer only in the last one and where rows are very large; None
-    leaves them as they are."""
+    """The same rows in record batches of `rows` rows. The last one has fewer, and so have batches of very large rows.
+    None leaves the batches as they are."""
     if rows is None:
         yield from (batch for batch in batches if batch.num_rows)
         return
@@ -65,7 +65,7 @@ def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
 
 
 def _joined(batches: list[Any]) -> Any:
-    """One batch with the rows of all; `pa.concat_batches` does that from pyarrow 19 on only."""
+    """One batch with the rows of all. (`pa.concat_batches` exists from pyarrow 19 on only.)"""
     if len(batches) == 1:
         return batches[0]
     columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
@@ -78,8 +78,8 @@ class RowColumns:
     def __init__(
         self, topic: str, partition: int, log_start: int, columns: Sequence[str] | None, files: Sequence[str] | None
     ) -> None:
-        """`files` are the paths of all files of the log, for rows with their places (PLACE_FIELDS); None leaves those
-        out. Raises ValueError for a column that is not in RAW_SCHEMA, and for no column at all."""
+        """`files` are the paths of all files of the log, for the columns PLACE_FIELDS; None leaves these columns out.
+        Raises ValueError for a column that is not in RAW_SCHEMA, and for no column at all."""
         names = RAW_SCHEMA.names if columns is None else list(columns)
         unknown = [name for name in names if name not in RAW_SCHEMA.names]
         if unknown:
@@ -95,7 +95,8 @@ class RowColumns:
         self._topic, self._partition, self._log_start = topic, partition, log_start
 
     def record_batch(self, block: Block, chunk: Chunk, file: int) -> Any:
-        """The rows of `block`, which was made of `chunk` of the file with this number, from the start of the log on."""
+        """The rows of `block` from the log start on. `block` was made of `chunk`, of the file with the number
+        `file`."""
         rows = block.rows
         if self._log_start and bool((rows.offset < self._log_start).any()):
             kept = np.flatnonzero(rows.offset >= self._log_start)
@@ -154,8 +155,8 @@ def _names(names: tuple[str, ...], codes: Any) -> Any:
 def _pieces(arena: bytes, rows: BlockRows) -> Any:
     """A binary array of key, gap, value, gap and so on, over the same bytes.
 
-    Keys and values follow one another in the arena, so one array of offsets makes it, and Arrow takes from it what is
-    wanted; that copies in C.
+    Keys and values follow one another in the arena, so one array of offsets describes them all. Arrow's `take` then
+    copies those that are wanted, in C.
     """
     key_at, key_size, value_at, value_size = rows.key_at, rows.key_size, rows.value_at, rows.value_size
     count = len(key_at)

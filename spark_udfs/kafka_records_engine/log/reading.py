@@ -5,12 +5,12 @@
             ...
 
 One log partition with all its files is the unit of work, because the marker that ends a transaction may stand in a
-later file. What is read is the log as it is at the moment when reading starts (`opening`), also while a broker goes on
-with it. Its files are read once; with `settle` twice, because then a row says how its transaction ended before the
-marker has come. Memory holds a chunk of a file and one block of rows.
+later file. Readers see the log as it is at the moment when reading starts (`_opening`), while a broker may go on
+writing it. They read its files once; with `settle` twice, because a row then tells the outcome of its transaction
+before the marker comes. Memory holds one chunk of a file and one block of rows.
 
-What is wrong with a file never raises and never hides what precedes it: it is handed to `on_finding` as a
-Finding when reading gets there, counted and printable, and reading goes on with the next batch or file.
+Damage never raises, and never hides the records before it: readers hand it to `on_finding` when they get there, and go
+on with the next batch or file.
 """
 
 from __future__ import annotations
@@ -99,17 +99,17 @@ def read_partition(
     same). Records below a raised log start are left out unless `below_log_start`. A record batch has `batch_rows`
     rows, fewer at the end and where records are very large; None gives them as they come, a few megabytes each.
 
-    With `settle` every row says how its transaction ended, for which the files are read twice. Without, they are read
-    once, and rows of transactions are `pending`: the control row that follows in the same partition with the same
-    producer id tells. `on_hole` is called where such a row may be missing, because something cannot be read or was not
-    asked for: with the last offset seen before, and before any row behind it is given.
+    With `settle` every row tells the outcome of its transaction, and the files are read twice. Without it they are read
+    once, and rows of transactions are `pending`: the next control row with the same producer id tells the outcome.
+    `on_hole` is called where that control row may be missing, because something cannot be read or was not asked for:
+    with the last offset before, and before any row behind it is given.
 
     `columns` names the columns that are wanted, in this order. `places` adds two, PLACE_FIELDS: the file, and the byte
-    in it where the batch of the record starts. Raises ValueError for a column that there is not.
+    in it where the batch of the record starts. Raises ValueError for a column that does not exist.
 
-    An OpenLog is read as it was opened, as often as one likes, and stays open.
+    An OpenLog stays open, and may be read again: it gives the same rows every time.
     """
-    # A wrong column is refused here, not when the first row is asked for.
+    # Refuse a wrong column here, and not when the first row is asked for.
     RowColumns("", 0, 0, columns, None)
 
     def batches() -> Iterator[Any]:
@@ -168,13 +168,14 @@ class LogBatch:
     batch: BatchHead
     records: tuple[RawRecord, ...]
     transaction: Transaction
-    """How the transaction ended that it is part of, or that the first marker of a control batch ends."""
+    """The outcome of its transaction; for a control batch the one that its first marker states."""
     markers: tuple[ControlMarker | None, ...] = ()
-    """For a control batch what each record says; None for one that does not parse."""
+    """For a control batch: what each of its records says; None for a record that does not parse."""
 
     @property
     def base_offset(self) -> int:
-        """The offset of the first record; for magic 2 the one of the batch, which it keeps when that is cleaned."""
+        """The offset of the first record; for magic 2 that of the batch, which stays when a cleaner removes the
+        record."""
         return self.records[0].offset if self.batch.magic < 2 and self.records else self.batch.offset
 
 
@@ -198,7 +199,7 @@ class LogRecord:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether this stands in a control batch but ends no transaction, so that it is no row."""
+        """Whether this is a control record that ends no transaction, so that it is no row."""
         return self.batch.is_control and self.control is None
 
 
@@ -211,9 +212,10 @@ def read_batches(
 ) -> Iterator[LogBatch]:
     """Every usable batch of a log partition, empty ones included, in the order of the log.
 
-    A batch is usable whose CRC is right and whose offset can stand where it stands (`vetting`). The plain counterpart
-    of `read_partition`, `settle` and `on_hole` included: same records, same findings, one Python object each. It also
-    keeps control records that end no transaction. All records of a batch are in memory; `read_log` has them one by one.
+    A batch is usable if its CRC is right and its offset can stand where it stands (`_vetting`). This is the plain
+    counterpart of `read_partition`, with the same records, the same findings and the same meaning of `settle` and
+    `on_hole`, and a Python object for each record. It also keeps control records that end no transaction. All records
+    of a batch are in memory at once; `read_log` gives them one by one.
     """
     with _opened(log) as opened:
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
@@ -244,7 +246,7 @@ def read_log(
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
             transaction: Transaction = "none" if batch.is_control else state()
             records = _records(path, batch, entry, on_finding)
-            # What is wrong with a batch is told before its records, but for one that has very many of them.
+            # Findings about a batch come before its records, unless it has very many of them.
             for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
                 if record.offset < log_start:
                     continue
@@ -258,7 +260,7 @@ def read_log(
 def _entries(
     log: OpenLog, on_finding: OnFinding, settle: bool, on_hole: OnHole | None
 ) -> Iterator[tuple[str, BatchHead, bytes, Callable[[], Transaction]]]:
-    """Every usable entry: its file, its head, its bytes, and how the transaction ended that it is part of."""
+    """Every usable entry: its file, its head, its bytes, and a function to the outcome of its transaction."""
     index, chunks = _watched(log, on_finding, settle, on_hole)
     for segment, vetted in chunks:
         chunk = vetted.chunk
@@ -286,7 +288,8 @@ def _ended(marker: ControlMarker | None) -> Transaction:
 def _records(
     path: str, batch: BatchHead, entry: bytes, on_finding: OnFinding
 ) -> Iterator[tuple[RawRecord, ControlMarker | None]]:
-    """The records of an entry, with what they say where they are control records; then tell what is wrong with it."""
+    """The records of an entry, with their markers in a control batch. Reports at the end what is wrong with the
+    entry."""
     content = record_bytes(batch, entry)
     failure = content.failure
     count = left = 0
@@ -317,12 +320,12 @@ def _records(
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """What one file holds. Batches that are not usable are not counted among its batches, but in its findings."""
+    """What one file holds. Only usable batches count as its batches; findings tell of the others."""
 
     file: str
     base_offset: int | None
     log_start: int = 0
-    """Where the log begins that the file is of."""
+    """The log start of the log that the file belongs to."""
     bytes: int = 0
     """The size of the file when it was opened."""
     batches: int = 0
@@ -332,14 +335,14 @@ class SegmentCounts:
     control_left_out: int = 0
     """Records of control batches that are no rows, because they end no transaction or do not parse."""
     transactional_batches: int = 0
-    """Control batches not counted."""
+    """Without control batches."""
     first_offset: int | None = None
     """Base offset of the first record."""
     last_offset: int | None = None
-    """Last offset of the last batch, whose record may be gone."""
+    """Last offset of the last batch, also if a cleaner removed the record."""
     missing_offsets: int = 0
-    """Offsets without a record from the end of the file before (or the start of the log) to `last_offset`: what a
-    cleaner took away, and what cannot be read."""
+    """Offsets without a record, from the end of the file before (or the log start) to `last_offset`: a cleaner removed
+    these records, or they cannot be read."""
     codecs: Counter[str] = field(default_factory=Counter)
     """Batches per codec."""
     magics: Counter[int] = field(default_factory=Counter)
@@ -350,7 +353,7 @@ class SegmentCounts:
 def scan(log: FoundLog | OpenLog) -> list[SegmentCounts]:
     """Read all files of a log partition to their ends and count, one SegmentCounts per file.
 
-    A partition without files that can be opened has one SegmentCounts, for the folder or the file that is not there.
+    If no file of a partition can be opened, there is one SegmentCounts, for the folder or file that is missing.
     """
     with _opened(log) as opened:
         return _scanned(opened)

@@ -1,7 +1,7 @@
 """Zigzag varints, the numbers inside records of magic 2: one at a time, and a whole vector of them at once.
 
-Seven bits per byte, lowest group first, the high bit says that more follow; then zigzag, so that small negative
-numbers stay short (`org.apache.kafka.common.utils.ByteUtils`). A varint has at most 5 bytes and 32 bits, a varlong at
+A byte holds seven bits, lowest group first; its high bit says that more bytes follow. Zigzag keeps small negative
+numbers short (`org.apache.kafka.common.utils.ByteUtils`). A varint has at most 5 bytes and 32 bits, a varlong at
 most 10 bytes and 64 bits; bits above that are dropped, as Java drops them.
 """
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 LONGEST_VARLONG: Final = 10
-"""Bytes that may be read behind a position that is itself inside the data."""
+"""A varlong has at most so many bytes; a vector step reads that many from every position."""
 
 
 class VarintError(ValueError):
-    """A varint that does not end: the data is over (`truncated`), or it has more bytes than its type allows."""
+    """A varint that does not end: the data ends before it (`truncated`), or it has more bytes than its type allows."""
 
     def __init__(self, truncated: bool) -> None:
         super().__init__("ends inside a varint" if truncated else "has a varint that does not end")
@@ -70,7 +70,8 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
         values, ends = (unsigned >> 1) ^ -(unsigned & 1), positions + 1
         longer = np.flatnonzero(goes_on)
     else:
-        # Sizes of records mostly take two bytes: both of all numbers, without picking those that have them.
+        # Most sizes of records take two bytes: read both bytes of all numbers, without picking those that have a
+        # second.
         second = data[positions + 1]
         low = (first & 0x7F).astype(np.int16)
         low |= np.where(goes_on, second & 0x7F, np.uint8(0)).astype(np.int16) << 7
@@ -87,11 +88,11 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
 
 
 _SPARSE: Final = 8
-"""Where fewer than one number in so many has a second byte, those are picked and read by themselves."""
+"""If fewer than one number in so many has a second byte, those numbers are picked and read apart."""
 
 
 def _read_long(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, INT64 | None]:
-    """Numbers of any length; the last result says which did not end, None for none."""
+    """Numbers of any length. The last result says which did not end; None if all did."""
     groups = (data[positions] & 0x7F).astype(np.uint64)
     ends = positions + 1
     open_ = np.arange(len(positions))

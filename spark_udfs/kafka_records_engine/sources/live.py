@@ -278,7 +278,7 @@ class _Reading:
         first, behind = self._position, min(came.log_start, self._log.end)
         what = f"{_offsets(first, behind)} deleted while the log was read: it starts at {came.log_start} now"
         self._find("note", UNREAD_LOG, what, "the answer is without them", came.address)
-        self._sets.hole(first - 1)
+        self._sets.add_hole(first - 1)
         self._context.log_start = behind if first == self._log.start else self._context.log_start
         self._position, self._ahead = behind, 0
 
@@ -291,7 +291,7 @@ class _Reading:
     def _unread(self, first: int, behind: int, why: str, address: str | None = None) -> None:
         consequence = f"{_offsets(first, behind)} not read"
         self._find("damage", DAMAGED_LOG, why, consequence, address, batch_offset=first)
-        self._sets.hole(first - 1)
+        self._sets.add_hole(first - 1)
 
     def _damaged(self, found: Finding) -> None:
         # Which byte of an answer it is would tell nobody anything.
