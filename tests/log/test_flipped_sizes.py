@@ -312,13 +312,13 @@ def test_what_is_overlooked_for_want_of_work_is_said(tmp_path: Path, monkeypatch
         [0, 2],
         [
             f"{FILE}: byte 71, batch at offset 1: wrong CRC: 0xfb9bba31 in the file, 0xd7e9f85d computed, and"
-            f" {too_much}, so no other batch was looked for inside it ({UNKNOWN}, 71 bytes skipped)"
+            f" {too_much} that no other batch was looked for inside it ({UNKNOWN}, 71 bytes skipped)"
         ],
     )
     assert said(tmp_path, {0: commit(0) + b"?" * 30 + commit(2)}) == (
         [0],
         [
-            f"{FILE}: byte 71: offset 4557430888798830399 cannot stand in a file named for offset 0, and {too_much}, so"
+            f"{FILE}: byte 71: offset 4557430888798830399 cannot stand in a file named for offset 0, and {too_much} that"
             f" the search for the next one was given up (101 bytes to the end of the file not read, {UNKNOWN})"
         ],
     )
