@@ -311,7 +311,8 @@ def require_list(items: object) -> None:
 
 
 def refuse_list(items: object) -> None:
-    """Give up on a list: an empty one is not equal to the default of a tagged field, and yet is it to the walker."""
+    """Give up on a list. An empty list differs from the default of a tagged field, which is an empty tuple; the walker
+    treats both as equal, and decides."""
     if type(items) is list:
         raise GiveUp
 

@@ -1,4 +1,4 @@
-"""What was found on the way from bytes to an answer, as values that print as one line each."""
+"""Findings: what was found on the way from bytes to an answer, as values that print as one line each."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 Severity = Literal["damage", "note"]
 
 UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
-"""The `reason` of a record that can be read, but nobody can tell whether its transaction was committed."""
+"""The `reason` of a record that can be read, where nobody can tell whether its transaction was committed."""
 
 UNKNOWN_STATE: Final = "UnknownState"
 """The `reason` of a record that can be read, but is in a state that Kafka does not know."""
 
 DAMAGED_LOG: Final = "DamagedLog"
-"""The `reason` of damage to the bytes of a log, which a source met before there was a record."""
+"""The `reason` of damage that a source met in the bytes of a log, before there was a record."""
 
 UNREAD_LOG: Final = "UnreadLog"
-"""The `reason` of what a source says of a log that is sound: what stands in its files and is no record."""
+"""The `reason` of a note about a sound log: something stands in its files that is no record."""
 
 INCOMPLETE_HISTORY: Final = "IncompleteHistory"
-"""The `reason` of a note that says from where on a table can know what happened."""
+"""The `reason` of a note that says from which offset or moment on a table can know what happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Finding:
 
     severity: Severity
     reason: str
-    """A word that programs can look for: the name of an error of `kafka_records_runtime.errors`, or one of the
-    constants of this module."""
+    """A word for programs: the name of an error of `kafka_records_runtime.errors`, or one of the constants of this
+    module."""
     what: str
     consequence: str
     topic: str | None = None
@@ -85,12 +85,12 @@ class Finding:
 
     @property
     def is_about_file(self) -> bool:
-        """Whether this is about a file as a whole, of a log or beside it, and about nothing that stands in it."""
+        """Whether this is about a whole file, and not about a batch or record in it."""
         return self.file is not None and self.position is None and self.offset is None and self.batch_offset is None
 
     @property
     def order(self) -> tuple[str, int, int, str, int]:
-        """Sorts findings by their place in the logs: what is about a whole log or file first."""
+        """Sorts findings by their place in the logs. Findings about a whole log or file come first."""
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,
@@ -133,8 +133,8 @@ def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def said_of(error: KafkaRecordsError) -> str:
-    """What an error about the bytes of a key or value says, where the line has a byte of the file too: from where it
-    counts."""
+    """The text of an error about a key or value, with the words from where its byte counts: the line of a finding also
+    names a byte of the file."""
     place = f" at byte {getattr(error, 'offset', None)}:"
     behind = "type" if getattr(error, "message_name", "").endswith("Key") else "version"
     return str(error).replace(place, f"{place[:-1]} behind its {behind}:", 1)

@@ -1,7 +1,7 @@
 """Programs of ours start without pandas.
 
-Pyarrow loads pandas, where that is installed, when it makes its first array: to find out whether what it is handed
-comes from there. That takes as long as to read some ten megabytes, and nothing here comes from there.
+When pyarrow makes its first array, it loads pandas if that is installed, to find out whether its input is a pandas
+object. Loading takes as long as reading some ten megabytes, and no program of ours passes pandas objects to pyarrow.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ def leave_pandas_out() -> None:
 
 
 def let_pandas_in() -> None:
-    """It can be found again; whether pyarrow had to do without is settled by its first array."""
+    """Pandas can be found again. Pyarrow has decided with its first array whether it works without pandas."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)

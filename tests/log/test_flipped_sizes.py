@@ -318,7 +318,7 @@ def test_what_is_overlooked_for_want_of_work_is_said(tmp_path: Path, monkeypatch
     assert said(tmp_path, {0: commit(0) + b"?" * 30 + commit(2)}) == (
         [0],
         [
-            f"{FILE}: byte 71: offset 4557430888798830399 cannot stand in a file named for offset 0, and {too_much} that"
-            f" the search for the next one was given up (101 bytes to the end of the file not read, {UNKNOWN})"
+            f"{FILE}: byte 71: offset 4557430888798830399 cannot stand in a file named for offset 0, and {too_much}"
+            f" that the search for the next one was given up (101 bytes to the end of the file not read, {UNKNOWN})"
         ],
     )

@@ -69,14 +69,16 @@ _DECODED: Final = pa.schema(
 DECODED_SCHEMA: Final = spark_schema(_DECODED)
 """What every decoded row starts with; one struct column per record follows.
 
-`record_type` is null for control records and for keys that hold none, `value_version` for tombstones and unknown record
+`record_type` is null for control records and for keys without one, `value_version` for tombstones and unknown record
 types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and value that Kafka leaves alone,
 `has_unknown_tags` says that there are tagged fields which this build does not know, and `leniencies` names what was
-accepted because Kafka accepts it (`invalid_utf8`, for instance): 0, 0, false and empty for nearly every record.
+accepted only because Kafka accepts it (`invalid_utf8`, for instance). They are 0, 0, false and empty for nearly every
+record.
 `raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was not decoded (its
-`error` says why, or there is none because this build does not know its type), that was read as leniently as Kafka
-reads, or whose unknown tagged fields were not kept. Not told is what a strict reader takes as well, and Kafka never
-writes: a varint longer than it need be, and a tagged field that is written out at its default.
+`error` says why; there is no `error` if this build does not know its type), that was read as leniently as Kafka reads,
+or whose unknown tagged fields were not kept. Two kinds of bytes leave no trace here, because a strict reader accepts
+them as well, although Kafka never writes them: a varint that is longer than necessary, and a tagged field that is
+written although it has its default.
 """
 
 
