@@ -1,4 +1,4 @@
-"""Raw rows in memory as a source: an Arrow table, a reader, anything that hands out an Arrow stream."""
+"""Raw rows in memory as a source: an Arrow table, a reader, or any object that gives an Arrow stream."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class ArrowRows:
     ----------
     data
         A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or whatever has `__arrow_c_stream__` (a Polars or
-        pandas frame, a DuckDB relation). It has `partition`, `offset`, `key` and `value`; of the other columns of raw
-        rows it may lack any, and a table that needs to know about transactions says so. Other columns are ignored.
+        pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. It may lack the
+        other columns of raw rows; a table that depends on transactions then refuses it. All other columns are ignored.
     topic
-        The topic of the rows that do not say it: there is no column `topic`, or it is null.
+        The topic of rows without one: there is no column `topic`, or it is null.
 
     Raises
     ------
     ValueError
-        For data without one of the columns that are needed, or with one of a type that cannot become its.
+        For data that lacks one of these four columns, or has a column of a type that cannot be cast.
     """
 
     def __init__(self, data: Any, topic: str | None = None) -> None:
@@ -112,7 +112,7 @@ class RowsPartition:
         chosen = [name for name in columns if name in there or name not in PLACE_COLUMNS]
         context.counts.partitions += 1
         if "control" not in there and self.rows.num_rows:
-            # Markers may be among the rows that look like records, or were left out.
+            # Without the column nobody can tell markers from records, or they were left out.
             context.add_hole(int(self.rows["offset"][-1].as_py()))
         for start in range(0, self.rows.num_rows, _ROWS):
             part = self.rows.slice(start, _ROWS)
@@ -129,7 +129,7 @@ def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns of raw rows in the types they have there: Polars hands out views, which Arrow cannot take from."""
+    """The columns cast to the types of RAW_SCHEMA. Polars gives view types, which Arrow's `take` does not support."""
     for name in RAW_SCHEMA.names:
         if name in table.column_names and table.schema.field(name).type != RAW_SCHEMA.field(name).type:
             place = table.schema.get_field_index(name)

@@ -12,7 +12,7 @@ from kafka_records_engine.sources.protocol import Source
 def source_of(given: Any, topic: str | None = None) -> Source:
     """What `given` stands for: a Source as it is, paths as `Segments`, Arrow data as `ArrowRows`.
 
-    `topic` is what files or rows hold that do not say so themselves. Raises TypeError for anything else.
+    `topic` is the topic of files or rows that do not name one. Raises TypeError for anything else.
     """
     if hasattr(given, "partitions"):
         return cast(Source, given)

@@ -1,7 +1,7 @@
-"""What a source is, and how it tells what it meets.
+"""What a source is, and how it reports what it meets.
 
-A source is a sequence of log partitions. A log partition is small and can be pickled; whoever reads it, in this
-process, in another one or in a Spark task, hands it a `Context` and gets its raw rows.
+A source is a sequence of log partitions. A log partition is small and can be pickled. Its reader, which may run in this
+process, in another one or in a Spark task, passes it a `Context` and gets its raw rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class Source(Protocol):
     """Somewhere to read from."""
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """What there is to read of `topic`. Raises LogSourceError when nothing of it is there."""
+        """The log partitions of `topic`. Raises LogSourceError if there is none."""
 
 
 class LogPartition(Protocol):
     """One partition of a log: all records of a group, of a transactional id, of a share partition are in one.
 
-    Picklable. `size` is in bytes, as far as it is known before reading; it decides what is read first and measures
-    progress. `in_memory` says that to pickle it is to copy the rows, so that another process is no help.
+    Picklable. `size` is in bytes, as far as it is known before reading; bigger partitions are read first, and progress
+    is measured by it. `in_memory` says that pickling copies the rows, so that a second process saves no time.
     """
 
     @property
@@ -44,18 +44,18 @@ class LogPartition(Protocol):
         """The rows, in the order of the log, each offset once, as `pyarrow.RecordBatch`es.
 
         They have at least the `columns` that were asked for, of `kafka_records_engine.log.raw_rows.RAW_SCHEMA` and of
-        `PLACE_COLUMNS`; those of the latter that this source does not have are absent. Control rows are among them.
+        `PLACE_COLUMNS`, except columns of the latter that this source does not have. Control rows are among them.
 
-        `transaction` says `none` for a record outside of transactions and null where the source does not tell; every
-        other word means that the record is part of one. How it ended is told by the control row behind it. `committed`
-        and `aborted` are believed where there is no such row, since some sources leave control rows out; `unknown`
-        means that nobody can tell.
+        `transaction` is `none` for a record outside of transactions, and null if the source does not tell. Every other
+        word means that the record is part of a transaction, whose outcome the next control row of its producer tells.
+        Without such a row `committed` and `aborted` are believed, since some sources leave control rows out. `unknown`
+        means that nobody can tell the outcome.
         """
 
 
 PLACE_COLUMNS: Final = ("file", "position", "base_offset")
-"""Columns a source may have beside those of raw rows: where the batch of a record stands, so that whatever is found
-about it names the byte. `file` is a dictionary of texts, `position` and `base_offset` int64 (the latter is one of raw
+"""Columns that a source may have beside those of raw rows: the place of the batch of a record, so that a finding about
+the record names the byte. `file` is a dictionary of texts, `position` and `base_offset` int64 (the latter is one of raw
 rows too)."""
 
 
@@ -70,12 +70,12 @@ class Counts:
     markers: int = 0
     """Control records that end a transaction."""
     below_log_start: int = 0
-    """Records that the log has deleted although files still hold them; they are left out."""
+    """Records below the log start, which files still hold; they are left out."""
     bytes_left: int = 0
     """Bytes behind keys and values, which Kafka leaves alone, in `with_bytes_left` of the records that were decoded."""
     with_bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
-    """What else was accepted in them because Kafka accepts it, by name."""
+    """By name, what else was accepted in these records because Kafka accepts it."""
 
     def add(self, other: Counts) -> None:
         """Add what another task counted."""
@@ -86,7 +86,7 @@ class Counts:
 
 
 MOST_OF_A_KIND: Final = 1000
-"""Findings of one severity and reason that are kept for one log partition."""
+"""So many findings of one severity and reason are kept for one log partition; the others are counted."""
 
 
 @dataclass(slots=True)
@@ -99,12 +99,12 @@ class FindingCount:
 
 
 def _no_progress(done: int) -> None:
-    """For readers that nobody watches."""
+    """For readers whose progress nobody shows."""
 
 
 @dataclass(slots=True)
 class Context:
-    """What the reader of one log partition is told, and where it puts what it finds.
+    """What the reader of one log partition has to know, and where its findings and counts go.
 
     One object per log partition; it never crosses a process while it is in use.
     """
@@ -114,7 +114,7 @@ class Context:
     as_of_ms: int | None = None
     """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
     untold: str | None = None
-    """What a record counts as whose source does not tell of transactions: `committed`, or None: that is refused."""
+    """What a record counts as if its source does not tell of transactions: `committed`. None: it is refused."""
     groups: tuple[str, ...] | None = None
     """Only what is about these groups (or transactional ids); None for all."""
     package: str = "kafka_records"
@@ -123,7 +123,7 @@ class Context:
     """Called with the bytes of the partition that were read so far."""
     findings: list[Finding] = field(default_factory=list)
     finding_counts: dict[tuple[Severity, str], FindingCount] = field(default_factory=dict)
-    """How many findings there are of each kind: what is one too many (MOST_OF_A_KIND) is counted only."""
+    """How many findings there are by severity and reason, those above MOST_OF_A_KIND included."""
     counts: Counts = field(default_factory=Counts)
     holes: list[int] = field(default_factory=list)
     """Offsets behind which something could not be read, ascending: a marker may have stood there."""

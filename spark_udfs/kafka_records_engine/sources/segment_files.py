@@ -17,14 +17,14 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 class Segments:
-    """The logs in some places, found anew at each call and opened when they are read.
+    """The logs in some directories or files. They are found anew at each call, and opened when they are read.
 
     Parameters
     ----------
     paths
         Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several.
     topic
-        What files hold that do not stand in a folder `<topic>-<partition>`.
+        The topic of files that do not stand in a folder `<topic>-<partition>`.
     """
 
     def __init__(self, paths: Paths, topic: str | None = None) -> None:
@@ -92,13 +92,14 @@ def _tell_about(opened: reader.OpenLog, context: Context) -> None:
     if opened.is_part or not opened.segments:
         context.log_start = None
     else:
-        # A cleaner leaves the newest file alone, which is the one that is written to.
+        # A cleaner never touches the newest file, to which the broker appends.
         context.cleaned_up_to = opened.segments[-1].base_offset
         _tell_of_start(opened, context)
 
 
 def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
-    """A cleaner merges files into the first of them, so the first one bears the offset that the log starts with."""
+    """Report offsets missing at the start. A cleaner merges files into the first of them, so the name of the first file
+    of a complete log is not above the log start."""
     first = opened.segments[0]
     if first.base_offset is None or first.base_offset <= opened.log_start:
         return
@@ -110,7 +111,7 @@ def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
 
 
 def _from_log_start(batch: Any, log_start: int, context: Context) -> Any:
-    """The rows that the log has not deleted; the others are counted."""
+    """The rows from the log start on; the others are counted."""
     if not log_start:
         return batch
     is_kept = batch.column("offset").to_numpy() >= log_start

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress, TableRequest
 
 SMALL: Final = 64 * 1024 * 1024
-"""Bytes that are read in this process unless it is told otherwise."""
+"""Up to so many bytes are read in this process unless the caller asks for others."""
 
 
 def _directory() -> str:
@@ -73,14 +73,14 @@ class WorkerEnded(KafkaRecordsError, RuntimeError):
 
 @dataclass(slots=True)
 class RunReport:
-    """What a run told beside its rows; complete when the rows are at their end."""
+    """Findings and counts of a run, beside its rows; complete when the rows are at their end."""
 
     findings: list[Finding] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
     def add(self, findings: Sequence[Finding], counts: Counts) -> None:
-        """Add what was told about one log partition. What is about a whole data directory comes with each; once is
-        enough."""
+        """Add findings and counts of one log partition. A finding about a whole data directory comes with each of its
+        partitions, and is kept once."""
         known = {(found.file, found.what) for found in self.findings if found.is_about_file}
         new = [found for found in findings if not found.is_about_file or (found.file, found.what) not in known]
         if new:

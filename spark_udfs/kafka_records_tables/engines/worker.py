@@ -1,4 +1,4 @@
-"""What a process of the local engine runs: questions from standard input, answers to standard output."""
+"""What a process of the local engine runs: it reads requests from standard input and writes rows to standard output."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MOST_OFTEN: Final = 0.1
 
 def main() -> None:
     """Answer until standard input ends."""
-    # A table of somebody's own may ask for pandas, pyarrow looks for it with its first array.
+    # Pyarrow looks for pandas with its first array. A user's own table may import pandas later.
     leave_pandas_out()
     pa.array([0])
     let_pandas_in()
-    # Ctrl-C goes to every process of a terminal; the one that asks ends this one.
+    # Ctrl-C goes to every process of a terminal; the process that asks ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Whatever prints must not end up among the answers.
+    # Output of `print` must not end up among the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         while (frame := read_frame(sys.stdin.buffer)) is not None:
