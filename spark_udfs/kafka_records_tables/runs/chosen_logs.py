@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def chosen_logs(sources: Sequence[str], topic: str | None, catalog: Catalog, quietly: bool = False) -> list[FoundLog]:
     """The log partitions whose records `catalog` knows, sorted by topic and partition.
 
-    Other topics in the same directory are left out, which standard error is told unless `quietly`. Raises a
+    Other topics in the same directory are left out; a line on standard error says so unless `quietly`. Raises a
     CommandError when nothing is left or a source is not there.
     """
     from kafka_records_engine.log.reading import LogSourceError, find_logs

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _ROWS: Final = 4096
-"""Rows that are Python objects at a time: a small block of a log can hold millions."""
+"""So many rows are Python objects at a time: a small block of a log can hold millions."""
 
 
 class DumpRun:
@@ -72,14 +72,14 @@ class DumpRun:
                 done += opened.size
 
     def follow(self, find: Callable[[], Sequence[FoundLog]]) -> int:
-        """Print them and what is appended to them until Ctrl-C; `find` finds the logs, new partitions too."""
+        """Print them, and then what is appended, until Ctrl-C. `find` finds the logs, those of new partitions too."""
         from kafka_records_tables.runs.log_follower import Follower
 
         follower = Follower(self._logs, find, self._files.tell)
         try:
             follower.run(self._follow)
         except KeyboardInterrupt:
-            # That is how it is meant to end.
+            # Ctrl-C is the normal end.
             self._records.counts.files = follower.file_count
             self._records.counts.partitions = follower.partition_count
             return self._say_totals()
@@ -116,7 +116,7 @@ class DumpRun:
 
 
 def _only(opened: OpenLog, offsets: tuple[int, int] | None) -> OpenLog:
-    """The log with the files alone that may hold one of the offsets from the first to the last, both included."""
+    """The log with only those files that may hold one of the offsets from the first to the last, both included."""
     if offsets is None:
         return opened
     first, last = offsets

@@ -1,4 +1,4 @@
-"""What classic consumer groups carry as bytes inside of their records, opened."""
+"""Messages that records of classic consumer groups carry as bytes, decoded."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _VERSION_BYTES: Final = 2
 def opened(record: Record) -> dict[str, Any]:
     """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by where the bytes stand in the value.
 
-    Bytes are read as `ConsumerProtocol` reads them: an int16 version first, a version above the highest one as that,
-    and what follows the message is left alone. Those that do not parse are left out, and so are those of other
-    protocols than `consumer`, whose form only their clients know.
+    Bytes are read as `ConsumerProtocol` reads them: an int16 version comes first, a version above the highest known one
+    is read as that one, and bytes behind the message are left alone. Bytes that do not parse are left out, and so are
+    those of other protocols than `consumer`, whose form only their clients know.
     """
     return {path: shown for path, schema, data in _parts(record) if (shown := _shown(schema, data)) is not None}
 

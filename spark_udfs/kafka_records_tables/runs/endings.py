@@ -13,7 +13,7 @@ FAILED: Final = 2
 """There is no result: wrong usage, nothing to read, something is missing on this machine, or work broke off."""
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a write can meet. The error does not name the file, so whoever writes has to."""
+"""Errors of a write to a full or broken device. They do not name the file, so the code that writes has to."""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:

@@ -1,4 +1,4 @@
-"""Reading on in logs that grow: what is appended, in files that are rolled, beside a cleaner that replaces them."""
+"""Following logs that grow: gives what is appended while the broker rolls files and the cleaner replaces them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Follower:
         return sum(len(tail.files) for tail in self._tails.values())
 
     def run(self, give: Callable[[Any], None]) -> Never:
-        """Give raw rows with their places as they are there, for ever; only Ctrl-C or a failure ends this."""
+        """Give raw rows with their places as soon as they are there, until Ctrl-C or a failure ends this."""
         while True:
             for tail in [*self._tails.values()]:
                 for rows in tail.new_rows(self._report):
@@ -70,7 +70,7 @@ class Follower:
         return {parent: _changed(parent) for parent in sorted(parents)}
 
     def _report(self, finding: Finding) -> None:
-        """Each finding once, although the end of a log is read again and again."""
+        """Report each finding once, although the end of a log is read again and again."""
         found = (finding.file, finding.position, finding.what)
         if found not in self._said:
             self._said.add(found)
@@ -86,9 +86,9 @@ class _Tail:
         self._seen: object = None
         self._next_offset = 0
         self._last: tuple[int, int] | None = None
-        """Which file was the last one, whatever its name is by now."""
+        """Identifies the last file, which may have another name by now."""
         self._position = 0
-        """Where its last batch starts: reading goes on there, because something is behind it for sure if it grew."""
+        """Where its last batch starts. Reading goes on there: if the file grew, something is behind it."""
         self._last_base = 0
         self._last_start = b""
         """The first bytes of that batch, its checksum among them."""
@@ -111,8 +111,8 @@ class _Tail:
     def _go_back(self, opened: OpenLog) -> None:
         """Start again where a log was made anew or cut back, so that its offsets are used a second time.
 
-        The newest file only ever grows, and only a newer one takes its place: a cleaner leaves it alone, and so does
-        retention. A file that starts earlier, or the same without the batch that was its last, holds another log.
+        The newest file only grows until a newer one follows it; neither cleaner nor retention touches it. So if the
+        newest file starts earlier than before, or lacks the batch that was its last, it holds another log.
         """
         last = opened.segments[-1] if opened.segments else None
         if last is None or last.file is None or (last.base_offset or 0) > self._last_base:
@@ -131,7 +131,8 @@ class _Tail:
             )
 
     def _rest(self, opened: OpenLog) -> tuple[OpenLog, int]:
-        """The files from the one on that holds the next offset, and how many bytes of the first are left out."""
+        """The files from the one that holds the next offset on, and how many bytes of the first of them are left
+        out."""
         begun = [
             number
             for number, segment in enumerate(opened.segments)
@@ -141,7 +142,7 @@ class _Tail:
         start = 0
         first = segments[0] if segments else None
         if first is not None and first.file is not None and self._last == _identity(first.file):
-            # A log that was cut short behind what was read is read anew from the start of its last file.
+            # If the log was cut short, its last file is read anew from its start.
             start = self._position if self._position < first.size else 0
             rest_of_file = _RestOfFile(first.file, start)
             segments[0] = SegmentFile(first.path, first.base_offset, rest_of_file, size=first.size - start)
@@ -157,7 +158,7 @@ class _Tail:
 
         def on_finding(finding: Finding) -> None:
             if finding.severity == "note" and last is not None and finding.file == last.path:
-                return  # an append that is not complete yet, or space for those to come
+                return  # an append that is not complete yet, or pre-allocated space
             if finding.file == first and finding.position is not None:
                 finding = replace(finding, position=finding.position + start)
             report(finding)
@@ -220,7 +221,7 @@ def _identity(file: FrozenFile) -> tuple[int, int]:
 
 
 def _state(folder: str) -> object:
-    """What changes when a log does: the names of its files, and which file of which size the last one is."""
+    """A value that changes with the log: the names of its files, and inode, size and time of the last one."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIXES))
         if not names:

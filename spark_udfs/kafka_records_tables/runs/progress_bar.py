@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 _AFTER: Final = 0.5
-"""Seconds before a bar is worth the time it takes to load what draws it."""
+"""Seconds after which a bar is drawn. Loading the library that draws it takes time, which shorter runs save."""
 
 _ROOMY: Final = 80
-"""Cells of a terminal that has room for more than a bar."""
+"""A terminal with so many cells has room for more than a bar."""
 
 
 class ByteProgress:
@@ -27,7 +27,7 @@ class ByteProgress:
         self._task: Any = None
 
     def waiting(self, description: str) -> None:
-        """Something that takes time and has no measure."""
+        """Show that something takes time whose progress is not known."""
         if self._is_wanted:
             self._show(description, None)
 
@@ -47,7 +47,7 @@ class ByteProgress:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-        # A descriptor of its own: standard error goes elsewhere while a JVM starts.
+        # A descriptor of its own, because standard error is redirected while a JVM starts.
         self._file = open(os.dup(sys.stderr.fileno()), "w", encoding="utf-8")  # noqa: SIM115 (stop closes it)
         console = Console(file=self._file)
         more = (DownloadColumn(), TimeElapsedColumn()) if console.width >= _ROOMY else ()
@@ -58,7 +58,7 @@ class ByteProgress:
             *more,
             console=console,
             transient=True,
-            # It would put itself in the place of both, and take the result for lines to be drawn above the bar.
+            # Rich would replace both streams, and draw the result above the bar instead of writing it.
             redirect_stdout=False,
             redirect_stderr=False,
         )

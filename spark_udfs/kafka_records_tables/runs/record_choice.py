@@ -1,4 +1,4 @@
-"""Which records `dump` shows: told by their offsets and the bytes of their keys, before anything is decoded."""
+"""Which records `dump` shows, decided by their offsets and the bytes of their keys before anything is decoded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Mask = Callable[[Any], "pa.BooleanArray"]
 
 @dataclass(frozen=True)
 class RecordChoice:
-    """What the options ask for, checked against the record types there are."""
+    """The records that the options ask for."""
 
     catalog: Catalog
     types: Sequence[str] = ()
@@ -37,7 +37,7 @@ class RecordChoice:
     """The first and the last, both included."""
 
     def __post_init__(self) -> None:
-        """Raises a UsageError for a type that there is not."""
+        """Raises a UsageError for a type that does not exist."""
         names = self.catalog.record_names
         for each in self.types:
             if each not in names and not re.fullmatch(r"-?[0-9]{1,5}", each):

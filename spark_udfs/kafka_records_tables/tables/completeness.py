@@ -1,8 +1,8 @@
-"""What a cleaner took away from a log, and from where on an answer is complete in spite of it.
+"""What a cleaner removed from a log, and from which offset or moment on an answer is complete.
 
-A cleaner removes records that were written over later, tombstones and markers that have served, and only below a point
-it has reached. What it removes leaves a gap in the offsets: a log without gaps is whole. The answer of the whole log is
-the same with and without those records, but what was known at an earlier moment is not, nor what happened.
+A cleaner removes records that later ones replace, and old tombstones and markers, below the point that it has reached.
+Each removed record leaves a gap in the offsets: a log without gaps is whole. The answer of the whole log is the same
+with and without those records. An answer as of an earlier moment, or about what happened, may need them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _BEFORE_ALL: Final = -(2**63)
 
 
 class Completeness:
-    """Is shown the offsets and timestamps of a log partition in order, and tells what is missing.
+    """Watches the offsets and timestamps of a log partition in order, and reports what is missing.
 
-    Timestamps of a log that was cleaned are taken to rise with the offsets, as the clock of a coordinator does: when a
-    removed record was written is in no file. Rows whose source does not know up to where a cleaner has been
-    (`Context.cleaned_up_to`) are taken to reach up to a record that none can have removed, as those of a whole log do.
+    No file tells when a removed record was written, so timestamps are assumed to rise with the offsets, as the clock of
+    a coordinator does. If a source does not know up to where a cleaner has been (`Context.cleaned_up_to`), its last row
+    is assumed to be one that no cleaner can have removed.
     """
 
     def __init__(self, context: Context) -> None:
@@ -40,11 +40,11 @@ class Completeness:
         self._whole_from: int | None = None
         """The offset behind the last gap before the end of the answer; None where there is none."""
         self._since_ms = _BEFORE_ALL
-        """When the last record was written that a cleaner may have reached."""
+        """The timestamp of the last record that a cleaner may have reached."""
         self._is_beyond = False
-        """Whether all of those were seen."""
+        """Whether all records that a cleaner may have reached were seen."""
         self._in_transaction: set[int] = set()
-        """Producers with a record that a cleaner may have reached, whose transaction was not ended so far."""
+        """Producers of records that a cleaner may have reached, in transactions without a marker so far."""
 
     def before(self, batch: pa.RecordBatch, times: INT64 | None) -> None:
         """Rows that belong to the answer."""
@@ -63,7 +63,7 @@ class Completeness:
         self._note_times(batch, offsets, times)
 
     def _begin(self) -> None:
-        """A source tells where its log starts when it is read, and not before."""
+        """Start with the first rows: only then does a source tell its log start."""
         if self._next < 0:
             self._next = self._context.log_start or 0
             self._last = self._next - 1
@@ -89,14 +89,15 @@ class Completeness:
             is_next_seen = count < len(offsets)
             is_last_there = (int(offsets[count - 1]) if count else self._last) >= limit - 1
             self._is_beyond = is_next_seen or is_last_there
-            # A record that is missing just below the limit was written before the one behind it.
+            # A record that is missing just below the limit was written before the record behind it.
             count += is_next_seen and not is_last_there
         if count:
             self._since_ms = max(self._since_ms, int(times[:count].max()))
         self._last = int(offsets[-1])
 
     def _note_transactions(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
-        """A cleaner knows of every marker there is: also for one behind its reach an older value went away."""
+        """Note open transactions. A cleaner knows every marker: it removes an older value also for a marker behind its
+        reach."""
         if not {"producer_id", "transaction"} <= set(batch.schema.names):
             return
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
@@ -115,11 +116,11 @@ class Completeness:
 
     @property
     def is_known(self) -> bool:
-        """Whether no row that follows can change what is said of an answer that has ended."""
+        """Whether no later row can change the note about an answer that has ended."""
         return self._whole_from is None or (self._is_beyond and not self._in_transaction)
 
     def report(self, table: Table) -> None:
-        """The note, if there is something to note."""
+        """Report the note, if something is missing."""
         self._begin()
         context, limit = self._context, self._context.cleaned_up_to
         if limit is None:

@@ -15,7 +15,7 @@ SIZE: Final = "#"
 """Behind the name of an array in `Picked`: how many elements it has."""
 
 Picked = Mapping[str, tuple[str, ...]]
-"""By record, the members of its value that a fold wants: a value may be large, and Python objects are dear."""
+"""By record, the members of its value that a fold needs. Only these become Python objects: a value may be large."""
 
 
 class Event(NamedTuple):
@@ -30,7 +30,7 @@ class Event(NamedTuple):
     is_broken: bool
     """Whether the value is there and could not be decoded."""
     is_past: bool
-    """Whether this is a value of which only the place is known: a later tombstone of the key took the rest away."""
+    """Whether this is a value of which only the offset is known, because a later tombstone of the key deleted it."""
 
 
 def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:

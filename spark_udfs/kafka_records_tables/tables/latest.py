@@ -19,7 +19,7 @@ LAST_VALUE: Final = "last_value"
 it; -1 where none was seen."""
 
 _MOST_ROWS: Final = 262_144
-"""Rows that gather before they are squeezed, or as many as there are keys if that is more."""
+"""So many rows gather before they are squeezed, or twice as many as there are keys if that is more."""
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
@@ -27,7 +27,7 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 class Latest:
     """Keeps the row with the highest offset per key; `columns` of it, `key` and `offset` among them.
 
-    Rows may come in any order of offsets. Keys are compared as bytes: two that Kafka takes for one (types 0 and 1,
+    Rows may come in any order of offsets. Keys are compared as bytes: two keys that are one to Kafka (types 0 and 1,
     bytes behind a key) stay two here.
     """
 
@@ -40,7 +40,7 @@ class Latest:
         self._kept_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in some rows; they have a `value`, also where it is not kept."""
+        """Add some rows. They have the column `value`, even if it is not among the columns that are kept."""
         if not batch.num_rows:
             return
         chosen = batch.select([name for name in self._columns if name in batch.schema.names])
