@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kafka_records_codegen.model.messages import Model
-from kafka_records_codegen.products import avro, reference, registry, schemas, spark
+from kafka_records_codegen.products import avro, enums, reference, registry, schemas, spark
 from kafka_records_codegen.products.reference import Links
 from kafka_records_codegen.python import codecs
 from kafka_records_codegen.text.page import Package
 
-_BACK_ENDS = (codecs, schemas, registry, spark, avro)
+_BACK_ENDS = (codecs, schemas, enums, registry, spark, avro)
 
 
 def generate(model: Model, package: str, docs: str | None = None) -> dict[str, str]:

@@ -23,7 +23,7 @@ from kafka_records_codegen.model.naming import (
 from kafka_records_codegen.model.note_checks import Notes, check_notes, resolved_notes
 from kafka_records_codegen.model.resolve import SpecFile, resolve_module
 from kafka_records_codegen.spec.attributes import read_message
-from kafka_records_codegen.spec.notes import NOTES, EnumSpec, NotesSpec, read_notes
+from kafka_records_codegen.spec.notes import NOTES, NotesSpec, read_notes
 from kafka_records_codegen.spec.violations import Position, Source, SpecErrors, Violation
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
@@ -44,7 +44,7 @@ def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
     violations: list[Violation] = []
     folders: list[tuple[str, list[SpecFile], NotesSpec | None]] = []
     by_name: dict[str, SpecFile] = {}
-    enums: dict[str, EnumSpec] = {}
+    enums: dict[str, str] = {}
     for folder, paths, subfolders in _walk(specs_dir, violations):
         sources = [_read(path, violations, older_dialect) for path in paths]
         files = []
@@ -65,7 +65,8 @@ def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
             sources.append(_read(beside, violations, older_dialect))
             notes = None if sources[-1] is None else read_notes(sources[-1])
         if notes is not None:
-            check_notes(notes, [file.spec for file in files], enums, complete=complete)
+            at = beside.relative_to(specs_dir).as_posix()
+            check_notes(notes, at, [file.spec for file in files], enums, complete=complete)
         violations += [violation for source in sources if source for violation in source.violations]
         folders.append((folder, files, notes))
     if violations:

@@ -18,6 +18,11 @@ class OpenIntEnum(IntEnum):
         """Whether the number has a name here."""
         return self.value in type(self)._value2member_map_
 
+    @property
+    def label(self) -> str:
+        """The name as Kafka's tools print it, `PrepareCommit` for PREPARE_COMMIT; of an unknown number, the number."""
+        return "".join(word.capitalize() for word in self.name.split("_")) if self.is_known else str(self.value)
+
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
         if not isinstance(value, int):

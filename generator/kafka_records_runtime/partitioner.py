@@ -1,11 +1,9 @@
 """Which partition of its topic a coordinator key lives in, and with it which broker coordinates it.
 
-The key of a group is its id (`__consumer_offsets`, 50 partitions unless `offsets.topic.num.partitions` says
-otherwise), of a transaction the transactional id (`__transaction_state`, `transaction.state.log.num.partitions`,
-50), of a share partition `share_partition_key` (`__share_group_state`,
-`share.coordinator.state.topic.num.partitions`, 50). Kafka takes Java's hash of that text, without its sign, modulo
-the number of partitions: `GroupCoordinatorService`, `TransactionStateManager` and `ShareCoordinatorService`, each in
-its method `partitionFor`, and `org.apache.kafka.common.utils.Utils.abs`.
+The key of a group is its id, of a transaction the transactional id, of a share partition `share_partition_key`. Kafka
+takes Java's hash of that text, without its sign, modulo the number of partitions: `GroupCoordinatorService`,
+`TransactionStateManager` and `ShareCoordinatorService`, each in its method `partitionFor`, and
+`org.apache.kafka.common.utils.Utils.abs`.
 """
 
 from __future__ import annotations

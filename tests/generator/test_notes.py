@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pickle
 import sys
@@ -37,7 +38,14 @@ NOTES = """\
   "versionNotes": [
     { "message": "AccountValue", "versions": "1-2", "note": "the import of 2021 wrote\\nthis version without a length" }
   ],
-  "newerAsHighest": [ "Note" ]
+  "newerAsHighest": [ "Note" ],
+  "enums": [
+    { "name": "Kind", "about": "Whose account it is. One \\\\ and \\"\\"\\" more.\\n\\nSee the ledger.",
+      "values": [
+        { "name": "PRIVATE", "value": -1, "about": "Ends with \\"quotes\\"" },
+        { "name": "JOINT_ONE", "value": 2 }
+      ] }
+  ]
 }
 """
 
@@ -193,6 +201,65 @@ def test_what_a_broken_spec_is_called_is_not_known() -> None:
     assert short(folder) == ["specs/accounts/Broken.json: $: a spec is one JSON object, found an array"]
 
 
+@pytest.mark.parametrize(
+    ("enum", "path", "problem"),
+    [
+        ({"name": "Kind", "about": "x"}, "values", "an enum has at least one value"),
+        (
+            {"name": "Kind", "values": [{"name": "A", "value": 1}]},
+            "about",
+            "is missing; write what the numbers stand for",
+        ),
+        (
+            {"name": "kind", "about": "x", "values": [{"name": "A", "value": 1}]},
+            "name",
+            "'kind' is no name; a name here consists of letters and digits, starting with an upper-case letter",
+        ),
+        (
+            {"name": "OpenIntEnum", "about": "x", "values": [{"name": "A", "value": 1}]},
+            "name",
+            "OpenIntEnum is a name that the generated module uses itself",
+        ),
+        (
+            {"name": "Kind", "about": "x", "values": [{"name": "A"}]},
+            "values[0].value",
+            "is missing; write a whole number between -2147483648 and 2147483647",
+        ),
+        (
+            {"name": "Kind", "about": "x", "values": [{"name": "A", "value": 1}, {"name": "B", "value": 1}]},
+            "values[1].value",
+            "1 is already A",
+        ),
+        (
+            {"name": "Kind", "about": "x", "values": [{"name": "A", "value": 1}, {"name": "A", "value": 2}]},
+            "values[1].name",
+            "there is already a value A",
+        ),
+        (
+            {"name": "Kind", "about": "x", "values": [{"name": "UNKNOWN_7", "value": 1}]},
+            "values[0].name",
+            "UNKNOWN_7 is how a number without a name is called",
+        ),
+        (
+            {"name": "Kind", "about": "x", "values": [{"name": "value", "value": 1}]},
+            "values[0].name",
+            "'value' is no name; a name here consists of upper-case letters, digits and underscores, "
+            "starting with a letter",
+        ),
+    ],
+)
+def test_enums(enum: dict[str, Any], path: str, problem: str) -> None:
+    assert short(noted(enums=[enum])) == [f"specs/accounts/_notes.json: enums[0].{path}: {problem}"]
+
+
+def test_enums_of_one_name() -> None:
+    enums = json.dumps({"enums": [{"name": "Kind", "about": "x", "values": [{"name": "A", "value": 1}]}]})
+    folder = write(**SPECS, **{"accounts/_notes": enums, "other/Foo": message("Foo"), "other/_notes": enums})
+    assert short(folder) == [
+        "specs/other/_notes.json: enums[0].name: there is already an enum Kind in accounts/_notes.json"
+    ]
+
+
 # ---- what becomes of them
 
 
@@ -236,6 +303,20 @@ def test_retired_types_have_a_name(bank: str) -> None:
     catalog = catalog_of(bank)
     assert catalog.retired("__accounts") == schemas.RETIRED_TYPES
     assert catalog.record_names == {"Account", "Ledger"}
+
+
+def test_numbers_have_names(bank: str) -> None:
+    enums = importlib.import_module(f"{bank}.enums")
+    assert enums.__all__ == ["Kind"]
+    assert [(kind.name, kind.value, kind.label) for kind in enums.Kind] == [
+        ("PRIVATE", -1, "Private"),
+        ("JOINT_ONE", 2, "JointOne"),
+    ]
+    assert (enums.Kind(3).name, enums.Kind(3).label, enums.Kind(3).is_known) == ("UNKNOWN_3", "3", False)
+    about = 'Whose account it is.\n\nOne \\ and """ more. See the ledger.'
+    assert inspect.getdoc(enums.Kind) == about
+    assert pickle.loads(pickle.dumps(enums.Kind(2))) is enums.Kind.JOINT_ONE
+    assert "enums.py" not in generate(load(write(**SPECS, **{"accounts/_notes": "{}"})), "bank")
 
 
 def test_functions_read_newer_versions_as_the_highest(bank: str) -> None:

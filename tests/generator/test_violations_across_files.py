@@ -150,11 +150,11 @@ def test_folders_become_packages(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["registry", "schemas", "spark"])
+@pytest.mark.parametrize("name", ["enums", "registry", "schemas", "spark"])
 def test_folders_that_every_package_has(name: str) -> None:
     load(write(**{f"below/{name}/Foo": message("Foo")}))
     assert str(refused(write(**{f"{name}/Bar": message("Bar")}))) == (
-        f"specs/{name}: every generated package has modules of its own called registry, schemas, spark; "
+        f"specs/{name}: every generated package has modules of its own called enums, registry, schemas, spark; "
         "give the folder another name"
     )
 

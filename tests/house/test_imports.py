@@ -99,7 +99,9 @@ def test_the_spark_functions_of_a_folder_are_all_there() -> None:
     loaded_by(code)
 
 
-@pytest.mark.parametrize("module", ["kafka_records_runtime", "kafka_records.schemas.consumer_offsets"])
+@pytest.mark.parametrize(
+    "module", ["kafka_records_runtime", "kafka_records.enums", "kafka_records.schemas.consumer_offsets"]
+)
 def test_the_runtime_and_the_schemas_need_the_standard_library_only(module: str) -> None:
     ours = {"kafka_records", "kafka_records_runtime"}
     assert third_party(f"import {module}", blocked=("msgspec",)) <= ours

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_records.enums import DeliveryState, MemberState, StreamsMemberState, TransactionState
 from kafka_records_runtime.open_enum import OpenIntEnum
-from kafka_records_runtime.states import DeliveryState, MemberState, StreamsMemberState, TransactionState
 from tests.runtime.kafka_enums import kafka_enum, needs_kafka
 
 STATES: list[tuple[type[OpenIntEnum], dict[int, str]]] = [

@@ -21,9 +21,9 @@ from kafka_records.consumer_offsets import consumer_group_member_metadata as mem
 from kafka_records.consumer_offsets.consumer_group_metadata import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.enums import TransactionState
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from kafka_records_runtime.partitioner import partition_for
-from kafka_records_runtime.states import TransactionState
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 from tools.segments.plan import OFFSETS_TOPIC, Plan
 

@@ -82,7 +82,7 @@ RESERVED_CLASSES: Final = frozenset(
 RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "RETIRED_TYPES", "TYPE_CHECKING", "ZERO_UUID"})
 """Names of schema and Spark modules that the constant of a message would hide."""
 
-RESERVED_TOP_FOLDERS: Final = frozenset({"registry", "schemas", "spark"})
+RESERVED_TOP_FOLDERS: Final = frozenset({"enums", "registry", "schemas", "spark"})
 """Modules that every generated package has at its top."""
 
 RESERVED_MODULES: Final = frozenset(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import keyword
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
 from kafka_records_codegen.model.naming import RESERVED_CLASSES, record_name
-from kafka_records_codegen.model.notes import Enum, EnumFlag, EnumValue, RetiredType, VersionNote
+from kafka_records_codegen.model.notes import Enum, EnumValue, RetiredType, VersionNote
 from kafka_records_codegen.spec.attributes import MessageSpec
-from kafka_records_codegen.spec.notes import EnumFlagSpec, EnumSpec, NotesSpec
+from kafka_records_codegen.spec.notes import EnumSpec, EnumValueSpec, NotesSpec
 from kafka_records_codegen.spec.reading import Element
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.open_enum import OpenIntEnum
@@ -33,10 +32,13 @@ class Notes:
     enums: tuple[Enum, ...] = ()
 
 
-def check_notes(notes: NotesSpec, specs: Sequence[MessageSpec], enums: dict[str, EnumSpec], *, complete: bool) -> None:
-    """Report what is wrong with `notes`. `specs` are the messages of the folder, all of them if `complete`.
+def check_notes(
+    notes: NotesSpec, path: str, specs: Sequence[MessageSpec], enums: dict[str, str], *, complete: bool
+) -> None:
+    """Report what is wrong with the `notes` of the file `path`.
 
-    `enums` holds those of other folders by name, and gets those of this one: they all stand in one module.
+    `specs` are the messages of the folder, all of them if `complete`. `enums` says in which file enums of other folders
+    are, and learns those of this one: they all stand in one module.
     """
     by_name = {spec.name: spec for spec in specs if spec.is_sound("name")}
     _check_retired_types(notes, by_name, complete)
@@ -44,10 +46,11 @@ def check_notes(notes: NotesSpec, specs: Sequence[MessageSpec], enums: dict[str,
     _check_newer_as_highest(notes, by_name, complete)
     for enum in notes.enums:
         if enum.is_sound("name"):
-            if enums.setdefault(enum.name, enum) is not enum:
-                enum.report("name", f"there is already an enum {enum.name} in {enums[enum.name].source.name}")
+            if enum.name in enums:
+                enum.report("name", f"there is already an enum {enum.name} in {enums[enum.name]}")
             elif enum.name in RESERVED_CLASSES or enum.name == OpenIntEnum.__name__:
                 enum.report("name", f"{enum.name} is a name that the generated module uses itself")
+            enums.setdefault(enum.name, path)
         _check_enum(enum)
 
 
@@ -151,7 +154,7 @@ def _check_enum(enum: EnumSpec) -> None:
     if not enum.values and enum.is_sound("values") and enum.is_whole("values"):
         enum.report("values", "an enum has at least one value")
     names: set[str] = set()
-    numbers: dict[int, str] = {}
+    numbers: dict[int, EnumValueSpec] = {}
     for value in enum.values:
         if value.is_sound("name"):
             if value.name in names:
@@ -160,44 +163,11 @@ def _check_enum(enum: EnumSpec) -> None:
                 value.report("name", f"{value.name} is how a number without a name is called")
             names.add(value.name)
         if value.value is not None:
-            first = numbers.setdefault(value.value, value.name)
-            if first is not value.name:
-                value.report("value", f"{value.value} is already {first}")
-    flags: set[str] = set()
-    for flag in enum.flags:
-        if flag.is_sound("name"):
-            if flag.name in flags:
-                flag.report("name", f"there is already a flag {flag.name}")
-            elif keyword.iskeyword(flag.name) or hasattr(OpenIntEnum, flag.name):
-                flag.report("name", f"{flag.name} is a name that Python or every enum has a meaning for")
-            flags.add(flag.name)
-        _check_flag(flag, names)
-
-
-def _check_flag(flag: EnumFlagSpec, names: set[str]) -> None:
-    if flag.has("of") == flag.has("ofAllBut"):
-        flag.report("of", "a flag has either of or ofAllBut")
-    seen: set[str] = set()
-    for element in _members(flag):
-        if element.node.text not in names:
-            _report(element, f"no value is called {element.node.text}")
-        elif element.node.text in seen:
-            _report(element, f"{element.node.text} is listed twice")
-        seen.add(element.node.text)
-
-
-def _members(flag: EnumFlagSpec) -> Iterator[Element]:
-    yield from flag.of
-    yield from flag.of_all_but
+            first = numbers.setdefault(value.value, value)
+            if first is not value:
+                value.report("value", f"{value.value} is already {first.name}")
 
 
 def _resolved_enum(enum: EnumSpec) -> Enum:
-    return Enum(
-        enum.name,
-        enum.about,
-        tuple(EnumValue(value.name, value.value or 0, value.about) for value in enum.values),
-        tuple(
-            EnumFlag(flag.name, flag.about, tuple(each.node.text for each in _members(flag)), flag.has("of"))
-            for flag in enum.flags
-        ),
-    )
+    values = tuple(EnumValue(value.name, value.value or 0, value.about) for value in enum.values)
+    return Enum(enum.name, enum.about, values)

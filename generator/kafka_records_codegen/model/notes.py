@@ -34,20 +34,9 @@ class EnumValue:
 
 
 @dataclass(frozen=True)
-class EnumFlag:
-    """A yes or no for each number: yes for those with one of these names or, unless `is_of`, for all others."""
-
-    name: str
-    about: str
-    names: tuple[str, ...]
-    is_of: bool
-
-
-@dataclass(frozen=True)
 class Enum:
     """Names for the numbers that fields of some messages take."""
 
     name: str
     about: str
     values: tuple[EnumValue, ...]
-    flags: tuple[EnumFlag, ...]

@@ -21,7 +21,6 @@ NOTES: Final = "_notes.json"
 _NOTES: Final = ("retiredTypes", "versionNotes", "newerAsHighest", "enums")
 _ENUM_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _VALUE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
-_FLAG_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -52,23 +51,12 @@ class EnumValueSpec(Element):
 
 
 @dataclass(frozen=True)
-class EnumFlagSpec(Element):
-    """A yes or no for each number: yes for the names `of`, or for all numbers but those of `of_all_but`."""
-
-    name: str
-    about: str
-    of: tuple[Element, ...]
-    of_all_but: tuple[Element, ...]
-
-
-@dataclass(frozen=True)
 class EnumSpec(Element):
     """Names for the numbers that a field of some messages takes."""
 
     name: str
     about: str
     values: tuple[EnumValueSpec, ...]
-    flags: tuple[EnumFlagSpec, ...]
 
 
 @dataclass(frozen=True)
@@ -120,12 +108,11 @@ def _read_version_note(source: Source, node: Node, path: str) -> VersionNoteSpec
 
 
 def _read_enum(source: Source, node: Node, path: str) -> EnumSpec:
-    reader = AttributeReader(source, node, path, ("name", "about", "values", "flags"), "an enum")
+    reader = AttributeReader(source, node, path, ("name", "about", "values"), "an enum")
     return EnumSpec(
         name=reader.name(_ENUM_NAME, "letters and digits, starting with an upper-case letter"),
         about=reader.required("about", "what the numbers stand for"),
         values=reader.children("values", _read_value),
-        flags=reader.children("flags", _read_flag),
         **reader.finish(),
     )
 
@@ -136,16 +123,5 @@ def _read_value(source: Source, node: Node, path: str) -> EnumValueSpec:
         name=reader.name(_VALUE_NAME, "upper-case letters, digits and underscores, starting with a letter"),
         value=reader.required_integer("value", INT32),
         about=reader.text("about").strip(),
-        **reader.finish(),
-    )
-
-
-def _read_flag(source: Source, node: Node, path: str) -> EnumFlagSpec:
-    reader = AttributeReader(source, node, path, ("name", "about", "of", "ofAllBut"), "a flag")
-    return EnumFlagSpec(
-        name=reader.name(_FLAG_NAME, "lower-case letters, digits and underscores, starting with a letter"),
-        about=reader.required("about", "what the flag says"),
-        of=reader.texts("of"),
-        of_all_but=reader.texts("ofAllBut"),
         **reader.finish(),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kafka_records_runtime.states import MemberState, StreamsMemberState
+from kafka_records.enums import MemberState, StreamsMemberState
 from kafka_records_tables.tables.fold import SIZE, Event, Picked
 
 CLASSIC: Final = "classic"

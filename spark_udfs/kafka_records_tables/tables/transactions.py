@@ -58,8 +58,8 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from kafka_records.enums import TransactionState
     from kafka_records_engine.findings import UNKNOWN_STATE, Finding
-    from kafka_records_runtime.states import TransactionState
     from kafka_records_tables.tables.column_types import instants, record_batch
     from kafka_records_tables.tables.decoded_records import (
         DecodedRecords,
