@@ -28,6 +28,7 @@ SHARED_MODULES: Final = {
     "avro": _AVRO,
     "cli": _ENTRANCE,
     "defaults": "defaults as a schema has them, and as a spec spells them",
+    "enums": "the module of a generated package, and the product that writes it",
     "errors": "where the exceptions that callers catch are imported from, in the runtime and for Spark",
     "explain": "a subcommand is called as the thing that it runs",
     "functions": "the functions of a generated module, and those over Spark columns",
