@@ -1,6 +1,6 @@
 """The compact description of a message that generated packages carry.
 
-A generated `schemas/<folder>.py` holds one `MessageSchema` per message. It is all the schema walker, the JSON
+Generated modules below `schemas` hold one `MessageSchema` per message. It is all the schema walker, the JSON
 conversion and the Spark layer need to know, and it imports nothing but this runtime, so it works on machines
 that have neither msgspec nor the generator.
 

@@ -20,6 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 1500
 
 
+def test_no_module_of_ours_is_longer() -> None:
+    home = ROOT / "generated" / "kafka_records"
+    lengths = {
+        path.relative_to(home).as_posix(): path.read_text(encoding="utf-8").count("\n") for path in home.rglob("*.py")
+    }
+    assert len(lengths) > 100
+    assert {name: lines for name, lines in lengths.items() if lines >= MOST_LINES} == {}
+
+
 def test_a_long_module_keeps_its_classes_and_gives_its_functions_away() -> None:
     home = ROOT / "generated" / "kafka_records" / "rpc"
     main = (home / "fetch_request.py").read_text(encoding="utf-8")

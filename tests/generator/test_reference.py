@@ -254,7 +254,8 @@ def schemas_of(model: Model) -> dict[str, MessageSchema]:
     """The generated schemas of every message by its name."""
     found: dict[str, Any] = {}
     for path, text in schemas.generate(model, GeneratedPackage("some")).items():
-        exec(compile(text, path, "exec"), found)
+        if not Path(path).name.startswith("_"):
+            exec(compile(text, path, "exec"), found)
     return {message.name: found[upper_snake_case(message.name)] for message in model.messages}
 
 

@@ -100,6 +100,35 @@ def test_the_spark_functions_of_a_folder_are_all_there() -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "loaded"),
+    [
+        ("import kafka_records.rpc.fetch_request", []),
+        ("from kafka_records.schemas.rpc import FETCH_REQUEST", ["rpc", "rpc.fetch_request"]),
+        (
+            "from kafka_records.rpc.fetch_request import FetchRequest; assert FetchRequest.CODEC.schema.name",
+            ["rpc", "rpc.fetch_request"],
+        ),
+        ("import kafka_records.schemas.rpc as rpc; rpc.__all__; dir(rpc)", ["rpc"]),
+    ],
+)
+def test_a_schema_is_loaded_when_it_is_needed_and_alone(code: str, loaded: list[str]) -> None:
+    inner = "sorted(name for name in sys.modules if name.startswith('kafka_records.schemas.'))"
+    wanted = [f"kafka_records.schemas.{name}" for name in loaded]
+    loaded_by(f"{code}\nassert {inner} == {wanted!r}, {inner}")
+
+
+def test_the_schemas_of_a_folder_are_all_there() -> None:
+    code = (
+        "import kafka_records.schemas.transaction_state as package\n"
+        "assert package.RECORDS is package.RECORDS\n"
+        "assert package.RECORDS[0].key is package.TRANSACTION_LOG_KEY is package.transaction_log.TRANSACTION_LOG_KEY\n"
+        "assert package.__all__ == ['RECORDS', 'RETIRED_TYPES', 'TRANSACTION_LOG_KEY', 'TRANSACTION_LOG_VALUE']\n"
+        "assert not hasattr(package, 'TRANSACTION_LOG') and not hasattr(package, 'records')"
+    )
+    loaded_by(code)
+
+
+@pytest.mark.parametrize(
     "module", ["kafka_records_runtime", "kafka_records.enums", "kafka_records.schemas.consumer_offsets"]
 )
 def test_the_runtime_and_the_schemas_need_the_standard_library_only(module: str) -> None:

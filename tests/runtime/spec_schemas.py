@@ -49,7 +49,7 @@ def language_schemas() -> dict[str, MessageSchema]:
 def record_schemas() -> dict[str, MessageSchema]:
     """Every message of the generated schemas by name."""
     modules = [import_module(f"kafka_records.schemas.{folder}") for folder in _FOLDERS]
-    values = [value for module in modules for value in vars(module).values()]
+    values = [getattr(module, name) for module in modules for name in module.__all__]
     return {value.name: value for value in values if isinstance(value, MessageSchema)}
 
 

@@ -63,11 +63,11 @@ if TYPE_CHECKING:
 
     from tests.conftest import VectorLoader
 
-SCHEMAS = {
-    schema.name: schema
+SCHEMAS: dict[str, MessageSchema] = {
+    getattr(folder, name).name: getattr(folder, name)
     for folder in (consumer_offsets, consumer_protocol, control, rpc, share_group_state, transaction_state)
-    for schema in vars(folder).values()
-    if isinstance(schema, MessageSchema)
+    for name in folder.__all__
+    if name not in ("RECORDS", "RETIRED_TYPES")
 }
 TOPICS = {
     "__consumer_offsets": consumer_offsets.RECORDS,

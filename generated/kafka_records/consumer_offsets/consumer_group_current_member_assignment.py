@@ -424,7 +424,9 @@ def _write_consumer_group_current_member_assignment_value_v0(
 
 
 def _schema_consumer_group_current_member_assignment_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY
+    from kafka_records.schemas.consumer_offsets.consumer_group_current_member_assignment import (
+        CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
+    )
 
     return CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY
 
@@ -446,7 +448,9 @@ ConsumerGroupCurrentMemberAssignmentKey.CODEC = _Codec(
 
 
 def _schema_consumer_group_current_member_assignment_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE
+    from kafka_records.schemas.consumer_offsets.consumer_group_current_member_assignment import (
+        CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+    )
 
     return CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE
 

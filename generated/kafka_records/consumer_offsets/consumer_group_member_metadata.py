@@ -582,7 +582,9 @@ def _write_consumer_group_member_metadata_value_v0(value: ConsumerGroupMemberMet
 
 
 def _schema_consumer_group_member_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_MEMBER_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.consumer_group_member_metadata import (
+        CONSUMER_GROUP_MEMBER_METADATA_KEY,
+    )
 
     return CONSUMER_GROUP_MEMBER_METADATA_KEY
 
@@ -604,7 +606,9 @@ ConsumerGroupMemberMetadataKey.CODEC = _Codec(
 
 
 def _schema_consumer_group_member_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_MEMBER_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.consumer_group_member_metadata import (
+        CONSUMER_GROUP_MEMBER_METADATA_VALUE,
+    )
 
     return CONSUMER_GROUP_MEMBER_METADATA_VALUE
 

@@ -262,7 +262,7 @@ def _write_consumer_group_metadata_value_v0(value: ConsumerGroupMetadataValue) -
 
 
 def _schema_consumer_group_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.consumer_group_metadata import CONSUMER_GROUP_METADATA_KEY
 
     return CONSUMER_GROUP_METADATA_KEY
 
@@ -284,7 +284,7 @@ ConsumerGroupMetadataKey.CODEC = _Codec(
 
 
 def _schema_consumer_group_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.consumer_group_metadata import CONSUMER_GROUP_METADATA_VALUE
 
     return CONSUMER_GROUP_METADATA_VALUE
 

@@ -382,7 +382,9 @@ def _write_consumer_group_partition_metadata_value_v0(value: ConsumerGroupPartit
 
 
 def _schema_consumer_group_partition_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_PARTITION_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.consumer_group_partition_metadata import (
+        CONSUMER_GROUP_PARTITION_METADATA_KEY,
+    )
 
     return CONSUMER_GROUP_PARTITION_METADATA_KEY
 
@@ -404,7 +406,9 @@ ConsumerGroupPartitionMetadataKey.CODEC = _Codec(
 
 
 def _schema_consumer_group_partition_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_PARTITION_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.consumer_group_partition_metadata import (
+        CONSUMER_GROUP_PARTITION_METADATA_VALUE,
+    )
 
     return CONSUMER_GROUP_PARTITION_METADATA_VALUE
 

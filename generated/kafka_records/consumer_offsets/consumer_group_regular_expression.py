@@ -249,7 +249,9 @@ def _write_consumer_group_regular_expression_value_v0(value: ConsumerGroupRegula
 
 
 def _schema_consumer_group_regular_expression_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_REGULAR_EXPRESSION_KEY
+    from kafka_records.schemas.consumer_offsets.consumer_group_regular_expression import (
+        CONSUMER_GROUP_REGULAR_EXPRESSION_KEY,
+    )
 
     return CONSUMER_GROUP_REGULAR_EXPRESSION_KEY
 
@@ -271,7 +273,9 @@ ConsumerGroupRegularExpressionKey.CODEC = _Codec(
 
 
 def _schema_consumer_group_regular_expression_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE
+    from kafka_records.schemas.consumer_offsets.consumer_group_regular_expression import (
+        CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE,
+    )
 
     return CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE
 

@@ -334,7 +334,9 @@ def _write_consumer_group_target_assignment_member_value_v0(
 
 
 def _schema_consumer_group_target_assignment_member_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY
+    from kafka_records.schemas.consumer_offsets.consumer_group_target_assignment_member import (
+        CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
+    )
 
     return CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY
 
@@ -356,7 +358,9 @@ ConsumerGroupTargetAssignmentMemberKey.CODEC = _Codec(
 
 
 def _schema_consumer_group_target_assignment_member_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE
+    from kafka_records.schemas.consumer_offsets.consumer_group_target_assignment_member import (
+        CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+    )
 
     return CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE
 

@@ -276,7 +276,9 @@ def _write_consumer_group_target_assignment_metadata_value_v0(
 
 
 def _schema_consumer_group_target_assignment_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.consumer_group_target_assignment_metadata import (
+        CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY,
+    )
 
     return CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY
 
@@ -298,7 +300,9 @@ ConsumerGroupTargetAssignmentMetadataKey.CODEC = _Codec(
 
 
 def _schema_consumer_group_target_assignment_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.consumer_group_target_assignment_metadata import (
+        CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+    )
 
     return CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE
 

@@ -1040,7 +1040,7 @@ def _write_group_metadata_value_v4(value: GroupMetadataValue) -> bytes:
 
 
 def _schema_group_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import GROUP_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.group_metadata import GROUP_METADATA_KEY
 
     return GROUP_METADATA_KEY
 
@@ -1062,7 +1062,7 @@ GroupMetadataKey.CODEC = _Codec(
 
 
 def _schema_group_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import GROUP_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.group_metadata import GROUP_METADATA_VALUE
 
     return GROUP_METADATA_VALUE
 

@@ -234,7 +234,7 @@ def _write_legacy_offset_commit_value_v0(value: LegacyOffsetCommitValue) -> byte
 
 
 def _schema_legacy_offset_commit_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import LEGACY_OFFSET_COMMIT_KEY
+    from kafka_records.schemas.consumer_offsets.legacy_offset_commit import LEGACY_OFFSET_COMMIT_KEY
 
     return LEGACY_OFFSET_COMMIT_KEY
 
@@ -256,7 +256,7 @@ LegacyOffsetCommitKey.CODEC = _Codec(
 
 
 def _schema_legacy_offset_commit_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import LEGACY_OFFSET_COMMIT_VALUE
+    from kafka_records.schemas.consumer_offsets.legacy_offset_commit import LEGACY_OFFSET_COMMIT_VALUE
 
     return LEGACY_OFFSET_COMMIT_VALUE
 

@@ -389,7 +389,7 @@ def _write_offset_commit_value_v4(value: OffsetCommitValue) -> bytes:
 
 
 def _schema_offset_commit_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import OFFSET_COMMIT_KEY
+    from kafka_records.schemas.consumer_offsets.offset_commit import OFFSET_COMMIT_KEY
 
     return OFFSET_COMMIT_KEY
 
@@ -411,7 +411,7 @@ OffsetCommitKey.CODEC = _Codec(
 
 
 def _schema_offset_commit_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import OFFSET_COMMIT_VALUE
+    from kafka_records.schemas.consumer_offsets.offset_commit import OFFSET_COMMIT_VALUE
 
     return OFFSET_COMMIT_VALUE
 

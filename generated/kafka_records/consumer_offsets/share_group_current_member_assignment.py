@@ -348,7 +348,9 @@ def _write_share_group_current_member_assignment_value_v0(
 
 
 def _schema_share_group_current_member_assignment_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY
+    from kafka_records.schemas.consumer_offsets.share_group_current_member_assignment import (
+        SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
+    )
 
     return SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY
 
@@ -370,7 +372,9 @@ ShareGroupCurrentMemberAssignmentKey.CODEC = _Codec(
 
 
 def _schema_share_group_current_member_assignment_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE
+    from kafka_records.schemas.consumer_offsets.share_group_current_member_assignment import (
+        SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+    )
 
     return SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE
 

@@ -307,7 +307,9 @@ def _write_share_group_member_metadata_value_v0(value: ShareGroupMemberMetadataV
 
 
 def _schema_share_group_member_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_MEMBER_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.share_group_member_metadata import (
+        SHARE_GROUP_MEMBER_METADATA_KEY,
+    )
 
     return SHARE_GROUP_MEMBER_METADATA_KEY
 
@@ -329,7 +331,9 @@ ShareGroupMemberMetadataKey.CODEC = _Codec(
 
 
 def _schema_share_group_member_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_MEMBER_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.share_group_member_metadata import (
+        SHARE_GROUP_MEMBER_METADATA_VALUE,
+    )
 
     return SHARE_GROUP_MEMBER_METADATA_VALUE
 

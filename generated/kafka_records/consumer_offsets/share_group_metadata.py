@@ -230,7 +230,7 @@ def _write_share_group_metadata_value_v0(value: ShareGroupMetadataValue) -> byte
 
 
 def _schema_share_group_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.share_group_metadata import SHARE_GROUP_METADATA_KEY
 
     return SHARE_GROUP_METADATA_KEY
 
@@ -252,7 +252,7 @@ ShareGroupMetadataKey.CODEC = _Codec(
 
 
 def _schema_share_group_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.share_group_metadata import SHARE_GROUP_METADATA_VALUE
 
     return SHARE_GROUP_METADATA_VALUE
 

@@ -418,7 +418,9 @@ def _write_share_group_state_partition_metadata_value_v0(
 
 
 def _schema_share_group_state_partition_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_STATE_PARTITION_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.share_group_state_partition_metadata import (
+        SHARE_GROUP_STATE_PARTITION_METADATA_KEY,
+    )
 
     return SHARE_GROUP_STATE_PARTITION_METADATA_KEY
 
@@ -440,7 +442,9 @@ ShareGroupStatePartitionMetadataKey.CODEC = _Codec(
 
 
 def _schema_share_group_state_partition_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_STATE_PARTITION_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.share_group_state_partition_metadata import (
+        SHARE_GROUP_STATE_PARTITION_METADATA_VALUE,
+    )
 
     return SHARE_GROUP_STATE_PARTITION_METADATA_VALUE
 

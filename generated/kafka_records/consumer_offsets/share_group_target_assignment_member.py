@@ -325,7 +325,9 @@ def _write_share_group_target_assignment_member_value_v0(
 
 
 def _schema_share_group_target_assignment_member_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY
+    from kafka_records.schemas.consumer_offsets.share_group_target_assignment_member import (
+        SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
+    )
 
     return SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY
 
@@ -347,7 +349,9 @@ ShareGroupTargetAssignmentMemberKey.CODEC = _Codec(
 
 
 def _schema_share_group_target_assignment_member_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE
+    from kafka_records.schemas.consumer_offsets.share_group_target_assignment_member import (
+        SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+    )
 
     return SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE
 

@@ -273,7 +273,9 @@ def _write_share_group_target_assignment_metadata_value_v0(
 
 
 def _schema_share_group_target_assignment_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.share_group_target_assignment_metadata import (
+        SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY,
+    )
 
     return SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY
 
@@ -295,7 +297,9 @@ ShareGroupTargetAssignmentMetadataKey.CODEC = _Codec(
 
 
 def _schema_share_group_target_assignment_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.share_group_target_assignment_metadata import (
+        SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+    )
 
     return SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE
 

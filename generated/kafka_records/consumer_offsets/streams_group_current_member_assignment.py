@@ -477,7 +477,9 @@ def _write_streams_group_current_member_assignment_value_v0(
 
 
 def _schema_streams_group_current_member_assignment_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY
+    from kafka_records.schemas.consumer_offsets.streams_group_current_member_assignment import (
+        STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY,
+    )
 
     return STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY
 
@@ -499,7 +501,9 @@ StreamsGroupCurrentMemberAssignmentKey.CODEC = _Codec(
 
 
 def _schema_streams_group_current_member_assignment_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE
+    from kafka_records.schemas.consumer_offsets.streams_group_current_member_assignment import (
+        STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+    )
 
     return STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE
 

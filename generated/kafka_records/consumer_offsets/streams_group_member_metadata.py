@@ -495,7 +495,9 @@ def _write_streams_group_member_metadata_value_v0(value: StreamsGroupMemberMetad
 
 
 def _schema_streams_group_member_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_MEMBER_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.streams_group_member_metadata import (
+        STREAMS_GROUP_MEMBER_METADATA_KEY,
+    )
 
     return STREAMS_GROUP_MEMBER_METADATA_KEY
 
@@ -517,7 +519,9 @@ StreamsGroupMemberMetadataKey.CODEC = _Codec(
 
 
 def _schema_streams_group_member_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_MEMBER_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.streams_group_member_metadata import (
+        STREAMS_GROUP_MEMBER_METADATA_VALUE,
+    )
 
     return STREAMS_GROUP_MEMBER_METADATA_VALUE
 

@@ -366,7 +366,7 @@ def _write_streams_group_metadata_value_v0(value: StreamsGroupMetadataValue) -> 
 
 
 def _schema_streams_group_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.streams_group_metadata import STREAMS_GROUP_METADATA_KEY
 
     return STREAMS_GROUP_METADATA_KEY
 
@@ -388,7 +388,7 @@ StreamsGroupMetadataKey.CODEC = _Codec(
 
 
 def _schema_streams_group_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.streams_group_metadata import STREAMS_GROUP_METADATA_VALUE
 
     return STREAMS_GROUP_METADATA_VALUE
 

@@ -349,7 +349,9 @@ def _write_streams_group_target_assignment_member_value_v0(
 
 
 def _schema_streams_group_target_assignment_member_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY
+    from kafka_records.schemas.consumer_offsets.streams_group_target_assignment_member import (
+        STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY,
+    )
 
     return STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY
 
@@ -371,7 +373,9 @@ StreamsGroupTargetAssignmentMemberKey.CODEC = _Codec(
 
 
 def _schema_streams_group_target_assignment_member_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE
+    from kafka_records.schemas.consumer_offsets.streams_group_target_assignment_member import (
+        STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+    )
 
     return STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE
 

@@ -274,7 +274,9 @@ def _write_streams_group_target_assignment_metadata_value_v0(
 
 
 def _schema_streams_group_target_assignment_metadata_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY
+    from kafka_records.schemas.consumer_offsets.streams_group_target_assignment_metadata import (
+        STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY,
+    )
 
     return STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY
 
@@ -296,7 +298,9 @@ StreamsGroupTargetAssignmentMetadataKey.CODEC = _Codec(
 
 
 def _schema_streams_group_target_assignment_metadata_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE
+    from kafka_records.schemas.consumer_offsets.streams_group_target_assignment_metadata import (
+        STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+    )
 
     return STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE
 

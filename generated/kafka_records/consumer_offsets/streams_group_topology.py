@@ -610,7 +610,7 @@ def _write_streams_group_topology_value_v0(value: StreamsGroupTopologyValue) -> 
 
 
 def _schema_streams_group_topology_key() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_TOPOLOGY_KEY
+    from kafka_records.schemas.consumer_offsets.streams_group_topology import STREAMS_GROUP_TOPOLOGY_KEY
 
     return STREAMS_GROUP_TOPOLOGY_KEY
 
@@ -632,7 +632,7 @@ StreamsGroupTopologyKey.CODEC = _Codec(
 
 
 def _schema_streams_group_topology_value() -> _MessageSchema:
-    from kafka_records.schemas.consumer_offsets import STREAMS_GROUP_TOPOLOGY_VALUE
+    from kafka_records.schemas.consumer_offsets.streams_group_topology import STREAMS_GROUP_TOPOLOGY_VALUE
 
     return STREAMS_GROUP_TOPOLOGY_VALUE
 

@@ -207,7 +207,9 @@ def _write_consumer_protocol_assignment_v0(value: ConsumerProtocolAssignment) ->
 
 
 def _schema_consumer_protocol_assignment() -> _MessageSchema:
-    from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
+    from kafka_records.schemas.consumer_protocol.consumer_protocol_assignment import (
+        CONSUMER_PROTOCOL_ASSIGNMENT,
+    )
 
     return CONSUMER_PROTOCOL_ASSIGNMENT
 

@@ -353,7 +353,9 @@ def _write_consumer_protocol_subscription_v3(value: ConsumerProtocolSubscription
 
 
 def _schema_consumer_protocol_subscription() -> _MessageSchema:
-    from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION
+    from kafka_records.schemas.consumer_protocol.consumer_protocol_subscription import (
+        CONSUMER_PROTOCOL_SUBSCRIPTION,
+    )
 
     return CONSUMER_PROTOCOL_SUBSCRIPTION
 

@@ -116,7 +116,7 @@ def _write_control_record_type_schema_v0(value: ControlRecordTypeSchema) -> byte
 
 
 def _schema_control_record_type_schema() -> _MessageSchema:
-    from kafka_records.schemas.control import CONTROL_RECORD_TYPE_SCHEMA
+    from kafka_records.schemas.control.control_record_type_schema import CONTROL_RECORD_TYPE_SCHEMA
 
     return CONTROL_RECORD_TYPE_SCHEMA
 

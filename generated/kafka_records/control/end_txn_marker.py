@@ -114,7 +114,7 @@ def _write_end_txn_marker_v0(value: EndTxnMarker) -> bytes:
 
 
 def _schema_end_txn_marker() -> _MessageSchema:
-    from kafka_records.schemas.control import END_TXN_MARKER
+    from kafka_records.schemas.control.end_txn_marker import END_TXN_MARKER
 
     return END_TXN_MARKER
 

@@ -566,7 +566,9 @@ def _write_consumer_group_prepare_assignment_response_v0(
 
 
 def _schema_consumer_group_prepare_assignment_response() -> _MessageSchema:
-    from kafka_records.schemas.proposed import CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE
+    from kafka_records.schemas.proposed.consumer_group_prepare_assignment_response import (
+        CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE,
+    )
 
     return CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE
 

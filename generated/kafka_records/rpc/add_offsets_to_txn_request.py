@@ -222,7 +222,7 @@ def _write_add_offsets_to_txn_request_v3(value: AddOffsetsToTxnRequest) -> bytes
 
 
 def _schema_add_offsets_to_txn_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import ADD_OFFSETS_TO_TXN_REQUEST
+    from kafka_records.schemas.rpc.add_offsets_to_txn_request import ADD_OFFSETS_TO_TXN_REQUEST
 
     return ADD_OFFSETS_TO_TXN_REQUEST
 

@@ -153,7 +153,7 @@ def _write_add_offsets_to_txn_response_v3(value: AddOffsetsToTxnResponse) -> byt
 
 
 def _schema_add_offsets_to_txn_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import ADD_OFFSETS_TO_TXN_RESPONSE
+    from kafka_records.schemas.rpc.add_offsets_to_txn_response import ADD_OFFSETS_TO_TXN_RESPONSE
 
     return ADD_OFFSETS_TO_TXN_RESPONSE
 

@@ -285,7 +285,7 @@ def _write_alter_share_group_offsets_request_v0(value: AlterShareGroupOffsetsReq
 
 
 def _schema_alter_share_group_offsets_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import ALTER_SHARE_GROUP_OFFSETS_REQUEST
+    from kafka_records.schemas.rpc.alter_share_group_offsets_request import ALTER_SHARE_GROUP_OFFSETS_REQUEST
 
     return ALTER_SHARE_GROUP_OFFSETS_REQUEST
 

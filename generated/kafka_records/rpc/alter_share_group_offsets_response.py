@@ -345,7 +345,9 @@ def _write_alter_share_group_offsets_response_v0(value: AlterShareGroupOffsetsRe
 
 
 def _schema_alter_share_group_offsets_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import ALTER_SHARE_GROUP_OFFSETS_RESPONSE
+    from kafka_records.schemas.rpc.alter_share_group_offsets_response import (
+        ALTER_SHARE_GROUP_OFFSETS_RESPONSE,
+    )
 
     return ALTER_SHARE_GROUP_OFFSETS_RESPONSE
 

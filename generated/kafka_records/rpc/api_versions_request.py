@@ -181,7 +181,7 @@ def _write_api_versions_request_v3(value: ApiVersionsRequest) -> bytes:
 
 
 def _schema_api_versions_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import API_VERSIONS_REQUEST
+    from kafka_records.schemas.rpc.api_versions_request import API_VERSIONS_REQUEST
 
     return API_VERSIONS_REQUEST
 

@@ -496,7 +496,7 @@ def _write_api_versions_response_v3(value: ApiVersionsResponse) -> bytes:
 
 
 def _schema_api_versions_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import API_VERSIONS_RESPONSE
+    from kafka_records.schemas.rpc.api_versions_response import API_VERSIONS_RESPONSE
 
     return API_VERSIONS_RESPONSE
 

@@ -146,7 +146,7 @@ def _write_consumer_group_describe_request_v0(value: ConsumerGroupDescribeReques
 
 
 def _schema_consumer_group_describe_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import CONSUMER_GROUP_DESCRIBE_REQUEST
+    from kafka_records.schemas.rpc.consumer_group_describe_request import CONSUMER_GROUP_DESCRIBE_REQUEST
 
     return CONSUMER_GROUP_DESCRIBE_REQUEST
 

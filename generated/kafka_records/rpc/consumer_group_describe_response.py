@@ -950,7 +950,7 @@ def _write_consumer_group_describe_response_v1(value: ConsumerGroupDescribeRespo
 
 
 def _schema_consumer_group_describe_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import CONSUMER_GROUP_DESCRIBE_RESPONSE
+    from kafka_records.schemas.rpc.consumer_group_describe_response import CONSUMER_GROUP_DESCRIBE_RESPONSE
 
     return CONSUMER_GROUP_DESCRIBE_RESPONSE
 

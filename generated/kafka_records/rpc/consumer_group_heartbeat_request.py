@@ -590,7 +590,7 @@ def _write_consumer_group_heartbeat_request_v1(value: ConsumerGroupHeartbeatRequ
 
 
 def _schema_consumer_group_heartbeat_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import CONSUMER_GROUP_HEARTBEAT_REQUEST
+    from kafka_records.schemas.rpc.consumer_group_heartbeat_request import CONSUMER_GROUP_HEARTBEAT_REQUEST
 
     return CONSUMER_GROUP_HEARTBEAT_REQUEST
 

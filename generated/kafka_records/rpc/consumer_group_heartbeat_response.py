@@ -362,7 +362,7 @@ def _write_consumer_group_heartbeat_response_v0(value: ConsumerGroupHeartbeatRes
 
 
 def _schema_consumer_group_heartbeat_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import CONSUMER_GROUP_HEARTBEAT_RESPONSE
+    from kafka_records.schemas.rpc.consumer_group_heartbeat_response import CONSUMER_GROUP_HEARTBEAT_RESPONSE
 
     return CONSUMER_GROUP_HEARTBEAT_RESPONSE
 

@@ -158,7 +158,7 @@ def _write_delete_groups_request_v2(value: DeleteGroupsRequest) -> bytes:
 
 
 def _schema_delete_groups_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DELETE_GROUPS_REQUEST
+    from kafka_records.schemas.rpc.delete_groups_request import DELETE_GROUPS_REQUEST
 
     return DELETE_GROUPS_REQUEST
 

@@ -263,7 +263,7 @@ def _write_delete_groups_response_v2(value: DeleteGroupsResponse) -> bytes:
 
 
 def _schema_delete_groups_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DELETE_GROUPS_RESPONSE
+    from kafka_records.schemas.rpc.delete_groups_response import DELETE_GROUPS_RESPONSE
 
     return DELETE_GROUPS_RESPONSE
 

@@ -214,7 +214,9 @@ def _write_delete_share_group_offsets_request_v0(value: DeleteShareGroupOffsetsR
 
 
 def _schema_delete_share_group_offsets_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DELETE_SHARE_GROUP_OFFSETS_REQUEST
+    from kafka_records.schemas.rpc.delete_share_group_offsets_request import (
+        DELETE_SHARE_GROUP_OFFSETS_REQUEST,
+    )
 
     return DELETE_SHARE_GROUP_OFFSETS_REQUEST
 

@@ -293,7 +293,9 @@ def _write_delete_share_group_offsets_response_v0(value: DeleteShareGroupOffsets
 
 
 def _schema_delete_share_group_offsets_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DELETE_SHARE_GROUP_OFFSETS_RESPONSE
+    from kafka_records.schemas.rpc.delete_share_group_offsets_response import (
+        DELETE_SHARE_GROUP_OFFSETS_RESPONSE,
+    )
 
     return DELETE_SHARE_GROUP_OFFSETS_RESPONSE
 

@@ -267,7 +267,7 @@ def _write_delete_share_group_state_request_v0(value: DeleteShareGroupStateReque
 
 
 def _schema_delete_share_group_state_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DELETE_SHARE_GROUP_STATE_REQUEST
+    from kafka_records.schemas.rpc.delete_share_group_state_request import DELETE_SHARE_GROUP_STATE_REQUEST
 
     return DELETE_SHARE_GROUP_STATE_REQUEST
 

@@ -285,7 +285,7 @@ def _write_delete_share_group_state_response_v0(value: DeleteShareGroupStateResp
 
 
 def _schema_delete_share_group_state_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DELETE_SHARE_GROUP_STATE_RESPONSE
+    from kafka_records.schemas.rpc.delete_share_group_state_response import DELETE_SHARE_GROUP_STATE_RESPONSE
 
     return DELETE_SHARE_GROUP_STATE_RESPONSE
 

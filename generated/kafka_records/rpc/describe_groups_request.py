@@ -190,7 +190,7 @@ def _write_describe_groups_request_v5(value: DescribeGroupsRequest) -> bytes:
 
 
 def _schema_describe_groups_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DESCRIBE_GROUPS_REQUEST
+    from kafka_records.schemas.rpc.describe_groups_request import DESCRIBE_GROUPS_REQUEST
 
     return DESCRIBE_GROUPS_REQUEST
 

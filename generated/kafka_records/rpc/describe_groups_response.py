@@ -1086,7 +1086,7 @@ def _write_describe_groups_response_v6(value: DescribeGroupsResponse) -> bytes:
 
 
 def _schema_describe_groups_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DESCRIBE_GROUPS_RESPONSE
+    from kafka_records.schemas.rpc.describe_groups_response import DESCRIBE_GROUPS_RESPONSE
 
     return DESCRIBE_GROUPS_RESPONSE
 

@@ -302,7 +302,9 @@ def _write_describe_share_group_offsets_request_v0(value: DescribeShareGroupOffs
 
 
 def _schema_describe_share_group_offsets_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST
+    from kafka_records.schemas.rpc.describe_share_group_offsets_request import (
+        DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST,
+    )
 
     return DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST
 

@@ -683,7 +683,9 @@ def _write_describe_share_group_offsets_response_v1(value: DescribeShareGroupOff
 
 
 def _schema_describe_share_group_offsets_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE
+    from kafka_records.schemas.rpc.describe_share_group_offsets_response import (
+        DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE,
+    )
 
     return DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE
 

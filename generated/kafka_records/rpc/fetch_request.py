@@ -254,7 +254,7 @@ _bind_writers(
 
 
 def _schema_fetch_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import FETCH_REQUEST
+    from kafka_records.schemas.rpc.fetch_request import FETCH_REQUEST
 
     return FETCH_REQUEST
 

@@ -1332,7 +1332,7 @@ def _write_fetch_response_v16(value: FetchResponse) -> bytes:
 
 
 def _schema_fetch_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import FETCH_RESPONSE
+    from kafka_records.schemas.rpc.fetch_response import FETCH_RESPONSE
 
     return FETCH_RESPONSE
 

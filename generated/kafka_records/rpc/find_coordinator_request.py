@@ -243,7 +243,7 @@ def _write_find_coordinator_request_v4(value: FindCoordinatorRequest) -> bytes:
 
 
 def _schema_find_coordinator_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import FIND_COORDINATOR_REQUEST
+    from kafka_records.schemas.rpc.find_coordinator_request import FIND_COORDINATOR_REQUEST
 
     return FIND_COORDINATOR_REQUEST
 

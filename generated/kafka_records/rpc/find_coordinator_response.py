@@ -435,7 +435,7 @@ def _write_find_coordinator_response_v4(value: FindCoordinatorResponse) -> bytes
 
 
 def _schema_find_coordinator_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import FIND_COORDINATOR_RESPONSE
+    from kafka_records.schemas.rpc.find_coordinator_response import FIND_COORDINATOR_RESPONSE
 
     return FIND_COORDINATOR_RESPONSE
 

@@ -289,7 +289,7 @@ def _write_heartbeat_request_v4(value: HeartbeatRequest) -> bytes:
 
 
 def _schema_heartbeat_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import HEARTBEAT_REQUEST
+    from kafka_records.schemas.rpc.heartbeat_request import HEARTBEAT_REQUEST
 
     return HEARTBEAT_REQUEST
 

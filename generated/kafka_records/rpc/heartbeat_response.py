@@ -169,7 +169,7 @@ def _write_heartbeat_response_v4(value: HeartbeatResponse) -> bytes:
 
 
 def _schema_heartbeat_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import HEARTBEAT_RESPONSE
+    from kafka_records.schemas.rpc.heartbeat_response import HEARTBEAT_RESPONSE
 
     return HEARTBEAT_RESPONSE
 

@@ -274,7 +274,9 @@ def _write_initialize_share_group_state_request_v0(value: InitializeShareGroupSt
 
 
 def _schema_initialize_share_group_state_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import INITIALIZE_SHARE_GROUP_STATE_REQUEST
+    from kafka_records.schemas.rpc.initialize_share_group_state_request import (
+        INITIALIZE_SHARE_GROUP_STATE_REQUEST,
+    )
 
     return INITIALIZE_SHARE_GROUP_STATE_REQUEST
 

@@ -285,7 +285,9 @@ def _write_initialize_share_group_state_response_v0(value: InitializeShareGroupS
 
 
 def _schema_initialize_share_group_state_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import INITIALIZE_SHARE_GROUP_STATE_RESPONSE
+    from kafka_records.schemas.rpc.initialize_share_group_state_response import (
+        INITIALIZE_SHARE_GROUP_STATE_RESPONSE,
+    )
 
     return INITIALIZE_SHARE_GROUP_STATE_RESPONSE
 

@@ -699,7 +699,7 @@ def _write_join_group_request_v8(value: JoinGroupRequest) -> bytes:
 
 
 def _schema_join_group_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import JOIN_GROUP_REQUEST
+    from kafka_records.schemas.rpc.join_group_request import JOIN_GROUP_REQUEST
 
     return JOIN_GROUP_REQUEST
 

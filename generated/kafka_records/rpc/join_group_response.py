@@ -896,7 +896,7 @@ def _write_join_group_response_v9(value: JoinGroupResponse) -> bytes:
 
 
 def _schema_join_group_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import JOIN_GROUP_RESPONSE
+    from kafka_records.schemas.rpc.join_group_response import JOIN_GROUP_RESPONSE
 
     return JOIN_GROUP_RESPONSE
 

@@ -486,7 +486,7 @@ def _write_leave_group_request_v5(value: LeaveGroupRequest) -> bytes:
 
 
 def _schema_leave_group_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import LEAVE_GROUP_REQUEST
+    from kafka_records.schemas.rpc.leave_group_request import LEAVE_GROUP_REQUEST
 
     return LEAVE_GROUP_REQUEST
 

@@ -354,7 +354,7 @@ def _write_leave_group_response_v4(value: LeaveGroupResponse) -> bytes:
 
 
 def _schema_leave_group_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import LEAVE_GROUP_RESPONSE
+    from kafka_records.schemas.rpc.leave_group_response import LEAVE_GROUP_RESPONSE
 
     return LEAVE_GROUP_RESPONSE
 

@@ -219,7 +219,7 @@ def _write_list_groups_request_v5(value: ListGroupsRequest) -> bytes:
 
 
 def _schema_list_groups_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import LIST_GROUPS_REQUEST
+    from kafka_records.schemas.rpc.list_groups_request import LIST_GROUPS_REQUEST
 
     return LIST_GROUPS_REQUEST
 

@@ -531,7 +531,7 @@ def _write_list_groups_response_v5(value: ListGroupsResponse) -> bytes:
 
 
 def _schema_list_groups_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import LIST_GROUPS_RESPONSE
+    from kafka_records.schemas.rpc.list_groups_response import LIST_GROUPS_RESPONSE
 
     return LIST_GROUPS_RESPONSE
 

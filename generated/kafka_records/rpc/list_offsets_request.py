@@ -505,7 +505,7 @@ def _write_list_offsets_request_v10(value: ListOffsetsRequest) -> bytes:
 
 
 def _schema_list_offsets_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import LIST_OFFSETS_REQUEST
+    from kafka_records.schemas.rpc.list_offsets_request import LIST_OFFSETS_REQUEST
 
     return LIST_OFFSETS_REQUEST
 

@@ -476,7 +476,7 @@ def _write_list_offsets_response_v6(value: ListOffsetsResponse) -> bytes:
 
 
 def _schema_list_offsets_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import LIST_OFFSETS_RESPONSE
+    from kafka_records.schemas.rpc.list_offsets_response import LIST_OFFSETS_RESPONSE
 
     return LIST_OFFSETS_RESPONSE
 

@@ -591,7 +591,7 @@ def _write_metadata_request_v11(value: MetadataRequest) -> bytes:
 
 
 def _schema_metadata_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import METADATA_REQUEST
+    from kafka_records.schemas.rpc.metadata_request import METADATA_REQUEST
 
     return METADATA_REQUEST
 

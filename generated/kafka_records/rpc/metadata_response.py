@@ -229,7 +229,7 @@ _bind_writers(
 
 
 def _schema_metadata_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import METADATA_RESPONSE
+    from kafka_records.schemas.rpc.metadata_response import METADATA_RESPONSE
 
     return METADATA_RESPONSE
 

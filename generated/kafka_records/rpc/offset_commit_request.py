@@ -890,7 +890,7 @@ def _write_offset_commit_request_v10(value: OffsetCommitRequest) -> bytes:
 
 
 def _schema_offset_commit_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import OFFSET_COMMIT_REQUEST
+    from kafka_records.schemas.rpc.offset_commit_request import OFFSET_COMMIT_REQUEST
 
     return OFFSET_COMMIT_REQUEST
 

@@ -478,7 +478,7 @@ def _write_offset_commit_response_v10(value: OffsetCommitResponse) -> bytes:
 
 
 def _schema_offset_commit_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import OFFSET_COMMIT_RESPONSE
+    from kafka_records.schemas.rpc.offset_commit_response import OFFSET_COMMIT_RESPONSE
 
     return OFFSET_COMMIT_RESPONSE
 

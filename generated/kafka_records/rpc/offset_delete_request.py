@@ -210,7 +210,7 @@ def _write_offset_delete_request_v0(value: OffsetDeleteRequest) -> bytes:
 
 
 def _schema_offset_delete_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import OFFSET_DELETE_REQUEST
+    from kafka_records.schemas.rpc.offset_delete_request import OFFSET_DELETE_REQUEST
 
     return OFFSET_DELETE_REQUEST
 

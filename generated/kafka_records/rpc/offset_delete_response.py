@@ -227,7 +227,7 @@ def _write_offset_delete_response_v0(value: OffsetDeleteResponse) -> bytes:
 
 
 def _schema_offset_delete_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import OFFSET_DELETE_RESPONSE
+    from kafka_records.schemas.rpc.offset_delete_response import OFFSET_DELETE_RESPONSE
 
     return OFFSET_DELETE_RESPONSE
 

@@ -952,7 +952,7 @@ def _write_offset_fetch_request_v10(value: OffsetFetchRequest) -> bytes:
 
 
 def _schema_offset_fetch_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import OFFSET_FETCH_REQUEST
+    from kafka_records.schemas.rpc.offset_fetch_request import OFFSET_FETCH_REQUEST
 
     return OFFSET_FETCH_REQUEST
 

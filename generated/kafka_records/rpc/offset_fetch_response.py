@@ -1003,7 +1003,7 @@ def _write_offset_fetch_response_v10(value: OffsetFetchResponse) -> bytes:
 
 
 def _schema_offset_fetch_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import OFFSET_FETCH_RESPONSE
+    from kafka_records.schemas.rpc.offset_fetch_response import OFFSET_FETCH_RESPONSE
 
     return OFFSET_FETCH_RESPONSE
 

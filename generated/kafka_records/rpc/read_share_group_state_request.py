@@ -270,7 +270,7 @@ def _write_read_share_group_state_request_v0(value: ReadShareGroupStateRequest) 
 
 
 def _schema_read_share_group_state_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import READ_SHARE_GROUP_STATE_REQUEST
+    from kafka_records.schemas.rpc.read_share_group_state_request import READ_SHARE_GROUP_STATE_REQUEST
 
     return READ_SHARE_GROUP_STATE_REQUEST
 

@@ -368,7 +368,7 @@ def _write_read_share_group_state_response_v0(value: ReadShareGroupStateResponse
 
 
 def _schema_read_share_group_state_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import READ_SHARE_GROUP_STATE_RESPONSE
+    from kafka_records.schemas.rpc.read_share_group_state_response import READ_SHARE_GROUP_STATE_RESPONSE
 
     return READ_SHARE_GROUP_STATE_RESPONSE
 

@@ -271,7 +271,9 @@ def _write_read_share_group_state_summary_request_v0(value: ReadShareGroupStateS
 
 
 def _schema_read_share_group_state_summary_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import READ_SHARE_GROUP_STATE_SUMMARY_REQUEST
+    from kafka_records.schemas.rpc.read_share_group_state_summary_request import (
+        READ_SHARE_GROUP_STATE_SUMMARY_REQUEST,
+    )
 
     return READ_SHARE_GROUP_STATE_SUMMARY_REQUEST
 

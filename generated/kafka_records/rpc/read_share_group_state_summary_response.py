@@ -473,7 +473,9 @@ def _write_read_share_group_state_summary_response_v1(value: ReadShareGroupState
 
 
 def _schema_read_share_group_state_summary_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE
+    from kafka_records.schemas.rpc.read_share_group_state_summary_response import (
+        READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE,
+    )
 
     return READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE
 

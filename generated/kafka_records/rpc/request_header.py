@@ -194,7 +194,7 @@ def _write_request_header_v2(value: RequestHeader) -> bytes:
 
 
 def _schema_request_header() -> _MessageSchema:
-    from kafka_records.schemas.rpc import REQUEST_HEADER
+    from kafka_records.schemas.rpc.request_header import REQUEST_HEADER
 
     return REQUEST_HEADER
 

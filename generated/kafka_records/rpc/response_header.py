@@ -146,7 +146,7 @@ def _write_response_header_v1(value: ResponseHeader) -> bytes:
 
 
 def _schema_response_header() -> _MessageSchema:
-    from kafka_records.schemas.rpc import RESPONSE_HEADER
+    from kafka_records.schemas.rpc.response_header import RESPONSE_HEADER
 
     return RESPONSE_HEADER
 

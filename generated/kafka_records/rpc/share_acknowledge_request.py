@@ -502,7 +502,7 @@ def _write_share_acknowledge_request_v2(value: ShareAcknowledgeRequest) -> bytes
 
 
 def _schema_share_acknowledge_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_ACKNOWLEDGE_REQUEST
+    from kafka_records.schemas.rpc.share_acknowledge_request import SHARE_ACKNOWLEDGE_REQUEST
 
     return SHARE_ACKNOWLEDGE_REQUEST
 

@@ -557,7 +557,7 @@ def _write_share_acknowledge_response_v2(value: ShareAcknowledgeResponse) -> byt
 
 
 def _schema_share_acknowledge_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_ACKNOWLEDGE_RESPONSE
+    from kafka_records.schemas.rpc.share_acknowledge_response import SHARE_ACKNOWLEDGE_RESPONSE
 
     return SHARE_ACKNOWLEDGE_RESPONSE
 

@@ -715,7 +715,7 @@ def _write_share_fetch_request_v2(value: ShareFetchRequest) -> bytes:
 
 
 def _schema_share_fetch_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_FETCH_REQUEST
+    from kafka_records.schemas.rpc.share_fetch_request import SHARE_FETCH_REQUEST
 
     return SHARE_FETCH_REQUEST
 

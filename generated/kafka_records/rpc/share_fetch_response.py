@@ -621,7 +621,7 @@ def _write_share_fetch_response_v1(value: ShareFetchResponse) -> bytes:
 
 
 def _schema_share_fetch_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_FETCH_RESPONSE
+    from kafka_records.schemas.rpc.share_fetch_response import SHARE_FETCH_RESPONSE
 
     return SHARE_FETCH_RESPONSE
 

@@ -146,7 +146,7 @@ def _write_share_group_describe_request_v1(value: ShareGroupDescribeRequest) -> 
 
 
 def _schema_share_group_describe_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_GROUP_DESCRIBE_REQUEST
+    from kafka_records.schemas.rpc.share_group_describe_request import SHARE_GROUP_DESCRIBE_REQUEST
 
     return SHARE_GROUP_DESCRIBE_REQUEST
 

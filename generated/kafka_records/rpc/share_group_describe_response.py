@@ -581,7 +581,7 @@ def _write_share_group_describe_response_v1(value: ShareGroupDescribeResponse) -
 
 
 def _schema_share_group_describe_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_GROUP_DESCRIBE_RESPONSE
+    from kafka_records.schemas.rpc.share_group_describe_response import SHARE_GROUP_DESCRIBE_RESPONSE
 
     return SHARE_GROUP_DESCRIBE_RESPONSE
 

@@ -221,7 +221,7 @@ def _write_share_group_heartbeat_request_v1(value: ShareGroupHeartbeatRequest) -
 
 
 def _schema_share_group_heartbeat_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_GROUP_HEARTBEAT_REQUEST
+    from kafka_records.schemas.rpc.share_group_heartbeat_request import SHARE_GROUP_HEARTBEAT_REQUEST
 
     return SHARE_GROUP_HEARTBEAT_REQUEST
 

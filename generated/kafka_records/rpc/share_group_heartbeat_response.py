@@ -358,7 +358,7 @@ def _write_share_group_heartbeat_response_v1(value: ShareGroupHeartbeatResponse)
 
 
 def _schema_share_group_heartbeat_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SHARE_GROUP_HEARTBEAT_RESPONSE
+    from kafka_records.schemas.rpc.share_group_heartbeat_response import SHARE_GROUP_HEARTBEAT_RESPONSE
 
     return SHARE_GROUP_HEARTBEAT_RESPONSE
 

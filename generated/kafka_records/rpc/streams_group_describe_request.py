@@ -145,7 +145,7 @@ def _write_streams_group_describe_request_v0(value: StreamsGroupDescribeRequest)
 
 
 def _schema_streams_group_describe_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import STREAMS_GROUP_DESCRIBE_REQUEST
+    from kafka_records.schemas.rpc.streams_group_describe_request import STREAMS_GROUP_DESCRIBE_REQUEST
 
     return STREAMS_GROUP_DESCRIBE_REQUEST
 

@@ -1073,7 +1073,7 @@ def _write_streams_group_describe_response_v0(value: StreamsGroupDescribeRespons
 
 
 def _schema_streams_group_describe_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import STREAMS_GROUP_DESCRIBE_RESPONSE
+    from kafka_records.schemas.rpc.streams_group_describe_response import STREAMS_GROUP_DESCRIBE_RESPONSE
 
     return STREAMS_GROUP_DESCRIBE_RESPONSE
 

@@ -1001,7 +1001,7 @@ def _write_streams_group_heartbeat_request_v0(value: StreamsGroupHeartbeatReques
 
 
 def _schema_streams_group_heartbeat_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import STREAMS_GROUP_HEARTBEAT_REQUEST
+    from kafka_records.schemas.rpc.streams_group_heartbeat_request import STREAMS_GROUP_HEARTBEAT_REQUEST
 
     return STREAMS_GROUP_HEARTBEAT_REQUEST
 

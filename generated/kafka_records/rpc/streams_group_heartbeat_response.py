@@ -663,7 +663,7 @@ def _write_streams_group_heartbeat_response_v0(value: StreamsGroupHeartbeatRespo
 
 
 def _schema_streams_group_heartbeat_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import STREAMS_GROUP_HEARTBEAT_RESPONSE
+    from kafka_records.schemas.rpc.streams_group_heartbeat_response import STREAMS_GROUP_HEARTBEAT_RESPONSE
 
     return STREAMS_GROUP_HEARTBEAT_RESPONSE
 

@@ -588,7 +588,7 @@ def _write_sync_group_request_v5(value: SyncGroupRequest) -> bytes:
 
 
 def _schema_sync_group_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SYNC_GROUP_REQUEST
+    from kafka_records.schemas.rpc.sync_group_request import SYNC_GROUP_REQUEST
 
     return SYNC_GROUP_REQUEST
 

@@ -310,7 +310,7 @@ def _write_sync_group_response_v5(value: SyncGroupResponse) -> bytes:
 
 
 def _schema_sync_group_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import SYNC_GROUP_RESPONSE
+    from kafka_records.schemas.rpc.sync_group_response import SYNC_GROUP_RESPONSE
 
     return SYNC_GROUP_RESPONSE
 

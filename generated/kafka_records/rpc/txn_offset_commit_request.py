@@ -684,7 +684,7 @@ def _write_txn_offset_commit_request_v3(value: TxnOffsetCommitRequest) -> bytes:
 
 
 def _schema_txn_offset_commit_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import TXN_OFFSET_COMMIT_REQUEST
+    from kafka_records.schemas.rpc.txn_offset_commit_request import TXN_OFFSET_COMMIT_REQUEST
 
     return TXN_OFFSET_COMMIT_REQUEST
 

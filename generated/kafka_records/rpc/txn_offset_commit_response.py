@@ -370,7 +370,7 @@ def _write_txn_offset_commit_response_v3(value: TxnOffsetCommitResponse) -> byte
 
 
 def _schema_txn_offset_commit_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import TXN_OFFSET_COMMIT_RESPONSE
+    from kafka_records.schemas.rpc.txn_offset_commit_response import TXN_OFFSET_COMMIT_RESPONSE
 
     return TXN_OFFSET_COMMIT_RESPONSE
 

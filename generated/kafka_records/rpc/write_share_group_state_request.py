@@ -496,7 +496,7 @@ def _write_write_share_group_state_request_v1(value: WriteShareGroupStateRequest
 
 
 def _schema_write_share_group_state_request() -> _MessageSchema:
-    from kafka_records.schemas.rpc import WRITE_SHARE_GROUP_STATE_REQUEST
+    from kafka_records.schemas.rpc.write_share_group_state_request import WRITE_SHARE_GROUP_STATE_REQUEST
 
     return WRITE_SHARE_GROUP_STATE_REQUEST
 

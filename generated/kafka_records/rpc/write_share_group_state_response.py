@@ -287,7 +287,7 @@ def _write_write_share_group_state_response_v0(value: WriteShareGroupStateRespon
 
 
 def _schema_write_share_group_state_response() -> _MessageSchema:
-    from kafka_records.schemas.rpc import WRITE_SHARE_GROUP_STATE_RESPONSE
+    from kafka_records.schemas.rpc.write_share_group_state_response import WRITE_SHARE_GROUP_STATE_RESPONSE
 
     return WRITE_SHARE_GROUP_STATE_RESPONSE
 

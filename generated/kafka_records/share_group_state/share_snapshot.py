@@ -386,7 +386,7 @@ def _write_share_snapshot_value_v0(value: ShareSnapshotValue) -> bytes:
 
 
 def _schema_share_snapshot_key() -> _MessageSchema:
-    from kafka_records.schemas.share_group_state import SHARE_SNAPSHOT_KEY
+    from kafka_records.schemas.share_group_state.share_snapshot import SHARE_SNAPSHOT_KEY
 
     return SHARE_SNAPSHOT_KEY
 
@@ -408,7 +408,7 @@ ShareSnapshotKey.CODEC = _Codec(
 
 
 def _schema_share_snapshot_value() -> _MessageSchema:
-    from kafka_records.schemas.share_group_state import SHARE_SNAPSHOT_VALUE
+    from kafka_records.schemas.share_group_state.share_snapshot import SHARE_SNAPSHOT_VALUE
 
     return SHARE_SNAPSHOT_VALUE
 

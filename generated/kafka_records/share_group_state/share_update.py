@@ -351,7 +351,7 @@ def _write_share_update_value_v0(value: ShareUpdateValue) -> bytes:
 
 
 def _schema_share_update_key() -> _MessageSchema:
-    from kafka_records.schemas.share_group_state import SHARE_UPDATE_KEY
+    from kafka_records.schemas.share_group_state.share_update import SHARE_UPDATE_KEY
 
     return SHARE_UPDATE_KEY
 
@@ -373,7 +373,7 @@ ShareUpdateKey.CODEC = _Codec(
 
 
 def _schema_share_update_value() -> _MessageSchema:
-    from kafka_records.schemas.share_group_state import SHARE_UPDATE_VALUE
+    from kafka_records.schemas.share_group_state.share_update import SHARE_UPDATE_VALUE
 
     return SHARE_UPDATE_VALUE
 

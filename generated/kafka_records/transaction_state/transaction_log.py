@@ -573,7 +573,7 @@ def _write_transaction_log_value_v1(value: TransactionLogValue) -> bytes:
 
 
 def _schema_transaction_log_key() -> _MessageSchema:
-    from kafka_records.schemas.transaction_state import TRANSACTION_LOG_KEY
+    from kafka_records.schemas.transaction_state.transaction_log import TRANSACTION_LOG_KEY
 
     return TRANSACTION_LOG_KEY
 
@@ -595,7 +595,7 @@ TransactionLogKey.CODEC = _Codec(
 
 
 def _schema_transaction_log_value() -> _MessageSchema:
-    from kafka_records.schemas.transaction_state import TRANSACTION_LOG_VALUE
+    from kafka_records.schemas.transaction_state.transaction_log import TRANSACTION_LOG_VALUE
 
     return TRANSACTION_LOG_VALUE
 

@@ -19,11 +19,10 @@ from kafka_records_codegen.model.notes import RetiredType, VersionNote
 from kafka_records_codegen.model.units import Page, Unit, pages
 from kafka_records_codegen.products import spark_tree
 from kafka_records_codegen.products.markdown import code, comment, first_sentence, link, prose, text
-from kafka_records_codegen.products.schemas import has_inner
 from kafka_records_codegen.products.wire_rows import TAGGED_FIELDS, Row, rows, version_list
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.text.mark import Mark
-from kafka_records_codegen.text.page import Package, fill, folder_path
+from kafka_records_codegen.text.page import Package, fill
 from kafka_records_runtime.layout import FieldLayout, struct_layouts
 from kafka_records_runtime.schema import EMPTY_STRUCT
 
@@ -137,16 +136,14 @@ class _PageView:
         }
 
     def _facts(self) -> list[tuple[str, str]]:
-        folder, page, package = self._folder, self._page, self._package
-        inner = has_inner(folder, self._model)
-        schemas = self._to_module(package.module("schemas", folder.path), folder_path("schemas", folder, inner))
+        page = self._page
+        schemas = "<br>".join(self._schemas(unit) for unit in page.units)
         spark = "<br>".join(self._spark(unit) for unit in page.units)
         codecs = "<br>".join(self._codecs(unit) for unit in page.units)
-        constants = ", ".join(code(upper_snake_case(message.name)) for message in page.messages)
         specs = ", ".join(self._to_spec(message) for message in page.messages)
         return [
             ("Codecs", codecs),
-            ("Schemas", f"{schemas}: {constants}"),
+            ("Schemas", schemas),
             ("Spark", spark),
             ("Avro", ", ".join(self._avro(unit) for unit in page.units)),
             ("Specs", specs),
@@ -156,6 +153,13 @@ class _PageView:
         module = self._package.module(self._folder.path, unit.name)
         classes = ", ".join(code(message.root.python_name) for message in unit.messages)
         return f"{self._to_module(module, posixpath.join(self._folder.path, f'{unit.name}.py'))}: {classes}"
+
+    def _schemas(self, unit: Unit) -> str:
+        module = self._package.module("schemas", self._folder.path, unit.name)
+        constants = ", ".join(code(upper_snake_case(message.name)) for message in unit.messages)
+        return (
+            f"{self._to_module(module, posixpath.join('schemas', self._folder.path, f'{unit.name}.py'))}: {constants}"
+        )
 
     def _spark(self, unit: Unit) -> str:
         module = self._package.module("spark", self._folder.path, unit.name)

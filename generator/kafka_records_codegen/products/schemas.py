@@ -1,23 +1,37 @@
-"""Compact schemas: one module per folder, importing the runtime only."""
+"""Compact schemas: a module per record or message, importing the runtime only.
+
+The package of a folder exports what its modules hold, and imports each when something of it is first asked for.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import posixpath
+from operator import itemgetter
+from typing import Any, Final
 
 from kafka_records_codegen.model.messages import Folder, Message, Model
-from kafka_records_codegen.model.naming import upper_snake_case
+from kafka_records_codegen.model.naming import module_name, upper_snake_case
+from kafka_records_codegen.model.units import Unit, pages, units
 from kafka_records_codegen.text import literals
-from kafka_records_codegen.text.page import Package, docstring, folder_path, header, render, sources
+from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, natural_default
+
+_RECORDS: Final = "_records"
+"""The module of `RECORDS` and `RETIRED_TYPES`: no message is called so, names in specs start with a letter."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """Every schema module by its path below the package, and the package that holds them."""
-    paths = [folder.path for folder in model.folders]
-    return {
-        folder_path("schemas", folder, _has_inner(folder.path, paths)): _module(folder, package)
-        for folder in with_root(model)
-    }
+    """Every schema module by its path below the package, and the packages that hold them."""
+    files = {}
+    for folder in with_root(model):
+        home = posixpath.join("schemas", folder.path).rstrip("/")
+        files[f"{home}/__init__.py"] = _folder(folder, package)
+        if folder.records:
+            files[f"{home}/{_RECORDS}.py"] = _records(folder, package)
+        for page in pages(folder):
+            for unit in page.units:
+                files[f"{home}/{unit.name}.py"] = _module(unit, package, page.path)
+    return files
 
 
 def with_root(model: Model) -> list[Folder]:
@@ -30,42 +44,63 @@ def with_root(model: Model) -> list[Folder]:
     return [found[path] for path in sorted(found)]
 
 
-def _has_inner(path: str, paths: list[str]) -> bool:
-    return any(other.startswith(f"{path}/") for other in paths)
-
-
-def has_inner(folder: Folder, model: Model) -> bool:
-    """Whether other folders of specs lie inside `folder`."""
-    return _has_inner(folder.path, [each.path for each in model.folders])
-
-
-def _module(folder: Folder, package: Package) -> str:
-    fields = [field for message in folder.messages for struct in message.schema.structs for field in struct.fields]
-    names = ["FieldSchema", "MessageSchema", "StructSchema"]
-    written = [field for field in fields if _has_own_default(field)]
-    if any(field.default is EMPTY_STRUCT for field in written):
-        names.append("EMPTY_STRUCT")
+def _folder(folder: Folder, package: Package) -> str:
+    modules = [{"name": unit.name, "exported": _constants(unit)} for unit in units(folder)]
     if folder.records:
-        names += ["RecordSchema", "RetiredType"]
-    constants = [upper_snake_case(message.name) for message in folder.messages]
+        modules.append({"name": _RECORDS, "exported": ["RECORDS", "RETIRED_TYPES"]})
+    modules.sort(key=itemgetter("name"))
+    about = f"Schemas of {folder.path or 'the messages at the top of the specs'}"
+    if modules:
+        about += f": a module per {'record' if folder.records else 'message'}, imported when first needed"
     return render(
-        "schemas.py.jinja",
+        "exports.py.jinja",
         header=header(package, sources(folder)),
-        docstring=docstring(f"Schemas of {folder.path or 'the messages at the top of the specs'}."),
-        imports=sorted(names),
-        uuid_names=literals.in_import_order(literals.uuid_names(written)),
-        exported=sorted([*constants, *(["RECORDS", "RETIRED_TYPES"] if folder.records else [])]),
-        schemas=[_schema(message) for message in folder.messages],
+        docstring=docstring(f"{about}."),
+        package=package.module("schemas", folder.path),
+        modules=modules,
+        exported=sorted(name for module in modules for name in module["exported"]),
+    )
+
+
+def _constants(unit: Unit) -> list[str]:
+    return sorted(upper_snake_case(message.name) for message in unit.messages)
+
+
+def _records(folder: Folder, package: Package) -> str:
+    records = folder.path or "the records at the top of the specs"
+    return render(
+        "schema_records.py.jinja",
+        header=header(package, sources(folder)),
+        docstring=docstring(f"The record types of {records}."),
+        package=package.module("schemas", folder.path),
         records=[
             {
                 "type": record.type,
                 "name": record.name,
+                "module": module_name(record.name),
                 "key": upper_snake_case(record.key.name),
                 "value": upper_snake_case(record.value.name),
             }
             for record in folder.records
         ],
         retired_types=[(retired.type, repr(retired.name), repr(retired.why)) for retired in folder.retired_types],
+    )
+
+
+def _module(unit: Unit, package: Package, page: str) -> str:
+    fields = [field for message in unit.messages for struct in message.schema.structs for field in struct.fields]
+    written = [field for field in fields if _has_own_default(field)]
+    names = ["FieldSchema", "MessageSchema", "StructSchema"] if fields else ["MessageSchema", "StructSchema"]
+    if any(field.default is EMPTY_STRUCT for field in written):
+        names.append("EMPTY_STRUCT")
+    return render(
+        "schemas.py.jinja",
+        header=header(package, [message.source for message in unit.messages]),
+        docstring=docstring(f"Schemas of {unit.title}{package.reference(page)}"),
+        imports=literals.in_import_order(names),
+        uuid_names=literals.in_import_order(literals.uuid_names(written)),
+        exported=_constants(unit),
+        schemas=[_schema(message) for message in unit.messages],
     )
 
 

@@ -64,7 +64,7 @@ def _folder(folder: Folder, package: Package) -> str:
     if modules:
         about += f": a module per {'record' if folder.records else 'message'}, imported when first needed"
     return render(
-        "spark_folder.py.jinja",
+        "exports.py.jinja",
         header=header(package, sources(folder)),
         docstring=docstring(f"{about}."),
         package=package.module("spark", folder.path),

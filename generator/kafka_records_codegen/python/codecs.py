@@ -129,7 +129,7 @@ class _Modules:
             "name": message.root.python_name,
             "function": snake_case(message.name),
             "constant": upper_snake_case(message.name),
-            "schema_module": self._package.module("schemas", self._folder.path),
+            "schema_module": self._package.module("schemas", self._folder.path, self._unit.name),
             "schema_constant": upper_snake_case(message.name),
             "readers": _by_version(message, "read"),
             "writers": _by_version(message, "write"),

@@ -87,12 +87,6 @@ def docstring(text: str, indent: int = 0) -> str:
     return "\n".join(line if number == 0 or not line else pad + line for number, line in enumerate(lines))
 
 
-def folder_path(prefix: str, folder: Folder, has_subfolders: bool) -> str:
-    """Where the module of a folder stands below `prefix`: a package when other folders lie inside it."""
-    stem = f"{prefix}/{folder.path}" if folder.path else prefix
-    return f"{stem}/__init__.py" if has_subfolders or not folder.path else f"{stem}.py"
-
-
 def sources(folder: Folder) -> list[str]:
     """What the header of a page about a whole folder names as its specs."""
     return [f"{folder.path}/*.json" if folder.path else "*.json"] if folder.messages else []

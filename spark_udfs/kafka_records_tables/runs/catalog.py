@@ -114,8 +114,8 @@ class Catalog:
         if name not in messages:
             close = did_you_mean(name, messages) or f"; there are {', '.join(sorted(messages))}"
             raise CommandError(f"no message is called {name}{close}")
-        folder = messages[name][0].split(".")[1]
-        schemas = vars(import_module(f"{self.package}.schemas.{folder}")).values()
+        module = messages[name][0].removeprefix(f"{self.package}.")
+        schemas = vars(import_module(f"{self.package}.schemas.{module}")).values()
         return next(each for each in schemas if isinstance(each, MessageSchema) and each.name == name)
 
 
