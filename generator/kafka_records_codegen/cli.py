@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kafka_records_codegen.model.messages import Model
+    from kafka_records_codegen.spec.violations import Violation
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -24,17 +25,25 @@ _EXAMPLES = """examples:
       write the package, delete what earlier runs wrote and this one does not
   kafka-records-codegen docs --specs message_specs --out docs/reference --package kafka_records
       write the reference pages: fields by version, bytes and Spark columns of every message
-  kafka-records-codegen generate --specs specs --out src/acme_messages --package acme_messages --check
-      write nothing; exit with 1 and a diff when the folder is not what the specs give
+  kafka-records-codegen generate --specs specs --out src/acme_messages --package acme_messages --check --strict
+      for CI: write nothing; exit with 1 and a diff when the folder is not what the specs give, and with 1 for what
+      Kafka's generator takes and nobody means
 
-Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language.
+Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder
+--out belongs to the product and the package: a file whose first line does not name them stops the run. One run at a
+time writes to it; a run that fails leaves it as it was, or for the next run to mend, and says which.
 
-exit status: 0 done, or nothing to do; 1 specs refused, untracked files in the way, or --check found a difference;
-2 wrong usage, a missing extra, or a file or folder that cannot be read or written
+exit status:
+  0    done, or nothing to do
+  1    specs refused, files of others in the folder, or --check found a difference; nothing was written
+  2    wrong usage, a missing extra, a file or folder that cannot be read or written, or another run that took longer
+       than a minute
+  130  Ctrl-C
 """
 
 _DIFFERENT: Final = 1
 _UNUSABLE: Final = 2
+_INTERRUPTED: Final = 130
 
 _TAKEN: Final = frozenset(
     {
@@ -64,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of a diff has what it wanted. Whatever is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _DIFFERENT
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         return _unusable(f"{place}{error.strerror or error}")
@@ -89,12 +100,21 @@ def _run(options: argparse.Namespace) -> int:
     ignored = unread(options.specs)
     if ignored:
         print(f"note: not read, because specs end with .json: {', '.join(map(str, ignored))}", file=sys.stderr)
+    warnings: list[Violation] = []
     try:
-        model = load(options.specs, older_dialect=options.older_dialect)
+        model = load(options.specs, older_dialect=options.older_dialect, strict=options.strict, warnings=warnings)
     except SpecErrors as errors:
         print(errors, file=sys.stderr)
-        print(f"{plural(len(errors.violations), 'violation')}; nothing was written", file=sys.stderr)
+        counts = [plural(len(errors.violations), "violation")]
+        if errors.warnings:
+            counts.append(plural(len(errors.warnings), "warning"))
+        print(f"{', '.join(counts)}; nothing was written", file=sys.stderr)
         return _DIFFERENT
+    for warning in warnings:
+        print(warning, file=sys.stderr)
+    if warnings:
+        them = "it a violation" if len(warnings) == 1 else "them violations"
+        print(f"{plural(len(warnings), 'warning')}; --strict makes {them}", file=sys.stderr)
     files: dict[str, str] = options.run(model, options)
     if options.check:
         return _check(options, files)
@@ -146,7 +166,7 @@ def _relative(target: Path, start: Path) -> str:
 
 
 def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
-    from kafka_records_codegen.tree import compare, differences
+    from kafka_records_codegen.tree import compare, differences, mark_of
 
     found = compare(options.out, files, lambda: _say_waiting(options.out))
     if found.is_clean:
@@ -159,7 +179,8 @@ def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
         print(line)
     print(f"{options.out} is not what the specs give. To fix it: {_command(options)}", file=sys.stderr)
     if found.untracked:
-        print("First move the untracked files away: they were not written by the generator.", file=sys.stderr)
+        whose = f"are not the {mark_of(files)}" if found.marks else "were not written by the generator"
+        print(f"First move the untracked files away: they {whose}.", file=sys.stderr)
     return _DIFFERENT
 
 
@@ -170,8 +191,7 @@ def _command(options: argparse.Namespace) -> str:
         value = getattr(options, name, None)
         if value is not None:
             words += [f"--{name}", str(value)]
-    if options.older_dialect:
-        words.append("--older-dialect")
+    words += [f"--{name.replace('_', '-')}" for name in ("older_dialect", "strict") if getattr(options, name)]
     return shlex.join(words)
 
 
@@ -216,6 +236,12 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
         "--older-dialect",
         action="store_true",
         help="read specs as Kafka wrote them before 4.0: flexibleVersions left out, listener zkBroker, text at the end",
+    )
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse what is only warned of otherwise: types defined nowhere, fields that exist in no version, arrays "
+        "of structs without fields, null in versions that lack the field",
     )
     return command
 

@@ -24,24 +24,30 @@ from kafka_records_codegen.model.note_checks import Notes, check_notes, resolved
 from kafka_records_codegen.model.resolve import SpecFile, resolve_module
 from kafka_records_codegen.spec.attributes import read_message
 from kafka_records_codegen.spec.notes import NOTES, NotesSpec, read_notes
-from kafka_records_codegen.spec.violations import Position, Source, SpecErrors, Violation
+from kafka_records_codegen.spec.violations import Position, Source, SpecErrors, Violation, in_order
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
 
 
-def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
+def load(
+    specs_dir: Path, *, older_dialect: bool = False, strict: bool = False, warnings: list[Violation] | None = None
+) -> Model:
     """Read every `*.json` file in `specs_dir` and in the folders below it, one message each.
 
     Folders become subpackages; `_notes.json` holds the notes of its folder instead of a message. A retired API
     (`validVersions: none`) takes part in the checks and gives nothing. Raises `SpecErrors` with all violations of all
     files, or with the one that there is nothing to read, and OSError for a file or folder that cannot be read.
 
+    What Kafka's generator takes and is hardly meant is a warning, which is appended to `warnings`; if it is `strict`, a
+    violation.
+
     `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today:
     a message without `flexibleVersions` has none (2.8), text behind the end of the message is ignored (2.8), and
     requests may name the listener `zkBroker` (up to 3.9).
     """
     violations: list[Violation] = []
+    doubts: list[Violation] = []
     folders: list[tuple[str, list[SpecFile], NotesSpec | None]] = []
     by_name: dict[str, SpecFile] = {}
     enums: dict[str, str] = {}
@@ -68,9 +74,15 @@ def load(specs_dir: Path, *, older_dialect: bool = False) -> Model:
             at = beside.relative_to(specs_dir).as_posix()
             check_notes(notes, at, [file.spec for file in files], enums, complete=complete)
         violations += [violation for source in sources if source for violation in source.violations]
+        doubts += [warning for source in sources if source for warning in source.warnings]
         folders.append((folder, files, notes))
+    if strict:
+        violations += [replace(warning, is_warning=False) for warning in doubts]
+        doubts = []
     if violations:
-        raise SpecErrors(violations)
+        raise SpecErrors(violations, doubts)
+    if warnings is not None:
+        warnings += in_order(doubts)
     resolved = [_resolve_folder(*folder) for folder in folders]
     return Model(tuple(folder for folder in resolved if folder.messages))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_codegen.cli import main
+from kafka_records_codegen.cli import _parser, main
 
 SPEC = {"type": "data", "name": "Ping", "validVersions": "0", "flexibleVersions": "none"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,7 +169,52 @@ def test_version_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
         assert caught.value.code == 0
     printed = capsys.readouterr().out
     assert printed.startswith("kafka-records-codegen ")
-    assert "exit status: 0 done" in printed
+    assert printed.endswith(
+        "exit status:\n"
+        "  0    done, or nothing to do\n"
+        "  1    specs refused, files of others in the folder, or --check found a difference; nothing was written\n"
+        "  2    wrong usage, a missing extra, a file or folder that cannot be read or written, or another run that "
+        "took longer\n       than a minute\n"
+        "  130  Ctrl-C\n"
+    )
+
+
+def test_ctrl_c(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever it comes: while files are made, and while the first of them are in their places."""
+    out = tmp_path / "acme"
+    assert run(specs, out) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (specs / "Pong.json").write_text(json.dumps(SPEC | {"name": "Pong"}), encoding="utf-8")
+    capsys.readouterr()
+    for name in ("fsync", "replace"):
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as context:
+            context.setattr(os, name, interrupt)
+            assert run(specs, out) == 130
+        assert capsys.readouterr() == ("", "")
+        assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert run(specs, out) == 0
+    assert run(specs, out, "--check") == 0
+
+
+def test_the_examples_of_the_help_are_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """They can be parsed, and lead to the two products and to --check."""
+    with pytest.raises(SystemExit):
+        main(["docs", "--help"])
+    examples = [
+        line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("  kafka-records-codegen ")
+    ]
+    parsed = [_parser().parse_args(words[1:]) for words in examples]
+    assert [(options.command, options.check, options.strict) for options in parsed] == [
+        ("generate", False, False),
+        ("docs", False, False),
+        ("generate", True, True),
+    ]
 
 
 @pytest.mark.parametrize("missing", ["black", "jinja2"])

@@ -366,6 +366,8 @@ def test_files_of_another_product_or_package(
     )
     (out / "notes.md").unlink()
     assert content(out) == before
+    assert main([command, "--specs", str(specs), "--out", str(out), "--package", package, "--check"]) == 1
+    assert capsys.readouterr().err.endswith(f"\nFirst move the untracked files away: they are not the {wanted}.\n")
 
 
 def test_many_files_are_counted(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ specs/Foo.json:4:20: validVersions: a message needs a highest version; write a c
 specs/Foo.json:4:46: flexibleVersions: takes none or an open range such as 0+, found 1-2
       "validVersions": "0+", "flexibleVersions": "1-2",
                                                  ^
-specs/Foo.json:7:26: fields[0].fields[0].type: unknown type 'int31'; it is {TYPES}
+specs/Foo.json:7:26: fields[0].fields[0].type: unknown type 'int31'; did you mean int32?
     \t{{ "name": "Id", "type": "int31", "versions": "0+" }},
     \t                        ^
 specs/Foo.json:8:17: fields[0].fields[1].name: id has the same name in Kafka's JSON form as fields[0].fields[0]: id
@@ -92,7 +92,7 @@ def test_what_stands_before_a_syntax_error_is_checked(lost: str) -> None:
     found = short(write(Foo=text.removesuffix(lost) if lost != "]" else text.removesuffix("]}") + "}"))
     assert found[:-1] == [
         f"specs/Foo.json: type: takes one of {KINDS}; found 'date'",
-        f"specs/Foo.json: fields[0].type: unknown type 'int31'; it is {TYPES}",
+        "specs/Foo.json: fields[0].type: unknown type 'int31'; did you mean int32?",
         "specs/Foo.json: fields[1].name: A has the same name as fields[0]: A",
         "specs/Foo.json: fields[1].abuot: unknown attribute; did you mean about?",
         "specs/Foo.json: fields[2].tag: a field with a tag needs taggedVersions, an open range such as 0+",
@@ -112,7 +112,9 @@ def test_nothing_is_missed_behind_a_syntax_error(at: int) -> None:
     ending = text[text.index(', "commonStructs"') :].partition(', "fields": [{"name": "A", "type": "string"')[0]
     text = text.replace(ending, "").removesuffix("}") + ending + "}"
     load(write(Foo=text))
-    (problem,) = short(write(Foo=text[:at]))
+    error = refused(write(Foo=text[:at]))
+    assert error.warnings == ()
+    (problem,) = [violation.message for violation in error.violations]
     assert "expected" in problem or "does not end" in problem
 
 
@@ -121,7 +123,9 @@ def test_the_error_holds_its_violations_and_pickles() -> None:
     (violation,) = error.violations
     assert (violation.file, violation.line, violation.column) == ("specs/Foo.json", 1, 103)
     assert violation.path == "fields[0].name"
-    assert violation.message == "'a-b' is no name; a name here consists of letters and digits, starting with a letter"
+    assert violation.message == (
+        "'a-b' is no name; a name here consists of letters and digits, starting with a letter; did you mean AB?"
+    )
     assert pickle.loads(pickle.dumps(error)).violations == error.violations
 
 
@@ -167,7 +171,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         (
             spec(name="a-b"),
             "name: 'a-b' is no name; a name here consists of letters, digits and underscores, "
-            "starting with a letter",
+            "starting with a letter; did you mean AB?",
         ),
         (
             spec(validVersions="1-0"),
@@ -188,7 +192,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
             spec(commonStructs={"name": "bar", "versions": "0+"}),
             "commonStructs.name: 'bar' is no name; a name here consists "
             "of letters, digits and underscores, starting with an "
-            "upper-case letter",
+            "upper-case letter; did you mean Bar?",
         ),
         (
             spec(commonStructs={"name": "Bar", "versions": "0+", "about": "x"}),

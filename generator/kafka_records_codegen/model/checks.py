@@ -13,6 +13,7 @@ from kafka_records_codegen.model.defaults import parse_default
 from kafka_records_codegen.model.limits import check_limits
 from kafka_records_codegen.model.naming import json_name, python_name
 from kafka_records_codegen.model.structs import StructDefinition, collect_structs, cycles, uses
+from kafka_records_codegen.model.warnings import warn_about
 from kafka_records_codegen.spec.attributes import ENTITY_TYPES, FieldSpec, FieldType, MessageSpec, StructSpec
 from kafka_records_codegen.spec.versions import Versions
 
@@ -22,7 +23,7 @@ _SHOWN = 6
 
 
 def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
-    """Report every broken rule of one message to its source, and return its structs.
+    """Report every broken rule of one message to its source, with warnings beside, and return its structs.
 
     For a retired API (no valid versions) only that holds which its fields have to keep on their own; as
     nothing is generated for it, it has no structs.
@@ -52,6 +53,7 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
     for field in message.fields:
         if field.map_key:
             field.report("mapKey", "marks keys of the elements of an array; fields of the message itself have none")
+    warn_about(message, structs)
     return structs
 
 

@@ -6,11 +6,14 @@ Reading knows the grammar of each attribute and nothing of how attributes depend
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, cast, get_args
 
 from kafka_records_codegen.spec.json_text import Node, leading_comment, parse
 from kafka_records_codegen.spec.reading import INT16, INT32, MESSAGE_NAME, MESSAGE_NAME_RULE, AttributeReader, Element
+from kafka_records_codegen.spec.suggestions import camel_case, type_like
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import Source
 from kafka_records_runtime.schema import PRIMITIVES
@@ -126,6 +129,7 @@ def read_message(source: Source) -> MessageSpec | None:
         return None
     reader = _Reader(source, node, "", _MESSAGE, "a message")
     kind = reader.choice("type", MESSAGE_TYPES, required=True)
+    read_field = partial(_read_field, structs=frozenset(reader.names_in("commonStructs")))
     return MessageSpec(
         type=cast(MessageType, kind or "data"),
         name=reader.name(MESSAGE_NAME, MESSAGE_NAME_RULE),
@@ -134,24 +138,27 @@ def read_message(source: Source) -> MessageSpec | None:
         api_key=reader.integer("apiKey", INT16),
         listeners=reader.choices("listeners", OLDER_LISTENERS if source.older_dialect else LISTENERS),
         latest_version_unstable=reader.boolean("latestVersionUnstable"),
-        fields=reader.children("fields", _read_field),
-        common_structs=reader.children("commonStructs", _read_struct),
+        fields=reader.children("fields", read_field),
+        common_structs=reader.children("commonStructs", partial(_read_struct, read_field=read_field)),
         history=leading_comment(source.text),
         **reader.finish("deprecatedVersions"),
     )
 
 
-def _read_struct(source: Source, node: Node, path: str) -> StructSpec:
+def _read_struct(
+    source: Source, node: Node, path: str, read_field: Callable[[Source, Node, str], FieldSpec]
+) -> StructSpec:
     reader = _Reader(source, node, path, _STRUCT, "a common struct")
     return StructSpec(
         name=reader.name(_STRUCT_NAME, "letters, digits and underscores, starting with an upper-case letter"),
         versions=reader.versions("versions", required="a range such as 0+"),
-        fields=reader.children("fields", _read_field),
+        fields=reader.children("fields", read_field),
         **reader.finish("deprecatedVersions"),
     )
 
 
-def _read_field(source: Source, node: Node, path: str) -> FieldSpec:
+def _read_field(source: Source, node: Node, path: str, structs: frozenset[str]) -> FieldSpec:
+    """A field; `structs` are the names that a type may have been meant to be."""
     reader = _Reader(source, node, path, _FIELD, "a field")
     tagged = reader.versions("taggedVersions")
     if tagged.is_empty and reader.is_sound("taggedVersions"):
@@ -160,7 +167,7 @@ def _read_field(source: Source, node: Node, path: str) -> FieldSpec:
         versions = reader.versions("versions", default=tagged)
     return FieldSpec(
         name=reader.name(_FIELD_NAME, "letters and digits, starting with a letter"),
-        type=reader.field_type(),
+        type=reader.field_type(structs),
         versions=versions,
         nullable=reader.versions("nullableVersions"),
         tag=reader.integer("tag", INT32),
@@ -172,7 +179,7 @@ def _read_field(source: Source, node: Node, path: str) -> FieldSpec:
         zero_copy=reader.boolean("zeroCopy"),
         entity_type=reader.choice("entityType", tuple(ENTITY_TYPES)),
         about=reader.text("about").strip(),
-        fields=reader.children("fields", _read_field),
+        fields=reader.children("fields", partial(_read_field, structs=structs)),
         **reader.finish(),
     )
 
@@ -190,7 +197,7 @@ class _Reader(AttributeReader):
             )
         return versions
 
-    def field_type(self) -> FieldType:
+    def field_type(self, structs: frozenset[str]) -> FieldType:
         text = self.text("type").strip()
         if not text:
             if self.is_sound("type"):
@@ -205,7 +212,9 @@ class _Reader(AttributeReader):
         elif base == "records" and is_array:
             self.refuse("type", "there are no arrays of records")
         elif base not in PRIMITIVES and _STRUCT_NAME.fullmatch(base) is None:
-            self.refuse("type", f"unknown type {text!r}; it is {_TYPE_RULE}")
+            meant = type_like(text, structs | {camel_case(base)} if self.has("fields") else structs)
+            hint = f"it is {_TYPE_RULE}" if meant is None else f"did you mean {meant}?"
+            self.refuse("type", f"unknown type {text!r}; {hint}")
         return FieldType(base, is_array)
 
 

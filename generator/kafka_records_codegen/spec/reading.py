@@ -8,12 +8,12 @@ file cannot be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 from kafka_records_codegen.spec.json_text import Node
+from kafka_records_codegen.spec.suggestions import camel_case, nearest
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import Source
 
@@ -60,6 +60,12 @@ class Element:
         position = self.node.position if member is None else member.value.position
         self.source.report(position, self.path_to(attribute), message)
 
+    def warn(self, attribute: str, message: str) -> None:
+        """Warn of what is no violation, at the same place."""
+        member = self.node.members.get(attribute)
+        position = self.node.position if member is None else member.value.position
+        self.source.warn(position, self.path_to(attribute), message)
+
 
 class AttributeReader:
     """Reads the attributes of one object."""
@@ -69,8 +75,8 @@ class AttributeReader:
         self._broken: set[str] = set() if node.is_whole else {name for name in allowed if name not in node.members}
         for name, member in node.members.items():
             if name not in allowed:
-                near = get_close_matches(name, allowed, 1, 0.75)
-                hint = f"did you mean {near[0]}?" if near else f"{what} takes {', '.join(allowed)}"
+                near = nearest(name, allowed)
+                hint = f"did you mean {near}?" if near else f"{what} takes {', '.join(allowed)}"
                 source.report(member.position, self._element.path_to(name), f"unknown attribute; {hint}")
 
     def finish(self, *ranges_to_check: str) -> dict[str, Any]:
@@ -87,6 +93,9 @@ class AttributeReader:
 
     def is_sound(self, attribute: str) -> bool:
         return attribute not in self._broken
+
+    def has(self, attribute: str) -> bool:
+        return self._element.has(attribute)
 
     # ---- attributes by kind
 
@@ -138,7 +147,9 @@ class AttributeReader:
             if self.is_sound("name"):
                 self.refuse("name", "is missing")
         elif self.is_sound("name") and pattern.fullmatch(text) is None:
-            self.refuse("name", f"{text!r} is no name; a name here consists of {rule}")
+            meant = camel_case(text)
+            hint = f"; did you mean {meant}?" if pattern.fullmatch(meant) else ""
+            self.refuse("name", f"{text!r} is no name; a name here consists of {rule}{hint}")
         return text
 
     def choice(self, attribute: str, allowed: Sequence[str], *, required: bool = False) -> str | None:
@@ -200,6 +211,12 @@ class AttributeReader:
                 source.report(node.position, path, f"takes an object, found {node.describe()}")
                 self._broken.add(attribute)
         return tuple(found)
+
+    def names_in(self, attribute: str) -> Iterator[str]:
+        """The names of the objects of a list, as far as they can be told."""
+        for node, _ in self._list(attribute):
+            if "name" in node.members:
+                yield node.members["name"].value.text
 
     # ---- underneath
 

@@ -1,9 +1,12 @@
-"""What is wrong with spec files, and where: every violation of every file is collected and shown at once."""
+"""What is wrong with spec files, and where: every violation of every file is collected and shown at once.
+
+A warning is about what Kafka's generator takes and is hardly meant; it has the same form.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka_records_runtime.errors import KafkaRecordsError
@@ -23,7 +26,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that is wrong: where it stands, its JSON path (`fields[2].type`), and what it is.
+    """One thing that is wrong or, with `is_warning`, may be: its place, JSON path (`fields[2].type`), and what it is.
 
     `line` is 0 when a folder as a whole is meant; then `path` and `excerpt` are empty.
     """
@@ -34,29 +37,37 @@ class Violation:
     path: str
     message: str
     excerpt: str = ""
+    is_warning: bool = False
 
     def __str__(self) -> str:
         file, message = printable(self.file), printable(self.message)
         if not self.line:
             return f"{file}: {message}"
-        text = f"{file}:{self.line}:{self.column}: {printable(self.path)}: {message}"
+        kind = "warning: " if self.is_warning else ""
+        text = f"{file}:{self.line}:{self.column}: {kind}{printable(self.path)}: {message}"
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 
 class SpecErrors(KafkaRecordsError):
-    """Specs that cannot be used. `violations` holds all that was found, sorted by file, line and column."""
+    """Specs that cannot be used. `violations` and `warnings` hold all that was found, by file, line and column."""
 
-    def __init__(self, violations: Iterable[Violation]) -> None:
-        self.violations = tuple(sorted(violations, key=lambda it: (it.file, it.line, it.column, it.path, it.message)))
-        super().__init__(self.violations)
+    def __init__(self, violations: Iterable[Violation], warnings: Iterable[Violation] = ()) -> None:
+        self.violations = in_order(violations)
+        self.warnings = in_order(warnings)
+        super().__init__(self.violations, self.warnings)
 
     def __str__(self) -> str:
-        return "\n".join(str(violation) for violation in self.violations)
+        return "\n".join(str(violation) for violation in in_order([*self.violations, *self.warnings]))
+
+
+def in_order(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+    """The violations by file, line and column."""
+    return tuple(sorted(violations, key=lambda it: (it.file, it.line, it.column, it.path, it.message)))
 
 
 @dataclass(frozen=True)
 class Source:
-    """A spec file as text, with the violations found in it so far. `name` is what messages call the file.
+    """A spec file as text, with the violations and warnings found in it so far. `name` is what messages call the file.
 
     In the older dialect of `loader.load`, what Kafka wrote before 4.0 and would refuse today is no violation.
     """
@@ -65,10 +76,17 @@ class Source:
     text: str
     older_dialect: bool = False
     violations: list[Violation] = field(default_factory=list)
+    warnings: list[Violation] = field(default_factory=list)
 
     def report(self, position: Position, path: str, message: str) -> None:
+        self.violations.append(self._at(position, path, message))
+
+    def warn(self, position: Position, path: str, message: str) -> None:
+        self.warnings.append(replace(self._at(position, path, message), is_warning=True))
+
+    def _at(self, position: Position, path: str, message: str) -> Violation:
         excerpt = self._excerpt(position)
-        self.violations.append(Violation(self.name, position.line, position.column, path or "$", message, excerpt))
+        return Violation(self.name, position.line, position.column, path or "$", message, excerpt)
 
     def _excerpt(self, position: Position) -> str:
         """The line of `position`, cut if it is long, and a caret below the column."""

@@ -1,0 +1,49 @@
+"""What somebody may have meant who wrote a name that the spec language does not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from kafka_records_runtime.schema import PRIMITIVES
+
+_ELSEWHERE: Final = {
+    **{"byte": "int8", "short": "int16", "int": "int32", "integer": "int32", "long": "int64"},
+    **{"ushort": "uint16", "uint": "uint32", "float": "float64", "double": "float64", "boolean": "bool"},
+    **{"str": "string", "text": "string", "binary": "bytes", "blob": "bytes", "bytearray": "bytes", "guid": "uuid"},
+}
+"""What other languages call the types."""
+
+_ARRAY: Final = re.compile(r"\[\](?P<before>.*)|(?P<behind>.*)\[\]|\[(?P<around>.*)\]")
+_BETWEEN_WORDS: Final = re.compile(r"[_\-. ]+")
+
+
+def nearest(text: str, allowed: Sequence[str]) -> str | None:
+    """The one of the `allowed` names that looks most like `text`, if any does."""
+    return next(iter(get_close_matches(text, allowed, 1, 0.75)), None)
+
+
+def type_like(text: str, structs: Collection[str] = ()) -> str | None:
+    """The type that `text` was meant to be, which is none or a struct defined nowhere; `structs` are the defined."""
+    array = _ARRAY.fullmatch(text)
+    base = text if array is None else array["before"] or array["behind"] or array["around"] or ""
+    meant = _base_like(base.strip(), structs)
+    if meant is None or array is None:
+        return meant
+    return None if meant == "records" else f"[]{meant}"
+
+
+def _base_like(base: str, structs: Collection[str]) -> str | None:
+    small = base.lower()
+    if small in PRIMITIVES:
+        return small
+    if camel_case(base) in structs:
+        return camel_case(base)
+    return _ELSEWHERE.get(small) or nearest(base, [*sorted(structs), *PRIMITIVES])
+
+
+def camel_case(text: str) -> str:
+    """`text` as Kafka writes names: `my_field` gives `MyField`."""
+    return "".join(part[:1].upper() + part[1:] for part in _BETWEEN_WORDS.split(text))
