@@ -107,7 +107,8 @@ def run_python(block: str, namespace: dict[str, Any]) -> str:
         except Exception:
             return "\n".join([*shown, traceback.format_exc()])
         if isinstance(statement, ast.Expr) and end > at:
-            shown += [f"# {line}" for line in result.splitlines()]
+            # Spark's show ends with an empty line, which no page has.
+            shown += [f"# {line}".rstrip() for line in result.rstrip("\n").splitlines()]
             at = end
     return "\n".join([*shown, *lines[at:], ""])
 

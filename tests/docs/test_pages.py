@@ -121,5 +121,10 @@ def test_values_and_prints_of_expressions_are_compared_and_comments_are_not() ->
     assert run_python(block, {}) == block.replace("[1, 3]", "[1, 2]")
 
 
+def test_empty_lines_at_the_end_of_what_is_printed_are_not_shown() -> None:
+    block = 'print("a\\n\\nb\\n")\n# a\n#\n# b\n'
+    assert run_python(block, {}) == block
+
+
 def test_an_error_is_seen() -> None:
     assert run_python("1 / 0\n# 1\n", {}).endswith("ZeroDivisionError: division by zero\n")

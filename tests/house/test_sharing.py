@@ -1,0 +1,41 @@
+"""Who gets which tests with `-n`: what asks for one costly thing goes to one worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.sharing import SERVER, SPARK, home_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("path", "home"),
+    [
+        ("tests/spark/test_decode.py", SPARK),
+        ("tests/cli/test_table_spark.py", SPARK),
+        ("tests/tools/test_demo.py", SPARK),
+        ("tests/spark/test_workers.py", SPARK),
+        ("tests/spark/ways/test_streaming.py", SPARK),
+        ("tests/spark/ways/test_connect.py", SERVER),
+        ("tests/broker/test_offset_admin.py", "tests/broker/"),
+        ("tests/cluster/test_cluster.py", "tests/cluster/"),
+        ("tests/generator/test_tree.py", "tests/generator/"),
+        ("tests/log/test_crc.py", "tests/log/test_crc.py"),
+        ("tests/spark/test_four_spellings.py", "tests/spark/test_four_spellings.py"),
+    ],
+)
+def test_the_home_of_a_file(path: str, home: str) -> None:
+    assert home_of(path) == home
+
+
+def test_every_test_with_the_shared_session_is_at_its_home(request: pytest.FixtureRequest) -> None:
+    """Of those that were collected in this run."""
+    strangers = {
+        item.path.relative_to(ROOT).as_posix()
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and "spark" in item.fixturenames
+    }
+    assert {path for path in strangers if home_of(path) != SPARK} == set()
