@@ -82,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unusable(problem: str) -> int:
-    print(f"kafka-records-codegen: {problem}", file=sys.stderr)
+    from kafka_records_runtime.printable import printable
+
+    print(f"kafka-records-codegen: {printable(problem)}", file=sys.stderr)
     return _UNUSABLE
 
 
@@ -96,10 +98,13 @@ def _run(options: argparse.Namespace) -> int:
     from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_codegen.tree import UntrackedFiles, write
     from kafka_records_runtime.errors import plural
+    from kafka_records_runtime.printable import printable
 
     ignored = unread(options.specs)
     if ignored:
-        print(f"note: not read, because specs end with .json: {', '.join(map(str, ignored))}", file=sys.stderr)
+        print(
+            f"note: not read, because specs end with .json: {printable(', '.join(map(str, ignored)))}", file=sys.stderr
+        )
     warnings: list[Violation] = []
     try:
         model = load(options.specs, older_dialect=options.older_dialect, strict=options.strict, warnings=warnings)
@@ -167,6 +172,7 @@ def _relative(target: Path, start: Path) -> str:
 
 def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
     from kafka_records_codegen.tree import compare, differences, mark_of
+    from kafka_records_runtime.printable import printable
 
     found = compare(options.out, files, lambda: _say_waiting(options.out))
     if found.is_clean:
@@ -174,7 +180,7 @@ def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
         return 0
     for what in ("missing", "extra", "changed", "untracked"):
         for name in getattr(found, what):
-            print(f"{what}: {options.out / name}")
+            print(f"{what}: {printable(str(options.out / name))}")
     for line in differences(options.out, files, found):
         print(line)
     print(f"{options.out} is not what the specs give. To fix it: {_command(options)}", file=sys.stderr)

@@ -130,6 +130,29 @@ def test_files_that_only_look_like_specs_are_named(
     assert first == f"note: not read, because specs end with .json: {specs / 'Pong.yaml'}"
 
 
+def test_names_do_not_reach_the_terminal_as_they_are(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escape sequences and marks that turn the writing, in names of files in either folder."""
+    name, shown = "a\x1b[31m\u202e.yaml", "a\\x1b[31m\\u202e.yaml"
+    out = tmp_path / "acme"
+    assert run(specs, out) == 0
+    for folder in (specs, out):
+        (folder / name).write_text("mine", encoding="utf-8")
+    capsys.readouterr()
+    assert run(specs, out) == 1
+    assert capsys.readouterr().err == (
+        f"note: not read, because specs end with .json: {specs}/{shown}\n"
+        f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
+        f"  {out}/{shown}\n"
+        "Move them elsewhere or choose another --out folder.\n"
+    )
+    assert run(specs, out, "--check") == 1
+    assert capsys.readouterr().out == f"untracked: {out}/{shown}\n"
+    assert run(specs, out / name) == 2
+    assert capsys.readouterr().err.startswith(f"kafka-records-codegen: {out}/{shown}: is no folder; ")
+
+
 # ---- usage
 
 
