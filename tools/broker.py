@@ -164,7 +164,8 @@ class Broker:
     `folder` takes the configuration, the log and the data; a broker started there again serves what an earlier one
     kept. Without `folder` it is a temporary one, which stays only when something went wrong, for its log. `settings`
     are added to `SETTINGS`; `timeout` is how many seconds a start may take. `port` is where it listens; by default a
-    free one of each start. Settings with listeners of their own name the port of one in plain text.
+    free one of each start. Settings with listeners of their own name the port of one in plain text. Brokers of one
+    `cluster` (`cluster_id`) have settings that tell them of each other.
     """
 
     def __init__(
@@ -174,9 +175,11 @@ class Broker:
         settings: Mapping[str, str] | None = None,
         timeout: float = 90,
         port: int = 0,
+        cluster: str | None = None,
         tell: Tell = lambda line: None,
     ) -> None:
         self._fixed_port = port
+        self._cluster = cluster or cluster_id()
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if folder is None else folder.resolve()
         self.data = self.folder / "data"
@@ -244,6 +247,13 @@ class Broker:
             self._fail("ended by itself")
         self._forget_folder()
 
+    def kill(self) -> None:
+        """End the broker as a power cut would; it can be started again."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._end_process()
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -287,9 +297,7 @@ class Broker:
     def _format(self, program: Sequence[str]) -> None:
         if (self.data / "meta.properties").is_file():
             return
-        # Kafka's form of a UUID. A leading dash would pass for an option.
-        cluster = "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
-        asked = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
+        asked = ["kafka.tools.StorageTool", "format", "-t", self._cluster, "-c", str(self._properties)]
         with self.log.open("ab") as log:
             done = subprocess.run([*program, *asked], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
         if done.returncode:
@@ -353,6 +361,11 @@ class Broker:
         thrown = _THROWN.search(self._said())
         reason = f": {thrown[1]}" if thrown else ""
         raise BrokerError(f"Kafka {LATEST} {what}{reason}; its log is {self.log}")
+
+
+def cluster_id() -> str:
+    """The id of a new cluster: Kafka's form of a UUID. A leading dash would pass for an option."""
+    return "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
 
 
 def free_ports(count: int) -> list[int]:

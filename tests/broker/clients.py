@@ -15,11 +15,11 @@ PATIENCE = 30
 Offsets = Mapping[tuple[str, int], int]
 
 
-def wait_until(happened: Callable[[], object], what: str) -> None:
-    """Ask until the answer is true; fail with `what` after `PATIENCE`."""
-    deadline = time.monotonic() + PATIENCE
+def wait_until(happened: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+    """Ask until the answer is true; fail with `what` after `patience` seconds."""
+    deadline = time.monotonic() + patience
     while not happened():
-        assert time.monotonic() < deadline, f"after {PATIENCE} s {what}"
+        assert time.monotonic() < deadline, f"after {patience:g} s {what}"
         time.sleep(0.05)
 
 

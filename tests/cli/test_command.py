@@ -34,6 +34,11 @@ class Example(NamedTuple):
         return "--engine spark" in self.line
 
     @property
+    def is_live(self) -> bool:
+        """Whether it wants a broker; tests/broker runs it."""
+        return "--bootstrap" in self.line
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """What follows `kafka-records`; other commands of a pipe may not be on this machine."""
         step = next(step for step in self.line.split(" | ") if step.strip().startswith("kafka-records "))
@@ -69,7 +74,9 @@ def run_example(example: Example, here: dict[str, str]) -> None:
     assert Path(output).stat().st_size if output else ran.out
 
 
-@pytest.mark.parametrize("example", [each for each in examples() if not each.is_spark], ids=lambda each: each.line)
+@pytest.mark.parametrize(
+    "example", [each for each in examples() if not each.is_spark and not each.is_live], ids=lambda each: each.line
+)
 def test_the_examples_of_the_help_run(example: Example, here: dict[str, str]) -> None:
     run_example(example, here)
 

@@ -32,6 +32,7 @@ from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refus
 from kafka_records_engine.sources._brokers.fetching import EndMoved, Fetched, Fetcher, StartMoved, Unreadable
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.protocol import Context
+from kafka_records_runtime.uuids import Uuid
 
 Config = ClientConfig | Mapping[str, str] | str | PathLike[str]
 
@@ -78,8 +79,15 @@ class LiveBrokers:
 
     def topics(self) -> list[str]:
         """The names of the topics that may be described. Raises LogSourceError."""
+        return sorted(self._names())
+
+    def topic_names(self) -> dict[str, str]:
+        """The same by their ids, as Kafka writes them. Raises LogSourceError."""
+        return {str(topic_id): name for name, topic_id in self._names().items()}
+
+    def _names(self) -> dict[str, Uuid]:
         try:
-            return Cluster(self._bootstrap, self._config).topic_names()
+            return Cluster(self._bootstrap, self._config).topics()
         except (ConnectionLost, Refused) as failed:
             raise self._error(failed) from None
 

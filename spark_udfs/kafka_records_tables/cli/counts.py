@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, output_of
-from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic
+from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, brokers_of
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
@@ -24,6 +24,7 @@ examples:
   kafka-records counts /var/lib/kafka/data
       as a table; value_versions says how many values of which version there are
   kafka-records counts /var/lib/kafka/data --topic __consumer_offsets --format json
+  kafka-records counts --bootstrap broker-1:9092 --command-config client.properties
       one JSON object per record type
 """
 
@@ -48,4 +49,4 @@ def run(options: argparse.Namespace) -> int:
     require("counts", "tables", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_tables.runs.count_run import count
 
-    return count(options.sources, options.topic, options.package, output_of(options))
+    return count(options.sources, brokers_of(options), options.topic, options.package, output_of(options))

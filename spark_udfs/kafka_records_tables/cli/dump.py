@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from kafka_records_tables.cli.record_options import add_record_options
-from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic
-from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, require
+from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, brokers_of
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
 
 _DESCRIPTION = """\
 Print one JSON object per line and record, by topic, partition and offset. No Spark, no Java.
@@ -52,6 +52,8 @@ examples:
       all three topics of a broker's data directory
   kafka-records dump /var/lib/kafka/data/__consumer_offsets-12
       one partition
+  kafka-records dump --bootstrap broker-1:9092 --command-config client.properties --topic __consumer_offsets
+      what brokers have now
   kafka-records dump /backup/00000000000000000000.log --topic __transaction_state
       a file that is not in its folder
   kafka-records dump /var/lib/kafka/data --type OffsetCommit --type GroupMetadata --group inventory-sync
@@ -85,6 +87,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
     require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
+    from kafka_records_tables.runs.broker_logs import broker_logs
     from kafka_records_tables.runs.catalog import catalog_of
     from kafka_records_tables.runs.chosen_logs import chosen_logs
     from kafka_records_tables.runs.dump_run import DumpRun
@@ -92,6 +95,13 @@ def run(options: argparse.Namespace) -> int:
 
     catalog = catalog_of(options.package)
     choice = RecordChoice(catalog, options.type, options.group, options.transactional_id, options.offset)
+    brokers = brokers_of(options)
+    if brokers is not None:
+        if options.follow:
+            raise UsageError("--follow reads files: it does not go with --bootstrap")
+        live = brokers.live()
+        logs = broker_logs(live, options.topic, catalog, options.offset)
+        return DumpRun((), catalog, choice, with_bytes=options.bytes, live=logs, names=live.topic_names()).run()
     dump = DumpRun(chosen_logs(options.sources, options.topic, catalog), catalog, choice, with_bytes=options.bytes)
     if not options.follow:
         return dump.run()

@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from kafka_records_tables.runs.broker_logs import Brokers
 from kafka_records_tables.runs.catalog import KAFKA
+from kafka_records_tables.runs.endings import UsageError
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The positional argument SOURCE…"""
+    """The positional argument SOURCE…; --bootstrap and --command-config, which stand for running brokers."""
     parser.add_argument(
         "sources",
-        nargs="+",
+        nargs="*",
         type=path_argument,
         metavar="SOURCE",
         help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file",
     )
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT[,…]",
+        help="read running brokers instead, up to where their logs end now; nothing is written, and no group joined",
+    )
+    parser.add_argument(
+        "--command-config",
+        type=path_argument,
+        metavar="FILE",
+        help="properties that say how to talk to brokers, as Kafka's own tools take them: TLS, users, passwords",
+    )
+
+
+def brokers_of(options: argparse.Namespace) -> Brokers | None:
+    """The brokers that are read; None where it is files. Raises UsageError unless it is one of them."""
+    if options.bootstrap is None:
+        if options.command_config is not None:
+            raise UsageError("--command-config says how to talk to the brokers of --bootstrap, which is not there")
+        if not options.sources:
+            raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
+        return None
+    if options.sources:
+        raise UsageError("--bootstrap reads brokers, and SOURCE is for files: give one of them")
+    return Brokers(options.bootstrap, None if options.command_config is None else Path(options.command_config))
 
 
 def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:

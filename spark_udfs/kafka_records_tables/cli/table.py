@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.lean import let_pandas_in
 from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, file_path, output_of
-from kafka_records_tables.cli.source_options import add_sources, add_topic, path_argument
+from kafka_records_tables.cli.source_options import add_sources, add_topic, brokers_of, path_argument
 from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, milliseconds, query_of, topic_column
 from kafka_records_tables.report.described import described
@@ -55,6 +55,7 @@ at one moment.
 _EXAMPLES = """\
 examples:
   kafka-records table groups /var/lib/kafka/data
+  kafka-records table groups --bootstrap broker-1:9092,broker-2:9092 --command-config client.properties
       on the terminal
   kafka-records table current_offsets /var/lib/kafka/data --group billing --topic-filter 'orders*'
       what one group has committed for some topics
@@ -254,6 +255,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
     _check_engine(options)
     _set_format(options)
+    brokers = brokers_of(options)
+    if brokers is not None and options.engine == "spark":
+        raise UsageError("--engine spark reads files: it does not go with --bootstrap")
     from kafka_records_tables.runs.table_run import SparkSettings, TableRun, TableTask
 
     task = TableTask(
@@ -270,6 +274,7 @@ def run(options: argparse.Namespace) -> int:
         spark=SparkSettings(options.master, dict(options.conf)) if options.engine == "spark" else None,
         needs_order=bool(options.sort),
         may_hide_details=not options.columns,
+        brokers=brokers,
     )
     return TableRun(task).run()
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from kafka_records_engine.log.reading import FoundLog, OpenLog, open_log, read_partition
 from kafka_records_runtime.jsontext import json_lines
+from kafka_records_tables.runs.broker_logs import broker_rows
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.record_lines import COLUMNS, RecordPrinter, found_records
 from kafka_records_tables.runs.standard_error import over_a_bar, say
@@ -17,6 +21,7 @@ from kafka_records_tables.runs.topic_names import TopicNames
 from kafka_records_tables.runs.totals import FileTotals, RecordTotals
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources.live import BrokerPartition
     from kafka_records_tables.runs.catalog import Catalog
     from kafka_records_tables.runs.record_choice import Mask, RecordChoice
 
@@ -29,15 +34,26 @@ class DumpRun:
     """Prints the records of `logs` that `choice` asks for."""
 
     def __init__(
-        self, logs: Sequence[FoundLog], catalog: Catalog, choice: RecordChoice, *, with_bytes: bool = False
+        self,
+        logs: Sequence[FoundLog],
+        catalog: Catalog,
+        choice: RecordChoice,
+        *,
+        with_bytes: bool = False,
+        live: Sequence[BrokerPartition] = (),
+        names: Mapping[str, str] | None = None,
     ) -> None:
+        """`live` are logs on brokers, and `names` those of topics that the brokers know, by their ids."""
         self._logs = logs
+        self._live = live
         self._catalog = catalog
         self._choice = choice
         self._with_bytes = with_bytes
-        self._names = TopicNames(str(Path(log.folder).resolve().parent) for log in logs)
+        self._names = TopicNames((str(Path(log.folder).resolve().parent) for log in logs), names)
         self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
         self._files, self._records = FileTotals(), RecordTotals()
+        if live:
+            self._files.place, self._records.has_files = "the logs", False
         self._text = json_lines(sys.stdout)
         self._passed_over = 0
 
@@ -49,11 +65,11 @@ class DumpRun:
         else:
             with ByteProgress("dump") as progress, over_a_bar(progress.is_drawn):
                 self._read(progress.moved)
-        self._records.counts.partitions = len(self._logs)
+        self._records.counts.partitions = len(self._logs) + len(self._live)
         return self._say_totals()
 
     def _read(self, moved: Callable[[int, int], None]) -> None:
-        total, done = sum(log.size for log in self._logs), 0
+        total, done = sum(log.size for log in self._logs) + sum(log.size for log in self._live), 0
         for log in self._logs:
             with open_log(log) as opened:
                 asked = _only(opened, self._choice.offsets)
@@ -70,6 +86,20 @@ class DumpRun:
                     self.print_rows(rows)
                     moved(done + asked.bytes_read, total)
                 done += opened.size
+        for each in self._live:
+            self._read_live(each, partial(self._moved, moved, done, total))
+            done += each.size
+
+    @staticmethod
+    def _moved(moved: Callable[[int, int], None], done: int, total: int, more: int) -> None:
+        moved(done + more, total)
+
+    def _read_live(self, log: BrokerPartition, moved: Callable[[int], None]) -> None:
+        file = pa.scalar(f"{log.topic}-{log.partition}")
+        for rows in broker_rows(log, COLUMNS, self._files.tell, moved):
+            names = [*COLUMNS, "file", "position"]
+            places = pa.repeat(file, rows.num_rows), pa.nulls(rows.num_rows, pa.int64())
+            self.print_rows(pa.record_batch([*(rows.column(name) for name in COLUMNS), *places], names=names))
 
     def follow(self, find: Callable[[], Sequence[FoundLog]]) -> int:
         """Print them, and then what is appended, until Ctrl-C. `find` finds the logs, those of new partitions too."""

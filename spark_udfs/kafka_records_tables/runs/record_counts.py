@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.reading import FoundLog, read_partition
 from kafka_records_runtime.errors import FramingError
 from kafka_records_runtime.framing import record_type_of, value_version_of
 
 if TYPE_CHECKING:
-    from kafka_records_engine.findings import OnFinding
     from kafka_records_tables.runs.catalog import Catalog
 
 SCHEMA: Final = pa.schema(
@@ -28,6 +26,8 @@ SCHEMA: Final = pa.schema(
         ("value_versions", pa.map_(pa.string(), pa.int64())),
     ]
 )
+
+COLUMNS: Final = ("control", "key", "value")
 
 KEY_WITHOUT_TYPE: Final = "(key without a type)"
 
@@ -53,25 +53,24 @@ class _Tally:
     versions: Counter[int] = field(default_factory=Counter)
 
 
-def count_records(logs: Iterable[FoundLog], catalog: Catalog, on_finding: OnFinding) -> list[dict[str, Any]]:
+def count_records(logs: Iterable[tuple[str, Iterable[Any]]], catalog: Catalog) -> list[dict[str, Any]]:
     """Rows of SCHEMA by topic and record type, transaction markers behind them.
+
+    `logs` are topics with the raw rows of a partition, of which it takes COLUMNS.
 
     `value_versions` maps the versions (`v4`) to their numbers of records; a value too short for a version counts under
     "none". Records below a raised log start count too.
     """
     topics: dict[str, dict[_Kind, _Tally]] = {}
-    for log in logs:
-        tallies = topics.setdefault(log.topic, {})
-        rows = read_partition(
-            log, below_log_start=True, on_finding=on_finding, settle=False, columns=("control", "key", "value")
-        )
+    for topic, rows in logs:
+        tallies = topics.setdefault(topic, {})
         for batch in rows:
             _count(batch, tallies)
     return [row for topic, tallies in sorted(topics.items()) for row in _rows(topic, catalog, tallies)]
 
 
 def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
-    names = ["control", "key", "value"]
+    names = [*COLUMNS]
     columns = [
         batch.column("control").cast(pa.string()),
         *(pc.binary_slice(batch.column(name), 0, 2) for name in ("key", "value")),

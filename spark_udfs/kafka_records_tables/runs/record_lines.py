@@ -54,7 +54,7 @@ class FoundRecord(NamedTuple):
     transaction: str
     control: str | None
     file: str
-    position: int
+    position: int | None
 
 
 def found_records(rows: Any) -> Iterator[FoundRecord]:
@@ -116,7 +116,7 @@ class RecordPrinter:
                 pass
         self._totals.undecodable_record(
             type(error).__name__,
-            lambda: f"{found.file}: byte {found.position}, batch at offset {found.base_offset}: "
+            lambda: f"{_place(found)}batch at offset {found.base_offset}: "
             f"record at offset {found.offset}: {said_of(error)} (shown with its bytes)",
         )
         shown_value = None if value is None else _raw_value(value)
@@ -184,3 +184,7 @@ def _described(error: DecodeError | FramingError, part: str) -> dict[str, Any]:
         "byte_offset": where and where.offset,
         "message": str(error),
     }
+
+
+def _place(found: FoundRecord) -> str:
+    return f"{found.file}: " if found.position is None else f"{found.file}: byte {found.position}, "

@@ -18,6 +18,7 @@ from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.report.finding_lines import finding_json, finding_lines
+from kafka_records_tables.runs.broker_logs import Brokers
 from kafka_records_tables.runs.catalog import KAFKA, Catalog, catalog_of
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
 from kafka_records_tables.runs.progress_bar import ByteProgress
@@ -72,6 +73,8 @@ class TableTask:
     """Whether rows are sorted whatever memory that takes, because somebody asked for an order."""
     may_hide_details: bool = True
     """Whether a narrow terminal may do without `Table.details`, because nobody named the columns."""
+    brokers: Brokers | None = None
+    """What is read instead of `sources`."""
 
 
 class TableRun:
@@ -133,7 +136,7 @@ class TableRun:
         task = self._task
         return stream_table(
             self._table,
-            task.sources,
+            task.sources if task.brokers is None else task.brokers.live(),
             group=task.groups or None,
             as_of=task.as_of_ms,
             untold=task.untold,
@@ -164,6 +167,9 @@ class TableRun:
         from kafka_records_engine.log.reading import find_logs
         from kafka_records_tables import TABLES
 
+        if self._task.brokers is not None:
+            return str(error)
+
         try:
             there = {log.topic for log in find_logs(self._task.sources)}
         except (LogSourceError, OSError):
@@ -184,6 +190,8 @@ class TableRun:
 
     def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
         files, records = FileTotals(), RecordTotals(counts)
+        if self._task.brokers is not None:
+            files.place, records.has_files = "the logs", False
         for finding in findings:
             if finding.reason in (UNREAD_LOG, DAMAGED_LOG):
                 files.count(finding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -23,9 +23,10 @@ _AGAIN_AFTER: Final = 5.0
 class TopicNames:
     """The topics in some data directories (`PartitionMetadataFile`), which are looked at when the first id turns up."""
 
-    def __init__(self, directories: Iterable[str]) -> None:
+    def __init__(self, directories: Iterable[str], known: Mapping[str, str] | None = None) -> None:
+        """`known` are names by the texts of their ids."""
         self._directories = sorted(set(directories))
-        self._names: dict[str, str] = {}
+        self._names = dict(known or {})
         self._looked: float | None = None
 
     def of(self, *values: Any) -> dict[str, str]:

@@ -26,6 +26,7 @@ class FileTotals:
     damaged_places: int = 0
     lost_records: int = 0
     unread_bytes: int = 0
+    place: str = "the files"
     control_records: int = 0
     """Control records that end no transaction: neither delivered nor lost."""
     _said: set[str] = field(default_factory=set)
@@ -56,7 +57,7 @@ class FileTotals:
         if self.damaged_places:
             found = plural(self.damaged_places, "damaged place")
             lost = plural(self.lost_records, "record")
-            say(f"{found} in the files: {lost} known to be lost, {plural(self.unread_bytes, 'byte')} not read")
+            say(f"{found} in {self.place}: {lost} known to be lost, {plural(self.unread_bytes, 'byte')} not read")
 
     @property
     def status(self) -> int:
@@ -70,6 +71,7 @@ class RecordTotals:
     counts: Counts = field(default_factory=Counts)
     undecided: int = 0
     undecodable: int = 0
+    has_files: bool = True
     unknown_types: Counter[str] = field(default_factory=Counter)
     unknown_versions: Counter[str] = field(default_factory=Counter)
     _told: Counter[str] = field(default_factory=Counter)
@@ -92,7 +94,8 @@ class RecordTotals:
         counts = self.counts
         return (
             f"{plural(counts.records, 'record')} and {plural(counts.markers, 'transaction marker')} "
-            f"in {plural(counts.files, 'file')} of {plural(counts.partitions, 'partition')}"
+            f"in {plural(counts.files, 'file') + ' of ' if self.has_files else ''}"
+            f"{plural(counts.partitions, 'partition')}"
         )
 
     def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refus
 from kafka_records_engine.sources._brokers.messages import LIST_OFFSETS, METADATA
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.uuids import Uuid
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources._brokers.wire import Connection
@@ -138,9 +139,9 @@ class Cluster:
         leaders = {each["partition_index"]: each["leader_id"] for each in found["partitions"]}
         return Topic(name, bytes(found["topic_id"]), leaders)
 
-    def topic_names(self) -> list[str]:
-        """The names of all topics that may be described here."""
-        return sorted(each["name"] for each in self._metadata(None) if not each["error_code"])
+    def topics(self) -> dict[str, Uuid]:
+        """The ids of all topics that may be described here, by their names."""
+        return {each["name"]: each["topic_id"] for each in self._metadata(None) if not each["error_code"]}
 
     def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | str]:
         """Where the logs of some partitions begin or end: EARLIEST or LATEST. A text says why one is not known.

@@ -1,0 +1,251 @@
+"""Reading three brokers that are killed and started again while clients commit.
+
+Whatever is read lies between what was acknowledged before and what was sent until after, nothing is missing, and no
+read ends with damage. KAFKA_RECORDS_LIVE_SECONDS is how long that goes on (25 when it is not set).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from examples import offset_admin
+from kafka_records.rpc.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
+from kafka_records_engine.sources._brokers import fetching
+from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.live import LiveBrokers
+from kafka_records_engine.sources.protocol import Context
+from kafka_records_tables import read_table
+from tests.broker.clients import wait_until
+from tools.broker import HOST, Broker, MissingPrerequisite, cluster_id, free_ports
+from tools.kafka_releases import FetchError
+
+pytestmark = pytest.mark.broker
+
+SECONDS = float(os.environ.get("KAFKA_RECORDS_LIVE_SECONDS", "25"))
+GROUPS = [f"restless-{number}" for number in range(12)]
+PARTITIONS = 4
+AWAY = 120
+"""Seconds until a broker that was killed has caught up, however busy the machine is."""
+
+SHARED = {
+    "offsets.topic.num.partitions": "6",
+    "offsets.topic.replication.factor": "3",
+    "default.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "min.insync.replicas": "1",
+    # A dead broker is noticed soon, and a live one under load is not taken for dead.
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "5000",
+    "leader.imbalance.check.interval.seconds": "5",
+}
+
+Offsets = dict[str, int]
+
+
+def three_brokers(folder: Path) -> list[Broker]:
+    """Not started. The first one is the controller too."""
+    controller, *ports = free_ports(4)
+    cluster = cluster_id()
+    brokers = []
+    for number, port in enumerate(ports, 1):
+        plain = f"PLAINTEXT://{HOST}:{port}"
+        settings = {
+            **SHARED,
+            "node.id": str(number),
+            "broker.rack": f"rack-{number}",
+            "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+            "process.roles": "broker,controller" if number == 1 else "broker",
+            "listeners": f"{plain},CONTROLLER://{HOST}:{controller}" if number == 1 else plain,
+            "advertised.listeners": plain,
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
+        }
+        place = folder / str(number)
+        brokers.append(Broker(place, settings=settings, port=port, cluster=cluster))
+    return brokers
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+    made = three_brokers(tmp_path_factory.mktemp("three"))
+    try:
+        try:
+            for broker in made:
+                broker.start()
+        except (MissingPrerequisite, FetchError) as missing:
+            pytest.skip(str(missing))
+        yield made
+    finally:
+        for broker in reversed(made):
+            broker.kill()
+
+
+@dataclass
+class Writers:
+    """Commits ever higher offsets for every group, whoever is alive."""
+
+    ports: list[int]
+    sent: Offsets = field(default_factory=lambda: dict.fromkeys(GROUPS, 0))
+    acknowledged: Offsets = field(default_factory=lambda: dict.fromkeys(GROUPS, 0))
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> list[threading.Thread]:
+        threads = [threading.Thread(target=self._commit, args=(GROUPS[which::2],), daemon=True) for which in range(2)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _commit(self, groups: list[str]) -> None:
+        while not self.stopped.is_set():
+            for group in groups:
+                if not self.stopped.is_set():
+                    self.sent[group] += 1
+                    with suppress(OSError, ValueError, offset_admin.BrokerRefused):
+                        self._commit_one(group, self.sent[group])
+
+    def _commit_one(self, group: str, offset: int) -> None:
+        with closing(offset_admin.coordinator(HOST, random.choice(self.ports), group)) as connection:
+            partitions = tuple(OffsetCommitRequestPartition(index, offset) for index in range(PARTITIONS))
+            topics = (OffsetCommitRequestTopic("events", partitions=partitions),)
+            request = OffsetCommitRequest(group_id=group, topics=topics)
+            answer = connection.ask(request, OffsetCommitResponse.decode, at_most=9)
+            if not any(each.error_code for topic in answer.topics for each in topic.partitions):
+                self.acknowledged[group] = offset
+
+
+def read(bootstrap: str, config: ClientConfig) -> dict[str, set[int]]:
+    result = read_table("current_offsets", LiveBrokers(bootstrap, config), processes=1)
+    assert [str(found) for found in result.findings if found.severity == "damage"] == []
+    found: dict[str, set[int]] = {}
+    for row in result.table.to_pylist():
+        found.setdefault(row["group_id"], set()).add(row["offset"])
+    return found
+
+
+def answered(ports: list[int]) -> dict[str, set[int]]:
+    """What the brokers say the groups have committed."""
+    found: dict[str, set[int]] = {}
+
+    def is_answered() -> bool:
+        for group in set(GROUPS) - found.keys():
+            with (
+                suppress(OSError, ValueError, offset_admin.BrokerRefused),
+                closing(offset_admin.coordinator(HOST, random.choice(ports), group)) as connection,
+            ):
+                found[group] = {*offset_admin.committed(connection, group).values()}
+        return found.keys() == set(GROUPS)
+
+    wait_until(is_answered, "the coordinators do not answer", AWAY)
+    return found
+
+
+@dataclass
+class Reader:
+    """Reads all the time, and compares with what the writers know."""
+
+    bootstrap: str
+    writers: Writers
+    reads: int = 0
+    failures: list[BaseException] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, daemon=True)
+        thread.start()
+        return thread
+
+    def _run(self) -> None:
+        # Every second read spares the leaders: it asks the brokers of one rack.
+        configs = [ClientConfig(), ClientConfig(client_rack="rack-1")]
+        try:
+            while not self.stopped.is_set():
+                self._read(configs[self.reads % 2])
+                self.reads += 1
+        except BaseException as error:
+            self.failures.append(error)
+
+    def _read(self, config: ClientConfig) -> None:
+        before = dict(self.writers.acknowledged)
+        found = read(self.bootstrap, config)
+        after = dict(self.writers.sent)
+        assert found.keys() == set(GROUPS)
+        wrong = {
+            group: (before[group], offsets, after[group])
+            for group, offsets in found.items()
+            if not all(before[group] <= offset <= after[group] for offset in offsets)
+        }
+        assert wrong == {}, f"in read {self.reads}"
+
+
+def test_brokers_that_die_and_come_back(brokers: list[Broker]) -> None:
+    bootstrap = ",".join(broker.bootstrap for broker in brokers)
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap.split(","))) as admin:
+        shape = {"num_partitions": PARTITIONS, "replication_factor": 3}
+        admin.create_topics({"events": shape}, wait_for_metadata=True)
+    writers = Writers([broker.port for broker in brokers])
+    reader = Reader(bootstrap, writers)
+    threads = writers.start()
+    kills = 0
+    try:
+        wait_until(lambda: all(writers.acknowledged.values()), "not every group has committed", AWAY)
+        threads.append(reader.start())
+        deadline = time.monotonic() + SECONDS
+        # A broker ends with the thread that started it, so it is this one that does.
+        for broker in brokers[1:] * 1000:
+            time.sleep(3)
+            broker.kill()
+            kills += 1
+            time.sleep(7)
+            broker.start()
+            if time.monotonic() > deadline or reader.failures:
+                break
+    finally:
+        reader.stopped.set()
+        threads[-1].join(120)
+        writers.stopped.set()
+        for thread in threads:
+            thread.join(120)
+    assert reader.failures == []
+    assert reader.reads > kills
+    print(f"{reader.reads} reads, {kills} kills, {sum(writers.acknowledged.values())} commits")
+    assert read(bootstrap, ClientConfig()) == answered([broker.port for broker in brokers])
+
+
+def test_leaders_are_spared(brokers: list[Broker]) -> None:
+    """Every partition is read from the broker in the rack of the client, although others lead."""
+    bootstrap = ",".join(broker.bootstrap for broker in brokers)
+    original = fetching.Fetcher._received
+    asked: dict[str, int] = {}
+
+    def received(self: fetching.Fetcher) -> object:
+        found = original(self)
+        if isinstance(found, fetching.Fetched):
+            asked[found.address] = asked.get(found.address, 0) + len(found.data)
+        return found
+
+    def is_spared() -> bool:
+        asked.clear()
+        logs = LiveBrokers(bootstrap, {"client.rack": "rack-3"}).partitions("__consumer_offsets")
+        rows = [batch.num_rows for log in logs for batch in log.batches(Context(log.topic, log.partition), ["key"])]
+        return sum(rows) > 0 and asked.keys() == {brokers[2].bootstrap}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fetching.Fetcher, "_received", received)
+        # A broker that was away has to catch up first.
+        wait_until(is_spared, "other brokers were asked, or none", AWAY)

@@ -1,0 +1,140 @@
+"""The command with --bootstrap prints what it prints of the broker's data directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from kafka_records_tables.cli.main import main
+from tests.broker.clients import commit, create_topics, wait_for_coordinators
+from tests.cli.test_command import Example, examples
+from tools.broker import HOST, Broker, MissingPrerequisite, free_ports
+from tools.kafka_releases import FetchError
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker at which nothing happens but what stands here."""
+    broker = Broker(tmp_path_factory.mktemp("quiet"))
+    try:
+        broker.start()
+    except (MissingPrerequisite, FetchError) as missing:
+        pytest.skip(str(missing))
+    try:
+        with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
+            wait_for_coordinators(admin)
+            create_topics(admin, orders=2)
+            for number in range(20):
+                commit(admin, f"group-{number}", {("orders", 0): number, ("orders", 1): 1}, "note")
+            commit(admin, "group-7", {("orders", 0): 70}, "later")
+        yield broker
+    finally:
+        broker.stop()
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, list[str]]:
+    status = main([*map(str, arguments)])
+    out, err = capsys.readouterr()
+    return status, out, err.splitlines()
+
+
+@pytest.mark.parametrize("table", ["current_offsets", "groups", "offset_commits"])
+def test_tables(quiet: Broker, capsys: pytest.CaptureFixture[str], table: str) -> None:
+    status, out, err = run(
+        capsys,
+        "table",
+        table,
+        "--bootstrap",
+        quiet.bootstrap,
+        "--format",
+        "json",
+        "--sort",
+        "offset" if table != "groups" else "group_id",
+    )
+    expected = run(
+        capsys, "table", table, quiet.data, "--format", "json", "--sort", "offset" if table != "groups" else "group_id"
+    )
+    assert status == 0
+    assert out == expected[1]
+    assert len(out.splitlines()) == {"current_offsets": 40, "groups": 20, "offset_commits": 41}[table]
+    assert err[-1].endswith("from 41 records and 0 transaction markers in 3 partitions")
+
+
+def test_dump_and_counts(quiet: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    live = run(capsys, "dump", "--bootstrap", quiet.bootstrap, "--bytes")
+    files = run(capsys, "dump", quiet.data, "--bytes")
+    assert live[0] == 0
+    assert live[1] == files[1]
+    assert live[2][-1] == "41 records and 0 transaction markers in 3 partitions"
+    assert {tuple(json.loads(line)["topic_names"].values()) for line in live[1].splitlines()} == {("orders",)}
+    counts = run(capsys, "counts", "--bootstrap", quiet.bootstrap, "--format", "csv")
+    assert (counts[0], counts[1]) == run(capsys, "counts", quiet.data, "--format", "csv")[:2]
+
+
+def test_only_some_offsets_are_fetched(quiet: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    live = run(capsys, "dump", "--bootstrap", quiet.bootstrap, "--offset", "3..4")
+    files = run(capsys, "dump", quiet.data, "--offset", "3..4")
+    assert live[1] == files[1]
+    assert {json.loads(line)["offset"] for line in live[1].splitlines()} == {3, 4}
+
+
+def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: str | Path) -> tuple[int, str]:
+        status, out, err = run(capsys, *arguments)
+        assert out == ""
+        return status, err[-1]
+
+    at = ("--bootstrap", quiet.bootstrap)
+    assert said("table", "transactions", *at) == (
+        2,
+        f"kafka-records: {quiet.bootstrap}: there is no topic __transaction_state",
+    )
+    (port,) = free_ports(1)
+    assert said("counts", "--bootstrap", f"{HOST}:{port}") == (
+        2,
+        f"kafka-records: {HOST}:{port}: no broker can be reached there: Connection refused",
+    )
+    missing = tmp_path / "client.properties"
+    assert said("dump", *at, "--command-config", missing) == (
+        2,
+        f"kafka-records: {missing}: cannot be read: No such file or directory",
+    )
+    missing.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
+    assert said("dump", *at, "--command-config", missing) == (
+        2,
+        f"kafka-records: {missing}: sasl.mechanism GSSAPI is not supported: those that are known here: PLAIN, "
+        "SCRAM-SHA-256, SCRAM-SHA-512",
+    )
+    for arguments, sentence in {
+        ("counts",): "the following arguments are required: SOURCE (or --bootstrap)",
+        ("counts", str(quiet.data), *at): "--bootstrap reads brokers, and SOURCE is for files: give one of them",
+        ("counts", str(quiet.data), "--command-config", str(missing)): "--command-config says how to talk to the "
+        "brokers of --bootstrap, which is not there",
+        ("dump", *at, "--follow"): "--follow reads files: it does not go with --bootstrap",
+        ("table", "groups", *at, "--engine", "spark"): "--engine spark reads files: it does not go with --bootstrap",
+        ("counts", "--bootstrap", "localhost"): "argument --bootstrap: 'localhost' is no broker: write HOST:PORT",
+    }.items():
+        assert said(*arguments) == (2, f"kafka-records {arguments[0]}: error: {sentence}"), arguments
+
+
+@pytest.mark.parametrize("example", [each for each in examples() if each.is_live], ids=lambda each: each.line)
+def test_the_examples_of_the_help_run(
+    example: Example,
+    quiet: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("client.properties").write_text("security.protocol=PLAINTEXT\n")
+    arguments = [quiet.bootstrap if each.startswith("broker-1:") else each for each in example.arguments]
+    status, out, _ = run(capsys, *arguments)
+    assert status == 0
+    assert out
