@@ -107,6 +107,10 @@ contracts: $(INSTALLED) ## Check that imports point one way.
 broker: java-found $(INSTALLED) ## Run only the tests against a real Kafka broker, which Maven fetches once.
 	$(BIN)/python -m pytest tests/broker
 
+.PHONY: live
+live: java-found $(INSTALLED) ## Read three brokers under load while they are killed and started again, for minutes.
+	KAFKA_RECORDS_LIVE_SECONDS=$${KAFKA_RECORDS_LIVE_SECONDS:-180} $(BIN)/python -m pytest -s tests/broker/test_live_cluster.py
+
 .PHONY: releases
 releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and round-trip every message; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20

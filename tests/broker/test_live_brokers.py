@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,13 +17,14 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._brokers import wire
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import BrokerPartition, LiveBrokers
 from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import TABLES, read_table
 from tests.broker.clients import annotated, commit, create_topics
-from tools.broker import Broker, MissingPrerequisite
+from tools.broker import HOST, Broker, MissingPrerequisite, broker_jars, free_ports, java
 from tools.kafka_releases import FetchError
 from tools.segments.plan import Plan
 from tools.serving import serving
@@ -221,3 +224,53 @@ def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
                 assert sorted(each.batch_offset or 0 for each in found if each.severity == "damage") == damaged
     except (MissingPrerequisite, FetchError) as missing:
         pytest.skip(str(missing))
+
+
+def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient) -> None:
+    """Never silently short: the offsets that were not read are named."""
+    create_topics(admin, live_gone=1)
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
+        producer.send("live_gone", b"here").get(10)
+    config = ClientConfig(patience_ms=500)
+    (log,) = LiveBrokers(broker.bootstrap, config).partitions("live_gone")
+    rows, found = raw_rows(replace(log, end=5))
+    assert rows["offset"].to_pylist() == [0]
+    assert [(each.severity, each.batch_offset, each.consequence) for each in found] == [
+        ("damage", 1, "offsets 1 to 4 are not read")
+    ]
+    assert "the log goes up to 1 now, and went up to 5, for 0.5 s" in found[0].what
+    (port,) = free_ports(1)
+    rows, found = raw_rows(replace(log, bootstrap=((HOST, port),)))
+    assert rows.num_rows == 0
+    assert [str(each) for each in found] == [
+        f"{HOST}:{port} live_gone-0: batch at offset 0: {HOST}:{port}: no broker can be reached there: Connection "
+        "refused, for 0.5 s (offset 0 is not read)"
+    ]
+
+
+def test_a_broker_that_asks_for_pauses_gets_them(broker: Broker, admin: KafkaAdminClient) -> None:
+    create_topics(admin, live_slow=1)
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
+        for _ in range(40):
+            producer.send("live_slow", bytes(10_000))
+        producer.flush()
+    set_quota = [
+        *(java(), "-cp", str(broker_jars() / "*"), "kafka.admin.ConfigCommand"),
+        *("--bootstrap-server", broker.bootstrap, "--alter", "--add-config", "consumer_byte_rate=25000"),
+        *("--entity-type", "clients", "--entity-name", "kafka-records-slow"),
+    ]
+    subprocess.run(set_quota, check=True, capture_output=True)
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        time.sleep(seconds)
+
+    config = ClientConfig(client_id="kafka-records-slow", fetch_bytes=50_000)
+    (log,) = LiveBrokers(broker.bootstrap, config).partitions("live_slow")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "sleep", sleep)
+        rows, found = raw_rows(log)
+    assert rows.num_rows == 40
+    assert found == []
+    assert sum(waits) > 0.1

@@ -7,6 +7,7 @@ import ssl
 import struct
 import time
 from collections import deque
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
@@ -99,7 +100,9 @@ class Connection:
         asked = api(name)
         version = self.version(name) if version is None else version
         # The broker has asked to be left alone for a while (KIP-219); it would only let us wait.
-        time.sleep(max(self._wait_until - time.monotonic(), 0))
+        pause = self._wait_until - time.monotonic()
+        if pause > 0:
+            sleep(pause)
         self._correlation = (self._correlation + 1) & _LARGEST
         message = encoded(asked, version, self._correlation, self._config.client_id, fields)
         try:

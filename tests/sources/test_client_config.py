@@ -1,0 +1,149 @@
+"""Client configurations as Kafka's tools take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
+from kafka_records_engine.sources._brokers.sasl import Scram
+from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.live import LiveBrokers, address_of
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a=1\nb = 2\nc:3\nd 4\ne", {"a": "1", "b": "2", "c": "3", "d": "4", "e": ""}),
+        ("# a=1\n ! b=2\n\n  c = 3 # 4\r\nd=5 ", {"c": "3 # 4", "d": "5 "}),
+        ("a=1 \\\n    2\\\n  3\nb=4", {"a": "1 23", "b": "4"}),
+        ("a\\ b\\=c=\\t\\u00e4\\\\", {"a b=c": "\tä\\"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a=1\\", {"a": "1"}),
+    ],
+)
+def test_properties(text: str, found: dict[str, str]) -> None:
+    assert read_properties(text.encode("latin-1")) == found
+
+
+def test_properties_are_latin_1() -> None:
+    assert read_properties(b"a=\xe4") == {"a": "ä"}
+
+
+def test_jaas() -> None:
+    text = f'{SCRAM} required\n  username="al\\"ice" password=\'s;e=c\' tokenauth=true ;\n'
+    assert read_jaas(text) == (SCRAM, {"username": 'al"ice', "password": "s;e=c", "tokenauth": "true"})
+
+
+@pytest.mark.parametrize("text", ["", SCRAM, f'{SCRAM} required password="secret"', f"{SCRAM} required secret;"])
+def test_jaas_that_cannot_be_read_is_not_repeated(text: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is looked at below)
+        read_jaas(text)
+    assert "secret" not in str(caught.value)
+
+
+def test_scram_as_in_rfc_7677() -> None:
+    scram = Scram("sha256", "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
+    assert scram.first() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    challenge = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+    assert scram.next(challenge) == (
+        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    )
+    assert scram.next(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
+
+
+def test_scram_takes_no_word_for_it() -> None:
+    challenge = b"r=%s,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=%d"
+    for answer, why in {
+        challenge % (b"abcd", 4096): "nonce of another exchange",
+        challenge % (b"mine", 4096): "nonce of another exchange",
+        challenge % (b"mine-yours", 1): "asks for 1 iterations",
+        b"e=unknown-user": "refused it: unknown-user",
+    }.items():
+        with pytest.raises(ValueError, match=why):
+            Scram("sha256", "user", "pencil", "mine").next(answer)
+    scram = Scram("sha256", "user", "pencil", "mine")
+    scram.next(challenge % (b"mine-yours", 4096))
+    with pytest.raises(ValueError, match="could not prove"):
+        scram.next(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+
+
+def jaas(module: str = SCRAM) -> dict[str, str]:
+    return {"sasl.jaas.config": f'{module} required username="alice" password="alice-secret";'}
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol 'TLS' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        (
+            {"security.protocol": "SASL_SSL", **jaas()},
+            "sasl.mechanism GSSAPI is not supported: those that are known here: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
+            "PLAIN needs sasl.jaas.config, with a username and a password",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **jaas()},
+            f"sasl.jaas.config names the login module {SCRAM}, and PLAIN goes with "
+            "org.apache.kafka.common.security.plain.PlainLoginModule",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": "alice-secret"},
+            "sasl.jaas.config cannot be read: it starts with a login module and a word such as `required`",
+        ),
+        (
+            {"sasl.login.callback.handler.class": "org.example.Vault"},
+            "sasl.login.callback.handler.class is not supported: only Java can do what it asks for",
+        ),
+        ({"request.timeout.ms": "soon"}, "request.timeout.ms is 'soon' and no number"),
+        ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols has none of TLSv1.2, TLSv1.3"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is compared)
+        ClientConfig.of(properties)
+    assert str(caught.value) == why
+    path = tmp_path / "client.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    with pytest.raises(LogSourceError) as refused:
+        LiveBrokers("localhost:9092", path)
+    assert str(refused.value) == f"{path}: {why}"
+
+
+def test_no_secret_is_shown() -> None:
+    properties = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        **jaas(),
+        "ssl.truststore.password": "a-secret",
+        "ssl.keystore.password": "b-secret",
+        "ssl.keystore.key": "c-secret",
+        "ssl.key.password": "d-secret",
+    }
+    config = ClientConfig.of(properties)
+    assert (config.password, config.truststore_password) == ("alice-secret", "a-secret")
+    assert "secret" not in repr(config)
+    assert "alice" in repr(config)
+    assert "secret" not in repr(LiveBrokers("localhost:9092", config))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"), [("a:1", ("a", 1)), ("[::1]:9092", ("::1", 9092)), ("10.0.0.1:65535", ("10.0.0.1", 65535))]
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert address_of(text) == address
+
+
+@pytest.mark.parametrize("text", ["a", ":1", "a:", "a:b", "a:0", "a:65536", "a:-1", "[]:1"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(ValueError, match="is no broker: write HOST:PORT"):
+        address_of(text)
+    with pytest.raises(ValueError, match="no broker"):
+        LiveBrokers([])
