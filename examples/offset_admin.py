@@ -47,12 +47,7 @@ class Connection:
         self._received = self._socket.makefile("rb")
         self._sent = 0
         self._spoken = {ApiVersionsRequest.API_KEY: range(3, 4)}  # what every broker since Kafka 2.4 understands
-        try:
-            versions = self.ask(ApiVersionsRequest("offset-admin", "1"), ApiVersionsResponse.decode)
-        except BaseException:
-            self.close()
-            raise
-        for api in versions.api_keys:
+        for api in self.ask(ApiVersionsRequest("offset-admin", "1"), ApiVersionsResponse.decode).api_keys:
             self._spoken[api.api_key] = range(api.min_version, api.max_version + 1)
 
     def ask(self, request: Any, decode: Callable[[bytes, int], R], at_most: int = 32767) -> R:

@@ -6,6 +6,7 @@ records; it is looked up by its name when the first request is sent.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -94,8 +95,9 @@ def api(name: str) -> Api:
 
 @cache
 def _schema(name: str) -> MessageSchema:
-    schemas = vars(import_module(f"{PACKAGE}.schemas.rpc")).values()
-    return next(each for each in schemas if isinstance(each, MessageSchema) and each.name == name)
+    schema = getattr(import_module(f"{PACKAGE}.schemas.rpc"), re.sub("(?<=[a-z])(?=[A-Z])", "_", name).upper())
+    assert isinstance(schema, MessageSchema)
+    return schema
 
 
 def encoded(asked: Api, version: int, correlation: int, client_id: str, fields: dict[str, Any]) -> bytes:
