@@ -131,7 +131,7 @@ def test_workers_without_this_package_are_told_of_at_once(
     python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     message = (
-        f"Spark's workers would run {python}, which cannot import kafka_records_engine.spark, numpy and pyarrow: "
+        f"Spark's workers would run {python}, which cannot import kafka_records_engine, numpy and pyarrow: "
         'set os.environ["PYSPARK_PYTHON"] = sys.executable before the session starts'
     )
     raw = spark.createDataFrame([], RAW_SCHEMA)
