@@ -213,7 +213,8 @@ def test_what_a_broken_spec_is_called_is_not_known() -> None:
         (
             {"name": "kind", "about": "x", "values": [{"name": "A", "value": 1}]},
             "name",
-            "'kind' is no name; a name here consists of letters and digits, starting with an upper-case letter",
+            "'kind' is no name; a name here consists of letters and digits, starting with an upper-case letter; "
+            "did you mean Kind?",
         ),
         (
             {"name": "OpenIntEnum", "about": "x", "values": [{"name": "A", "value": 1}]},
