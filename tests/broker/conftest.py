@@ -9,8 +9,8 @@ from kafka.admin import KafkaAdminClient
 
 from tests.broker.clients import wait_for_coordinators
 from tests.ci import count_skip_as_failure
-from tools.broker import Broker, MissingPrerequisite
-from tools.kafka_releases import FetchError
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import Broker
 
 _LOG = pytest.StashKey[str]()
 
@@ -19,10 +19,8 @@ _LOG = pytest.StashKey[str]()
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker that answers. Where Java or the jars cannot be had the tests are skipped, which CI counts as failed."""
     started = Broker(tmp_path_factory.mktemp("broker"))
-    try:
+    with skipped_without_kafka():
         started.start()
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
     request.config.stash[_LOG] = str(started.log)
     try:
         yield started

@@ -24,8 +24,8 @@ from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import TABLES, read_table
 from tests.broker.clients import annotated, commit, create_topics
-from tools.broker import HOST, Broker, MissingPrerequisite, broker_jars, free_ports, java
-from tools.kafka_releases import FetchError
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import HOST, Broker, broker_jars, free_ports, java
 from tools.segments.plan import Plan
 from tools.serving import serving
 from tools.write_segments import write_segments
@@ -51,11 +51,8 @@ class Served:
 @pytest.fixture(scope="module", params=["kafka-4.3", "kafka-2.8"])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     segments = TOPICS / request.param / "segments"
-    try:
-        with serving(segments, folder=tmp_path_factory.mktemp("served")) as broker:
-            yield Served(segments, LiveBrokers(broker.bootstrap))
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
+    with skipped_without_kafka(), serving(segments, folder=tmp_path_factory.mktemp("served")) as broker:
+        yield Served(segments, LiveBrokers(broker.bootstrap))
 
 
 def raw_rows(log: LogPartition) -> tuple[pa.Table, list[Finding]]:
@@ -211,19 +208,16 @@ def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
     segments = tmp_path / "segments"
     plan = Plan(partitions=2, records=20_000, keys=500, transactions=0.2, segment_bytes=400_000, damage={damage: 8})
     write_segments(segments, plan, processes=1)
-    try:
-        with serving(segments, folder=tmp_path / "broker", as_they_are=True) as broker:
-            config = ClientConfig(fetch_bytes=50_000, patience_ms=3000)
-            logs = {log.partition: log for log in LiveBrokers(broker.bootstrap, config).partitions(INTERNAL[0])}
-            for file in Segments(segments).partitions(INTERNAL[0]):
-                expected, found_in_files = raw_rows(file)
-                rows, found = raw_rows(replace(logs[file.partition], end=expected["offset"][-1].as_py() + 1))
-                assert rows.equals(expected)
-                damaged = sorted(each.batch_offset or 0 for each in found_in_files if each.severity == "damage")
-                assert damaged
-                assert sorted(each.batch_offset or 0 for each in found if each.severity == "damage") == damaged
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
+    with skipped_without_kafka(), serving(segments, folder=tmp_path / "broker", as_they_are=True) as broker:
+        config = ClientConfig(fetch_bytes=50_000, patience_ms=3000)
+        logs = {log.partition: log for log in LiveBrokers(broker.bootstrap, config).partitions(INTERNAL[0])}
+        for file in Segments(segments).partitions(INTERNAL[0]):
+            expected, found_in_files = raw_rows(file)
+            rows, found = raw_rows(replace(logs[file.partition], end=expected["offset"][-1].as_py() + 1))
+            assert rows.equals(expected)
+            damaged = sorted(each.batch_offset or 0 for each in found_in_files if each.severity == "damage")
+            assert damaged
+            assert sorted(each.batch_offset or 0 for each in found if each.severity == "damage") == damaged
 
 
 def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient) -> None:

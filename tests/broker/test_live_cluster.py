@@ -32,10 +32,10 @@ from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_tables import read_table
 from tests.broker.clients import wait_until
-from tools.broker import HOST, Broker, MissingPrerequisite, cluster_id, free_ports
-from tools.kafka_releases import FetchError
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import HOST, Broker, cluster_id, free_ports
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 SECONDS = float(os.environ.get("KAFKA_RECORDS_LIVE_SECONDS", "25"))
 GROUPS = [f"restless-{number}" for number in range(12)]
@@ -82,21 +82,6 @@ def three_brokers(folder: Path) -> list[Broker]:
     return brokers
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
-    made = three_brokers(tmp_path_factory.mktemp("three"))
-    try:
-        try:
-            for broker in made:
-                broker.start()
-        except (MissingPrerequisite, FetchError) as missing:
-            pytest.skip(str(missing))
-        yield made
-    finally:
-        for broker in reversed(made):
-            broker.kill()
-
-
 @dataclass
 class Writers:
     """Commits ever higher offsets for every group, whoever is alive."""
@@ -111,6 +96,13 @@ class Writers:
         for thread in threads:
             thread.start()
         return threads
+
+    def stop(self, threads: list[threading.Thread]) -> None:
+        self.stopped.set()
+        for thread in threads:
+            thread.join(120)
+        # The example leaves its socket to the garbage collector where a broker dies while it connects.
+        gc.collect()
 
     def _commit(self, groups: list[str]) -> None:
         while not self.stopped.is_set():
@@ -128,6 +120,27 @@ class Writers:
             answer = connection.ask(request, OffsetCommitResponse.decode, at_most=9)
             if not any(each.error_code for topic in answer.topics for each in topic.partitions):
                 self.acknowledged[group] = offset
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+    """Three that run and have the topic `events`, for which every group has committed once."""
+    made = three_brokers(tmp_path_factory.mktemp("three"))
+    try:
+        with skipped_without_kafka():
+            for broker in made:
+                broker.start()
+        with closing(KafkaAdminClient(bootstrap_servers=[broker.bootstrap for broker in made])) as admin:
+            shape = {"num_partitions": PARTITIONS, "replication_factor": 3}
+            admin.create_topics({"events": shape}, wait_for_metadata=True)
+        first = Writers([broker.port for broker in made])
+        threads = first.start()
+        wait_until(lambda: all(first.acknowledged.values()), "not every group has committed", AWAY)
+        first.stop(threads)
+        yield made
+    finally:
+        for broker in reversed(made):
+            broker.kill()
 
 
 def read(bootstrap: str, config: ClientConfig) -> dict[str, set[int]]:
@@ -194,12 +207,8 @@ class Reader:
         assert wrong == {}, f"in read {self.reads}"
 
 
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_brokers_that_die_and_come_back(brokers: list[Broker]) -> None:
     bootstrap = ",".join(broker.bootstrap for broker in brokers)
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap.split(","))) as admin:
-        shape = {"num_partitions": PARTITIONS, "replication_factor": 3}
-        admin.create_topics({"events": shape}, wait_for_metadata=True)
     writers = Writers([broker.port for broker in brokers])
     reader = Reader(bootstrap, writers)
     threads = writers.start()
@@ -220,11 +229,7 @@ def test_brokers_that_die_and_come_back(brokers: list[Broker]) -> None:
     finally:
         reader.stopped.set()
         threads[-1].join(120)
-        writers.stopped.set()
-        for thread in threads:
-            thread.join(120)
-    # The example leaves its socket to the garbage collector where a broker dies while it connects.
-    gc.collect()
+        writers.stop(threads)
     assert reader.failures == []
     assert reader.reads > kills
     print(f"{reader.reads} reads, {kills} kills, {sum(writers.acknowledged.values())} commits")

@@ -13,8 +13,8 @@ from kafka.admin import KafkaAdminClient
 from kafka_records_tables.cli.main import main
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
 from tests.cli.test_command import Example, examples
-from tools.broker import HOST, Broker, MissingPrerequisite, free_ports
-from tools.kafka_releases import FetchError
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import HOST, Broker, free_ports
 
 pytestmark = pytest.mark.broker
 
@@ -23,10 +23,8 @@ pytestmark = pytest.mark.broker
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker at which nothing happens but what stands here."""
     broker = Broker(tmp_path_factory.mktemp("quiet"))
-    try:
+    with skipped_without_kafka():
         broker.start()
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
     try:
         with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
             wait_for_coordinators(admin)

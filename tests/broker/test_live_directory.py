@@ -33,8 +33,8 @@ from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import read_table
 from tests.broker.clients import annotated, commit, create_topics, wait_for_coordinators
-from tools.broker import HOST, Broker, MissingPrerequisite
-from tools.kafka_releases import FetchError
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import HOST, Broker
 
 pytestmark = pytest.mark.broker
 
@@ -62,10 +62,8 @@ Offsets = dict[Place, int]
 @pytest.fixture(scope="module")
 def restless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     broker = Broker(tmp_path_factory.mktemp("restless"), settings=RESTLESS)
-    try:
+    with skipped_without_kafka():
         broker.start()
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
     try:
         yield broker
     finally:

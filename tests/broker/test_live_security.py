@@ -22,8 +22,8 @@ from kafka_records_engine.sources.protocol import Context
 from kafka_records_tables import read_table
 from tests.broker.certificates import PASSWORD, Certificates, made_in
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
-from tools.broker import HOST, Broker, MissingPrerequisite, free_ports
-from tools.kafka_releases import FetchError
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import HOST, Broker, free_ports
 
 pytestmark = pytest.mark.broker
 
@@ -52,7 +52,7 @@ def jaas(user: str, password: str | None = None, module: str = "scram.Scram") ->
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
-    try:
+    with skipped_without_kafka():
         certificates = made_in(folder)
         kinds = {
             "PLAINTEXT": "PLAINTEXT",
@@ -94,8 +94,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         }
         broker = Broker(folder / "broker", settings=settings, port=ports["PLAINTEXT"])
         broker.start()
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
     try:
         with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
             _fill(admin)

@@ -16,8 +16,8 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_records_engine.log.compression import CODECS
 from tests.broker.clients import wait_for_coordinators
-from tools.broker import Broker, MissingPrerequisite, broker_jars, java
-from tools.kafka_releases import FetchError
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import Broker, broker_jars, java
 from tools.segments.plan import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tools.write_segments import Plan, WrittenLog, write_segments
 
@@ -38,10 +38,8 @@ MARKER = re.compile(r"endTxnMarker: (COMMIT|ABORT)")
 
 def dumped(files: list[Path], decoder: str) -> list[str]:
     """The lines of Kafka's dump tool."""
-    try:
+    with skipped_without_kafka():
         program = [java(), "-cp", str(broker_jars() / "*"), "org.apache.kafka.tools.DumpLogSegments"]
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
     options = ["--print-data-log", decoder, "--files", ",".join(map(str, files))]
     done = subprocess.run([*program, *options], capture_output=True, text=True, check=True, timeout=120)
     return done.stdout.splitlines()
@@ -126,10 +124,8 @@ def client(written: WrittenLog, tmp_path_factory: pytest.TempPathFactory) -> Ite
         "offsets.retention.minutes": "2000000000",
     }
     broker = Broker(tmp_path_factory.mktemp("broker"), settings=settings)
-    try:
+    with skipped_without_kafka():
         broker.start()
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
     try:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
         wait_for_coordinators(admin)

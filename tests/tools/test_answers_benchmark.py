@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.kafka_needed import skipped_without_kafka
 from tools.benchmarks import _answers_cases as cases
 from tools.benchmarks import answers
 from tools.benchmarks._answers_cases import CASES, Judged, Logs, NotEnoughSpace, Sizes, Work, WrongAnswer, environment
 from tools.benchmarks._processes import ProgramFailed, Run, family, memory_of, run_program
-from tools.broker import MissingPrerequisite, broker_jars
-from tools.kafka_releases import FetchError
+from tools.broker import broker_jars
 from tools.write_segments import Plan, write_segments
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,10 +83,8 @@ def test_whole_commands(tmp_path: Path) -> None:
 
 @pytest.mark.maven
 def test_kafkas_dump_tool(tmp_path: Path) -> None:
-    try:
+    with skipped_without_kafka():
         broker_jars()
-    except (MissingPrerequisite, FetchError) as missing:
-        pytest.skip(str(missing))
     _, found = measured(tmp_path, "dump-tool")
     (goal,) = found["goals"]
     assert (goal["what"], goal["goal"]) == ("decoded, 500 records, against Kafka's dump tool", "≥ 40 ×")

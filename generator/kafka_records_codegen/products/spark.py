@@ -90,16 +90,13 @@ def _decode_records(folder: Folder, package: Package) -> str:
 
 
 def _module(folder: Folder, unit: Unit, package: Package, page: str) -> str:
-    types = [_type(message) for message in unit.messages]
-    text = "".join(each["struct"] for each in types)
-    names = {*SPARK_TYPES.values(), "ArrayType", "StructField", "StructType"}
     return render(
         "spark.py.jinja",
         header=header(package, [message.source for message in unit.messages]),
         docstring=docstring(f"Spark types and functions of {unit.title}{package.reference(page)}"),
         **_schema_module(folder, package),
-        types=types,
-        imports=sorted(each for each in names if f"{each}(" in text),
+        types=[_type(message) for message in unit.messages],
+        imports=sorted({name for message in unit.messages for name in _type_names(message, message.root)}),
         exported=_exported(unit),
         functions=[_function(folder, message) for message in unit.messages],
     )
@@ -120,14 +117,22 @@ def _type(message: Message) -> dict[str, str]:
 
 def _struct(message: Message, struct: Struct) -> str:
     fields = ", ".join(
-        f'StructField("{field.python_name}", {_spark(message, field)}, {is_nullable(field)})' for field in struct.fields
+        f'StructField("{field.python_name}", {_spark(message, field)}, {field.can_be_null})' for field in struct.fields
     )
     return f"StructType([{fields}])"
 
 
-def is_nullable(field: Field) -> bool:
-    """Whether the column of `field` can hold nulls."""
-    return bool(field.nullable) or field.default is None
+def _type_names(message: Message, struct: Struct) -> Iterator[str]:
+    """The types of PySpark that `_struct` writes."""
+    yield "StructType"
+    for field in struct.fields:
+        yield "StructField"
+        if field.is_array:
+            yield "ArrayType"
+        if field.is_struct:
+            yield from _type_names(message, message.struct(field.base))
+        else:
+            yield SPARK_TYPES[field.base]
 
 
 def _spark(message: Message, field: Field) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_records_codegen.model.messages import Field, Message
+from kafka_records_codegen.model.messages import Message
 from kafka_records_runtime import walker
-from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 
 _SHOWN = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "string")
 """Types whose values Spark prints as Python does."""
@@ -35,28 +34,6 @@ def example(message: Message) -> Example | None:
         shown = next((field for field in present if field.is_array and field.default == ()), None)
     if shown is None:
         return None
-    data = walker.encode(_schema(message), texts, version)
+    data = walker.encode(message.schema, texts, version)
     default = [] if shown.is_array else shown.default
     return Example(version, data, shown.python_name, texts.get(shown.python_name, default))
-
-
-def _schema(message: Message) -> MessageSchema:
-    structs = tuple(
-        StructSchema(struct.name, tuple(_field(field) for field in struct.fields)) for struct in message.structs
-    )
-    return MessageSchema(FORMAT, message.name, message.versions.pair, message.flexible.pair, structs)
-
-
-def _field(field: Field) -> FieldSchema:
-    return FieldSchema(
-        name=field.python_name,
-        json_name=field.json_name,
-        type=field.type,
-        versions=field.versions.pair,
-        nullable=field.nullable.pair,
-        flexible=field.flexible.pair,
-        tag=field.tag,
-        tagged=field.tagged.pair,
-        default=field.default,
-        ignorable=field.ignorable,
-    )

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka_records_codegen.model.messages import Field, Message, Struct
-from kafka_records_codegen.products.spark import is_nullable
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
 _NAMES: Final = {
@@ -28,7 +27,7 @@ def tree(message: Message) -> str:
 
 def _struct(message: Message, struct: Struct, stem: str) -> Iterator[str]:
     for field in struct.fields:
-        null = str(is_nullable(field)).lower()
+        null = str(field.can_be_null).lower()
         if field.is_array:
             yield f"{stem}{field.python_name}: array (nullable = {null})"
             inner = f" |   {stem}"

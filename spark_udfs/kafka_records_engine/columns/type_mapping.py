@@ -51,7 +51,7 @@ def mapped(message: MessageSchema, mapping: TypeMapping[T]) -> T:
             raise UnsupportedType(message.name, path, f"holds {struct.name}, which holds itself")
         inner = (*above, struct.name)
         prefix = f"{path}." if path else ""
-        made = [(each.name, is_nullable(each), of_field(each, prefix + each.name, inner)) for each in struct.fields]
+        made = [(each.name, each.can_be_null, of_field(each, prefix + each.name, inner)) for each in struct.fields]
         if mapping.tags is not None and message.flexible is not None:
             made.append((UNKNOWN_TAGS, False, mapping.tags))
         return mapping.struct(made)
@@ -70,8 +70,3 @@ def mapped(message: MessageSchema, mapping: TypeMapping[T]) -> T:
         return mapping.array(item) if field.is_array else item
 
     return of_struct(message.root, "", ())
-
-
-def is_nullable(field: FieldSchema) -> bool:
-    """Whether a decoded value can be null: in some version, or because versions without the field give null for it."""
-    return field.nullable is not None or field.default is None

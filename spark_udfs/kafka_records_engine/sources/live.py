@@ -28,7 +28,7 @@ from kafka_records_engine.sources._brokers.cluster import (
     Topic,
     TopicMissing,
 )
-from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, Refused
 from kafka_records_engine.sources._brokers.fetching import EndMoved, Fetched, Fetcher, StartMoved, Unreadable
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.protocol import Context
@@ -88,7 +88,7 @@ class LiveBrokers:
     def _names(self) -> dict[str, Uuid]:
         try:
             return Cluster(self._bootstrap, self._config).topics()
-        except (ConnectionLost, Refused) as failed:
+        except BrokerFailure as failed:
             raise self._error(failed) from None
 
     def partitions(self, topic: str) -> list[BrokerPartition]:
@@ -101,7 +101,7 @@ class LiveBrokers:
             found = cluster.topic(topic)
             ends = self._offsets(cluster, topic, LATEST)
             starts = self._offsets(cluster, topic, EARLIEST)
-        except (ConnectionLost, Refused, NotAllowed, TopicMissing) as failed:
+        except (BrokerFailure, NotAllowed, TopicMissing) as failed:
             raise self._error(failed) from None
         return [
             BrokerPartition(
@@ -132,7 +132,7 @@ class LiveBrokers:
                 raise ConnectionLost(self.name, str(given_up)) from None
 
     def _error(self, failed: Exception) -> LogSourceError:
-        if isinstance(failed, ConnectionLost | Refused):
+        if isinstance(failed, BrokerFailure):
             return LogSourceError(failed.address, failed.detail)
         return LogSourceError(self.name, str(failed))
 

@@ -1,12 +1,12 @@
-"""How asking a broker can fail: for now, or for good."""
+"""How asking a broker can fail: with a hope that asking again helps, or without."""
 
 from __future__ import annotations
 
 from kafka_records_runtime.errors import KafkaRecordsError
 
 
-class ConnectionLost(KafkaRecordsError, OSError):
-    """A broker cannot be reached, went away or does not answer in time: worth another try. `detail` says how."""
+class BrokerFailure(KafkaRecordsError):
+    """What went wrong with the broker at `address`; `detail` says what."""
 
     def __init__(self, address: str, detail: str) -> None:
         super().__init__(address, detail)
@@ -17,13 +17,9 @@ class ConnectionLost(KafkaRecordsError, OSError):
         return f"{self.address}: {self.detail}"
 
 
-class Refused(KafkaRecordsError, ValueError):
+class ConnectionLost(BrokerFailure, OSError):
+    """A broker cannot be reached, went away or does not answer in time: worth another try."""
+
+
+class Refused(BrokerFailure, ValueError):
     """What no other try mends: the wrong password, a certificate that is not trusted, a missing right."""
-
-    def __init__(self, address: str, detail: str) -> None:
-        super().__init__(address, detail)
-        self.address = address
-        self.detail = detail
-
-    def __str__(self) -> str:
-        return f"{self.address}: {self.detail}"

@@ -1,0 +1,20 @@
+"""What the tests with real Kafka classes have in common: without Java or the jars they are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tools.broker import MissingPrerequisite
+from tools.kafka_releases import FetchError
+
+
+@contextmanager
+def skipped_without_kafka() -> Iterator[None]:
+    """Skip the test when Java or the jars cannot be had. Where CI says that it is CI, a skip fails (`tests.ci`)."""
+    try:
+        yield
+    except (MissingPrerequisite, FetchError) as missing:
+        pytest.skip(str(missing))
