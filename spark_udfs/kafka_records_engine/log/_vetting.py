@@ -30,6 +30,7 @@ from kafka_records_engine.log._resync import SPAN, offset_bounds
 from kafka_records_engine.log._scanning import Chunk, read_chunks
 from kafka_records_engine.log.batches import LARGEST_OFFSET, BatchHead, read_head
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
+from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.numpy_types import INT64
 
 _MOST_AHEAD: Final = 4
@@ -64,15 +65,19 @@ def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
 
 
 def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
-    """The chunks of all files of a log.
+    """The chunks of all files of a log, or of those that may hold the offsets of `log.only`.
 
     `on_finding` gets the findings about files and about bytes between entries, when reading gets there. Findings about
     an entry come with its chunk.
     """
     before: tuple[str, int] | None = None
     overlaps = Overlaps(log.segments)
+    only = log.only
+    chosen = log.segments if only is None else only.files(log.segments)
     for segment, is_last, limit in placed(log):
-        vetting = _Vetting(segment, is_last, limit, on_finding, overlaps)
+        if segment not in chosen:
+            continue
+        vetting = _Vetting(segment, is_last, limit, on_finding if only is None else only.hold, overlaps)
         vetting.end = log.end
         is_first = True
         for vetted in vetting.chunks():
@@ -85,11 +90,18 @@ def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFi
                     what = f"its offsets start at {first}, but {before[0]} goes up to {before[1]}"
                     consequence = "records of both files are delivered"
                     on_finding(in_file(segment.path, None, None, what, consequence, "note"))
+            if only is not None:
+                vetted = only.within(vetted)
+                only.tell(on_finding)
             yield segment, vetted
+            if only is not None and only.is_passed:
+                return
+        if only is not None:
+            only.tell(on_finding)
         if vetting.last is not None and (before is None or vetting.last > before[1]):
             before = segment.path, vetting.last
         if limit is not None and not vetting.damaged and not log.is_part:
-            vetting.report_gap(limit)
+            vetting.report_gap(limit, on_finding, only)
 
 
 def _given_once(overlaps: Overlaps, segment: SegmentFile, vetted: Vetted, up_to: int) -> Vetted:
@@ -157,15 +169,16 @@ class _Vetting:
                 yield self._vet(here.chunk, here.heads, here.right, behind[:2])
         self._hand_over(found)
 
-    def report_gap(self, limit: int) -> None:
-        """Report the offsets that are missing before the next file, whose name is `limit`."""
+    def report_gap(self, limit: int, on_finding: OnFinding, only: OffsetRange | None) -> None:
+        """Report the offsets that are missing before the next file, whose name is `limit`, if they concern the
+        range."""
         first = self._low if self.last is None else self.last + 1
-        if first >= limit:
+        if first >= limit or not (only is None or only.has_gap(first, limit)):
             return
         which = f"offset {first} is" if first == limit - 1 else f"offsets {first} to {limit - 1} are"
         what = f"{which} in no file" if self.last is not None else f"it holds no batch, and {which} in no file"
         consequence = "a cleaner may have removed them, or a file is missing"
-        self._on_finding(in_file(self._segment.path, None, None, what, consequence, "note"))
+        on_finding(in_file(self._segment.path, None, None, what, consequence, "note"))
 
     def _hand_over(self, found: list[Finding]) -> None:
         for finding in found:

@@ -57,11 +57,11 @@ class FoundLog:
     """Bytes of these files when the log was found."""
 
 
-def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[FoundLog]:
+def find_logs(sources: Sequence[Path | str], topic: str | None = None, unnamed: str | None = None) -> list[FoundLog]:
     """The log partitions in `sources`, sorted by topic and partition.
 
     A source is a data directory, a partition folder, or a `.log` file. `topic` leaves out every other topic. Where the
-    folder of a file is not called `<topic>-<partition>`, the file belongs to `topic`, partition 0.
+    folder of a file is not called `<topic>-<partition>`, the file belongs to `unnamed` (or else `topic`), partition 0.
 
     The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
     and an int32. So folders of deleted, stray and future replicas are not read.
@@ -75,7 +75,7 @@ def find_logs(sources: Sequence[Path | str], topic: str | None = None) -> list[F
             known = asked.setdefault(folder.resolve(), (folder, files))
             if known[1] is not None and files is not known[1]:
                 asked[folder.resolve()] = (known[0], None if files is None else [*known[1], *files])
-    named = [(*_told(folder, topic), folder, files) for folder, files in asked.values()]
+    named = [(*_told(folder, unnamed or topic), folder, files) for folder, files in asked.values()]
     chosen = [each for each in named if topic in (None, each[0])]
     if topic is not None and not chosen:
         there = ", ".join(sorted({name for name, *_ in named})) or "nothing"

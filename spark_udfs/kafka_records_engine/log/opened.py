@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from kafka_records_engine.findings import Finding
+from kafka_records_engine.log.ranges import OffsetRange
 
 T = TypeVar("T")
 
@@ -142,6 +143,8 @@ class OpenLog:
     """Whether only some of the files of the log were asked for."""
     end: int | None = None
     """The offset behind the last record, if another source than the files tells it."""
+    only: OffsetRange | None = None
+    """The offsets that are wanted, if not all: files and batches without them are not read."""
 
     @property
     def size(self) -> int:

@@ -46,6 +46,22 @@ class ArrowRows:
         self._topic = topic
         self._table = table
 
+    @property
+    def name(self) -> str:
+        """The rows have no name of their own."""
+        return "the rows"
+
+    def topics(self) -> list[str]:
+        """The topics of the rows. Raises LogSourceError where no row names one."""
+        names = {self._topic}
+        if "topic" in self._table.column_names:
+            named = pc.unique(self._table["topic"].cast(pa.string())).to_pylist()
+            names = {self._topic if name is None else name for name in named}
+        found = sorted(name for name in names if name is not None)
+        if not found:
+            raise LogSourceError(self.name, "there is no row that names its topic: say which one they are of")
+        return found
+
     def partitions(self, topic: str) -> list[RowsPartition]:
         """The partitions of `topic` that have a row. Raises LogSourceError where all rows are of other topics."""
         table = self._of_topic(topic)
@@ -70,7 +86,7 @@ class ArrowRows:
             others = [self._topic]
         if table.num_rows and not kept.num_rows:
             names = ", ".join(sorted(name for name in others if name is not None)) or "none that is named"
-            raise LogSourceError("the rows", f"there is no row of topic {topic} here, but of {names}")
+            raise LogSourceError(self.name, f"there is no row of topic {topic} here, but of {names}")
         return kept
 
 
@@ -106,19 +122,33 @@ class RowsPartition:
         """Always."""
         return True
 
-    def batches(self, context: Context, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """See `protocol.LogPartition.batches`."""
         there = set(self.rows.column_names)
         chosen = [name for name in columns if name in there or name not in PLACE_COLUMNS]
+        rows = self._between(start, end)
         context.counts.partitions += 1
-        if "control" not in there and self.rows.num_rows:
+        if "control" not in there and rows.num_rows:
             # Without the column nobody can tell markers from records, or they were left out.
-            context.add_hole(int(self.rows["offset"][-1].as_py()))
-        for start in range(0, self.rows.num_rows, _ROWS):
-            part = self.rows.slice(start, _ROWS)
+            context.add_hole(int(rows["offset"][-1].as_py()))
+        for at in range(0, rows.num_rows, _ROWS):
+            part = rows.slice(at, _ROWS)
             arrays = [_column(part, name, there) for name in chosen]
             yield pa.RecordBatch.from_arrays(arrays, names=chosen)
-            context.progress(self.size * (start + part.num_rows) // max(self.rows.num_rows, 1))
+            context.progress(self.size * (at + part.num_rows) // max(rows.num_rows, 1))
+        if end is not None and self.rows.num_rows and self.rows["offset"][-1].as_py() >= end:
+            context.add_hole(end - 1)
+
+    def _between(self, start: int | None, end: int | None) -> pa.Table:
+        """The rows of a range of offsets; they share their memory with all rows."""
+        if (start is None and end is None) or not self.rows.num_rows:
+            return self.rows
+        offsets = self.rows["offset"].cast(pa.int64()).to_numpy()
+        first = 0 if start is None else int(np.searchsorted(offsets, start))
+        behind = len(offsets) if end is None else int(np.searchsorted(offsets, end))
+        return self.rows.slice(first, max(behind - first, 0))
 
 
 def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:

@@ -1,34 +1,103 @@
-"""From what a caller names as a source to a `Source`."""
+"""From what a caller names as a source to a `Source`.
+
+This is the one place that knows which kinds of sources there are. A new kind is one entry of `KINDS`: the words that
+say what it is, a function that says whether something is of it, and one that makes the source. Both look at what was
+given and import their module when they are called, so that a command pays only for the kind it reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from os import PathLike
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from typing import Any, Final, NamedTuple, cast
 
 from kafka_records_engine.sources.protocol import Source
 
 
+class GivenPaths(tuple[str, ...]):
+    """One text or path, or several, as somebody named them; at least one."""
+
+    __slots__ = ()
+
+
+class SourceKind(NamedTuple):
+    """A kind of source."""
+
+    what: str
+    """What a caller may name, for the message about something that is of no kind."""
+    is_mine: Callable[[Any], bool]
+    """Whether something is of this kind. Texts and paths come as `GivenPaths`, everything else as it is. Cheap: it may
+    look at names, attributes and a few bytes, and must not raise for what belongs to another kind."""
+    made: Callable[[Any, str | None], Source]
+    """The source. The second argument is the topic of files or rows that do not name one; None if nobody said it."""
+
+
+def _is_source(given: Any) -> bool:
+    return hasattr(given, "partitions")
+
+
+def _as_it_is(given: Any, topic: str | None) -> Source:
+    return cast(Source, given)
+
+
+def _is_arrow(given: Any) -> bool:
+    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
+
+
+def _arrow_rows(given: Any, topic: str | None) -> Source:
+    from kafka_records_engine.sources.arrow_rows import ArrowRows
+
+    return ArrowRows(given, topic)
+
+
+def _are_paths(given: Any) -> bool:
+    return isinstance(given, GivenPaths)
+
+
+def _segments(given: Any, topic: str | None) -> Source:
+    from kafka_records_engine.sources.segment_files import Segments
+
+    return Segments(given, topic)
+
+
+KINDS: Final[tuple[SourceKind, ...]] = (
+    SourceKind("an object with partitions(topic)", _is_source, _as_it_is),
+    SourceKind("raw rows in Arrow", _is_arrow, _arrow_rows),
+    SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
+)
+"""All kinds, in the order in which they are asked; the first that says yes is taken. The last takes every path, and
+says of one that it cannot read what it is not."""
+
+
 def source_of(given: Any, topic: str | None = None) -> Source:
-    """What `given` stands for: a Source as it is, paths as `Segments`, Arrow data as `ArrowRows`.
+    """The source that `given` stands for.
 
-    `topic` is the topic of files or rows that do not name one. Raises TypeError for anything else.
+    Parameters
+    ----------
+    given
+        What `KINDS` lists: a `Source` as it is, raw rows in Arrow (`ArrowRows`), a path or several (`Segments`).
+    topic
+        The topic of files or rows that do not name one.
+
+    Raises
+    ------
+    TypeError
+        For anything else; the message lists what a source can be.
+    ValueError, LogSourceError
+        As the class of the kind does, for what it cannot use.
     """
-    if hasattr(given, "partitions"):
-        return cast(Source, given)
+    named = _paths(given)
+    for kind in KINDS:
+        if kind.is_mine(named):
+            return kind.made(named, topic)
+    *most, last = (kind.what for kind in reversed(KINDS))
+    raise TypeError(f"a source is {', '.join(most)}, or {last}, not {given!r}")
+
+
+def _paths(given: Any) -> Any:
+    """Texts and paths as `GivenPaths`; anything else as it is."""
     if isinstance(given, str | PathLike):
-        from kafka_records_engine.sources.segment_files import Segments
-
-        return Segments(given, topic)
-    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
-        from kafka_records_engine.sources.arrow_rows import ArrowRows
-
-        return ArrowRows(given, topic)
+        return GivenPaths([fspath(given)])
     if isinstance(given, Sequence) and given and all(isinstance(each, str | PathLike) for each in given):
-        from kafka_records_engine.sources.segment_files import Segments
-
-        return Segments(given, topic)
-    raise TypeError(
-        f"a source is a path or several (data directory, partition folder, .log file), raw rows in Arrow, or an object "
-        f"with partitions(topic), not {given!r}"
-    )
+        return GivenPaths(map(fspath, given))
+    return given

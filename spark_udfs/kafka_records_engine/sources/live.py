@@ -162,19 +162,30 @@ class BrokerPartition:
         """Never."""
         return False
 
-    def batches(self, context: Context, columns: Collection[str]) -> Iterator[Any]:
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`. Raises LogSourceError where a right or the topic is missing.
 
         What cannot be fetched for as long as the configuration has patience is a finding, with the offsets.
         """
-        return _Reading(self, context, columns).batches()
+        context.counts.partitions += 1
+        context.log_start = self.start
+        wanted = replace(
+            self, start=max(self.start, start or 0), end=self.end if end is None else min(self.end, max(end, 0))
+        )
+        yield from _Reading(wanted, context, columns, self.start).batches()
+        if wanted.end < self.end:
+            context.add_hole(wanted.end - 1)
 
 
 class _Reading:
     """One run over a log partition."""
 
-    def __init__(self, log: BrokerPartition, context: Context, columns: Collection[str]) -> None:
+    def __init__(self, log: BrokerPartition, context: Context, columns: Collection[str], log_start: int) -> None:
+        """`log` is what is wanted of the log partition, which starts at `log_start`."""
         self._log = log
+        self._log_start = log_start
         self._context = context
         names = [name for name in columns if name in RAW_SCHEMA.names]
         self._added = "offset" not in names
@@ -187,8 +198,6 @@ class _Reading:
 
     def batches(self) -> Iterator[Any]:
         log, context = self._log, self._context
-        context.counts.partitions += 1
-        context.log_start = log.start
         if log.start >= log.end:
             return
         cluster = Cluster(log.bootstrap, log.config)
@@ -287,7 +296,8 @@ class _Reading:
         what = f"{_offsets(first, behind)} deleted while the log was read: it starts at {came.log_start} now"
         self._find("note", UNREAD_LOG, what, "the answer is without them", came.address)
         self._sets.add_hole(first - 1)
-        self._context.log_start = behind if first == self._log.start else self._context.log_start
+        if first == self._log_start:
+            self._context.log_start = behind
         self._position, self._ahead = behind, 0
 
     def _skipped(self, address: str, what: str) -> None:

@@ -1,7 +1,8 @@
 """What a source is, and how it reports what it meets.
 
-A source is a sequence of log partitions. A log partition is small and can be pickled. Its reader, which may run in this
-process, in another one or in a Spark task, passes it a `Context` and gets its raw rows.
+A source has topics, and a topic has log partitions. A log partition is small and can be pickled. Its reader, which may
+run in this process, in another one or in a Spark task, passes it a `Context` and gets its raw rows. Commands and tables
+take any source; `given.source_of` makes one of what a caller names.
 """
 
 from __future__ import annotations
@@ -15,10 +16,21 @@ from kafka_records_engine.findings import Finding, Severity
 
 
 class Source(Protocol):
-    """Somewhere to read from."""
+    """Somewhere to read from.
+
+    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. A
+    source that knows the ids of topics has `topic_names()` beside these members: names by the ids as Kafka writes them.
+    """
+
+    @property
+    def name(self) -> str:
+        """What messages call it: paths, addresses."""
+
+    def topics(self) -> Sequence[str]:
+        """The names of the topics that it holds, sorted. Raises LogSourceError if it cannot be read or holds none."""
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """The log partitions of `topic`. Raises LogSourceError if there is none."""
+        """The log partitions of `topic`, sorted. Raises LogSourceError if there is none. Nothing is read yet."""
 
 
 class LogPartition(Protocol):
@@ -40,8 +52,17 @@ class LogPartition(Protocol):
     @property
     def in_memory(self) -> bool: ...
 
-    def batches(self, context: Context, columns: Collection[str]) -> Iterator[Any]:
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
         """The rows, in the order of the log, each offset once, as `pyarrow.RecordBatch`es.
+
+        Only rows with `start` <= offset < `end` come, and as little else as possible is read. Without `start` they come
+        from the log start on; with one, records below the log start come too where the source still has them, as files
+        do. So the rows of adjoining ranges are those of the whole. Findings are about what had to be read, and about
+        gaps that concern the range; what is damaged between two ranges belongs to both. Where `end` leaves something
+        out, the context gets a hole at `end - 1`, for a marker may stand behind it. `log_start` and `cleaned_up_to` are
+        those of the log, whatever the range.
 
         They have at least the `columns` that were asked for, of `kafka_records_engine.log.raw_rows.RAW_SCHEMA` and of
         `PLACE_COLUMNS`, except columns of the latter that this source does not have. Control rows are among them.
@@ -71,6 +92,8 @@ class Counts:
     """Control records that end a transaction."""
     below_log_start: int = 0
     """Records below the log start, which files still hold; they are left out."""
+    outside: int = 0
+    """Records and markers that were read and are not in the range of offsets that was asked for."""
     bytes_left: int = 0
     """Bytes behind keys and values, which Kafka leaves alone, in `with_bytes_left` of the records that were decoded."""
     with_bytes_left: int = 0

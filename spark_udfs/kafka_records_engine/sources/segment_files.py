@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_engine.log import reading as reader
+from kafka_records_engine.log.batches import LARGEST_OFFSET
+from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.sources.protocol import Context
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+_BEHIND_ALL: Final = LARGEST_OFFSET + 1
 
 
 class Segments:
@@ -32,9 +36,18 @@ class Segments:
         self._paths = [fspath(path) for path in given]
         self._topic = topic
 
+    @property
+    def name(self) -> str:
+        """The paths, as they were given."""
+        return ", ".join(self._paths)
+
+    def topics(self) -> list[str]:
+        """The topics of the logs. Raises LogSourceError when there is none."""
+        return sorted({log.topic for log in reader.find_logs(self._paths, unnamed=self._topic)})
+
     def partitions(self, topic: str) -> list[SegmentPartition]:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""
-        return [SegmentPartition(log) for log in reader.find_logs(self._paths, topic)]
+        return [SegmentPartition(log) for log in reader.find_logs(self._paths, topic, self._topic)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +76,50 @@ class SegmentPartition:
         """Never."""
         return False
 
-    def batches(self, context: Context, columns: Collection[str]) -> Iterator[Any]:
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`: the files are read once, as they were when they were opened."""
+        names = [name for name in columns if name in reader.RAW_SCHEMA.names]
         with reader.open_log(self.log) as opened:
-            _tell_about(opened, context)
+            _tell_about(opened, context, start is None)
+            wanted = _Wanted(opened, start, end, context)
+            if start is not None or end is not None:
+                opened.only = OffsetRange(start or 0, _BEHIND_ALL if end is None else end)
+            chosen = opened.segments if opened.only is None else opened.only.files(opened.segments)
+            context.counts.files += len(chosen)
             rows = reader.read_partition(
                 opened,
                 below_log_start=True,
                 on_finding=lambda finding: context.report(replace(finding, topic=self.topic, partition=self.partition)),
                 batch_rows=None,
                 settle=False,
-                columns=[name for name in columns if name in reader.RAW_SCHEMA.names],
+                columns=names if "offset" in names else [*names, "offset"],
                 places=any(field.name in columns for field in reader.PLACE_FIELDS),
                 on_hole=context.add_hole,
             )
             for batch in rows:
-                kept = _from_log_start(batch, opened.log_start, context)
+                kept = wanted.of(batch)
                 if kept.num_rows:
-                    yield kept
+                    yield kept if "offset" in names else kept.select([*names, *kept.schema.names[len(names) + 1 :]])
                 context.progress(opened.bytes_read)
             context.counts.bytes += opened.bytes_read
+            if opened.only is not None:
+                context.counts.outside += opened.only.outside
+                if end is not None and (wanted.is_cut or opened.only.is_cut):
+                    context.add_hole(end - 1)
 
 
-def _tell_about(opened: reader.OpenLog, context: Context) -> None:
+def _tell_about(opened: reader.OpenLog, context: Context, from_start: bool) -> None:
     context.counts.partitions += 1
-    context.counts.files += len(opened.segments)
     context.log_start = opened.log_start
     if opened.is_part or not opened.segments:
         context.log_start = None
     else:
         # A cleaner never touches the newest file, to which the broker appends.
         context.cleaned_up_to = opened.segments[-1].base_offset
-        _tell_of_start(opened, context)
+        if from_start:
+            _tell_of_start(opened, context)
 
 
 def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
@@ -110,12 +135,28 @@ def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
     context.report(Finding("note", UNREAD_LOG, what, consequence, context.topic, context.partition, file=first.path))
 
 
-def _from_log_start(batch: Any, log_start: int, context: Context) -> Any:
-    """The rows from the log start on; the others are counted."""
-    if not log_start:
-        return batch
-    is_kept = batch.column("offset").to_numpy() >= log_start
-    if is_kept.all():
-        return batch
-    context.counts.below_log_start += int((~is_kept).sum())
-    return batch.filter(pa.array(is_kept))
+class _Wanted:
+    """Leaves out rows before the first offset that is wanted and from `end` on, and counts them."""
+
+    def __init__(self, opened: reader.OpenLog, start: int | None, end: int | None, context: Context) -> None:
+        self._first = opened.log_start if start is None else start
+        self._end = _BEHIND_ALL if end is None else end
+        self._is_from_log_start = start is None
+        self._counts = context.counts
+        self.is_cut = False
+        """Whether rows were left out at the end."""
+
+    def of(self, batch: Any) -> Any:
+        """The rows that are wanted."""
+        offsets = batch.column("offset").to_numpy()
+        is_before, is_behind = offsets < self._first, offsets >= self._end
+        before, behind = int(is_before.sum()), int(is_behind.sum())
+        if not before and not behind:
+            return batch
+        self.is_cut = self.is_cut or behind > 0
+        if self._is_from_log_start:
+            self._counts.below_log_start += before
+            self._counts.outside += behind
+        else:
+            self._counts.outside += before + behind
+        return batch.filter(pa.array(~(is_before | is_behind)))
