@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import DecodeError, MissingRecordType, MissingValueVersion, plural
 from kafka_records_runtime.errors import number as number_text
-from kafka_records_runtime.framing import KEY_VERSION, record_type_of, value_version_of
+from kafka_records_runtime.framing import KEY_VERSION, PREFIX, prefix_of, record_type_of, value_version_of
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, RetiredType, covers
 from kafka_records_runtime.walker import TrailStep, walk
@@ -22,7 +22,6 @@ from kafka_records_runtime.wire import signed32
 _HEX_BYTES: Final = 8
 _VALUE_WIDTH: Final = 60
 _PATH_WIDTH: Final = 80
-_PREFIX: Final = 2
 
 
 class Line(NamedTuple):
@@ -113,7 +112,8 @@ def explain_text(lines: Iterable[Line]) -> str:
 
 
 def _record(records: Mapping[int, RecordSchema], key: bytes) -> RecordSchema | None:
-    return records.get(record_type_of(key)) if len(key) >= _PREFIX else None
+    number = prefix_of(key)
+    return None if number is None else records.get(number)
 
 
 def _explain_key(records: Mapping[int, RecordSchema], retired: Mapping[int, RetiredType], key: bytes) -> Iterator[Line]:
@@ -128,11 +128,11 @@ def _explain_key(records: Mapping[int, RecordSchema], retired: Mapping[int, Reti
         name = record.name
     else:
         name = ", ".join(retired[number]) if number in retired else "unknown record type"
-    yield Line(0, _hex(key[:_PREFIX]), "record type", "int16", f"{number} ({name})")
+    yield Line(0, _hex(key[: PREFIX.size]), "record type", "int16", f"{number} ({name})")
     if record is None:
-        yield from _unread(key, _PREFIX, "not read")
+        yield from _unread(key, PREFIX.size, "not read")
     else:
-        yield from explain_message(record.key, KEY_VERSION, key, start=_PREFIX, lenient=True)
+        yield from explain_message(record.key, KEY_VERSION, key, start=PREFIX.size, lenient=True)
 
 
 def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:
@@ -142,11 +142,11 @@ def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:
         yield from _unread(value, 0, "not read")
         yield Line(None, "", "", "error", str(error))
         return
-    yield Line(0, _hex(value[:_PREFIX]), "value version", "int16", str(version))
+    yield Line(0, _hex(value[: PREFIX.size]), "value version", "int16", str(version))
     if record is None:
-        yield from _unread(value, _PREFIX, "not read")
+        yield from _unread(value, PREFIX.size, "not read")
     else:
-        yield from explain_message(record.value, version, value, start=_PREFIX, lenient=True)
+        yield from explain_message(record.value, version, value, start=PREFIX.size, lenient=True)
 
 
 def _line(step: TrailStep, data: bytes) -> Line:

@@ -1,8 +1,13 @@
 """Framing of the records of a coordinator topic: key = int16 record type + message, value = int16 version + message.
 
-The rules are those of Kafka's `CoordinatorRecordSerde`: the key is always read at version 0, the value's version is
-checked against the versions its type has, and whatever follows a message is left alone. Where a reader of Kafka's
-would throw away a record of a type or version it does not know, `Record` keeps its bytes.
+The int16 is the *prefix* of a key or value. This module is the home of what it looks like: its bytes, how it is split
+off and written, and which error a record gets that has none. Two modules have the same for many rows at a time, with
+the width and the byte order from here: `kafka_records_engine.columns.framing_in_columns` for Arrow columns and
+`kafka_records_engine.spark.framing_in_jvm` for Spark expressions. Tests hold them against the functions here.
+
+The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key at version 0, checks the version of the
+value against the versions of its type, and ignores bytes behind a message. Kafka's readers throw away a record of an
+unknown type or version; `Record` keeps its bytes.
 """
 
 from __future__ import annotations
@@ -10,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from struct import Struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from kafka_records_runtime.buffers import as_bytes
 from kafka_records_runtime.errors import (
     DecodeError,
+    FramingError,
     MissingRecordType,
     MissingValueVersion,
     NullKey,
@@ -27,20 +34,86 @@ if TYPE_CHECKING:
     from kafka_records_runtime.codec import Codec
     from kafka_records_runtime.schema import RecordSchema
 
+PREFIX: Final = Struct(">h")
+"""What stands before a message: the record type of a key, the version of a value. NumPy takes `PREFIX.format` too."""
+
 KEY_VERSION: Final = 0
 """The version of every record key."""
+
+_LONGEST_TEXT: Final = 2**15 - 1
+
+
+# -- the prefix --------------------------------------------------------------------------------------------------------
+
+
+def prefix_of(data: bytes | None) -> int | None:
+    """The int16 that a key or value starts with; None for a null, and for one that is too short."""
+    return None if data is None or len(data) < PREFIX.size else cast(int, PREFIX.unpack_from(data)[0])
+
+
+def record_type_of(key: bytes) -> int:
+    """The record type that a key starts with. Raises MissingRecordType for a key that is too short."""
+    if len(key) < PREFIX.size:
+        raise unframed_key(len(key))
+    return cast(int, PREFIX.unpack_from(key)[0])
+
+
+def value_version_of(value: bytes) -> int:
+    """The version that a value starts with. Raises MissingValueVersion for a value that is too short."""
+    if len(value) < PREFIX.size:
+        raise unframed_value(len(value))
+    return cast(int, PREFIX.unpack_from(value)[0])
+
+
+def split_key(key: bytes | None) -> tuple[int, bytes]:
+    """The record type of a key, and the message behind it. Raises NullKey or MissingRecordType."""
+    if key is None:
+        raise unframed_key(None)
+    return record_type_of(key), key[PREFIX.size :]
+
+
+def split_value(value: bytes) -> tuple[int, bytes]:
+    """The version of a value, and the message behind it. Raises MissingValueVersion."""
+    return value_version_of(value), value[PREFIX.size :]
+
+
+def framed(number: int, message: bytes) -> bytes:
+    """A key or value: its record type or version, then the message."""
+    return PREFIX.pack(number) + message
+
+
+def unframed_key(length: int | None) -> FramingError:
+    """The error of a key of so many bytes, which are too few for a record type; None stands for a null key."""
+    return NullKey() if length is None else MissingRecordType(length)
+
+
+def unframed_value(length: int) -> FramingError:
+    """The error of a value of so many bytes, which are too few for a version."""
+    return MissingValueVersion(length)
+
+
+def message_start(text: bytes) -> bytes | None:
+    """The first bytes of every key message that begins with the string `text`; None if `text` is too long for one.
+
+    Keys have version 0, so the length of a string is an int16 unless the key is flexible.
+    """
+    return len(text).to_bytes(2, "big") + text if len(text) <= _LONGEST_TEXT else None
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One decoded record of a coordinator topic.
 
-    `key` is the typed key, or the key's bytes when the type is unknown; `name` is None then, but for retired types,
-    which have a name and nothing else. `value` is the typed value, None for a tombstone, or the value's bytes when its
-    type or version is unknown. `value_version` is None for tombstones and unknown types.
-    `key_bytes_left` and `value_bytes_left` count the bytes behind the messages, which Kafka ignores; `leniencies` names
-    what else a strict reader would have refused, once for each time. `raw_key` and `raw_value` are the record's bytes
-    when one of these says that the values alone may not give them back: None for every other record.
+    `key` is the typed key. A record of an unknown type has the bytes of its key there, and no `name` unless the type
+    is retired. `value` is the typed value, None for a tombstone, and the bytes of the value if its type or version is
+    unknown. `value_version` is None for tombstones and unknown types.
+    `key_bytes_left` and `value_bytes_left` count the bytes behind the messages, which Kafka ignores. `leniencies` names
+    everything else that a strict reader would have refused, once for each time. A record with bytes left or leniencies
+    has its bytes in `raw_key` and `raw_value`, because `key` and `value` may not give them back; these are None for
+    every other record.
     """
 
     record_type: int
@@ -76,7 +149,7 @@ class Record:
 
 
 class RecordType(Protocol):
-    """How one type of record is read: by generated classes or by schemas."""
+    """Reads the records of one type, by generated classes or by schemas."""
 
     @property
     def name(self) -> str: ...
@@ -87,20 +160,6 @@ class RecordType(Protocol):
     def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]: ...
 
     def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]: ...
-
-
-def record_type_of(key: bytes) -> int:
-    """The record type a key starts with. Raises MissingRecordType for a key of less than two bytes."""
-    if len(key) < 2:
-        raise MissingRecordType(len(key))
-    return int.from_bytes(key[:2], "big", signed=True)
-
-
-def value_version_of(value: bytes) -> int:
-    """The version a value starts with. Raises MissingValueVersion for a value of less than two bytes."""
-    if len(value) < 2:
-        raise MissingValueVersion(len(value))
-    return int.from_bytes(value[:2], "big", signed=True)
 
 
 def read_record(
@@ -115,22 +174,22 @@ def read_record(
     the message for bytes that do not parse. Unknown types and versions are not errors.
     """
     if key is None:
-        raise NullKey
+        raise unframed_key(None)
     key, value = as_bytes(key), None if value is None else as_bytes(value)
-    number = record_type_of(key)
+    number, message = split_key(key)
     kind = types.get(number)
     if kind is None:
         return Record(number, retired.get(number), key, value, None)
     leniencies: list[str] = []
-    typed_key, used = kind.read_key(key[2:], leniencies)
-    key_bytes_left = len(key) - 2 - used
+    typed_key, used = kind.read_key(message, leniencies)
+    key_bytes_left = len(message) - used
     typed_value: Any = value
     version, value_bytes_left = None, 0
     if value is not None:
-        version = value_version_of(value)
+        version, message = split_value(value)
         if version in kind.value_versions:
-            typed_value, used = kind.read_value(value[2:], version, leniencies)
-            value_bytes_left = len(value) - 2 - used
+            typed_value, used = kind.read_value(message, version, leniencies)
+            value_bytes_left = len(message) - used
     raw = (key, value) if leniencies or key_bytes_left or value_bytes_left else (None, None)
     return Record(
         number, kind.name, typed_key, typed_value, version, key_bytes_left, value_bytes_left, tuple(leniencies), *raw
@@ -160,7 +219,7 @@ class SchemaRecordType:
 
 
 class CodecRecordType:
-    """Reads records into generated classes, imported when the first such record comes along."""
+    """Reads records into generated classes, which it imports when it reads the first such record."""
 
     def __init__(self, name: str, module: str, key_class: str, value_class: str) -> None:
         self.name = name
@@ -212,7 +271,7 @@ class RecordSet:
         return read_record(self.types, key, value, self.retired)
 
     def encode(self, key: Any, value: Any, value_version: int | None) -> tuple[bytes, bytes | None]:
-        """Frame `key` and `value`; `bytes` are taken as they stand, a `value` of None is a tombstone."""
+        """Frame `key` and `value`. It leaves `bytes` as they are; a `value` of None is a tombstone."""
         if isinstance(key, bytes):
             if value is not None and not isinstance(value, bytes):
                 raise WrongType(
@@ -220,7 +279,7 @@ class RecordSet:
                 )
             return key, value
         number, kind = self._type_of(key)
-        framed_key = number.to_bytes(2, "big") + key.encode(KEY_VERSION)
+        framed_key = framed(number, key.encode(KEY_VERSION))
         if value is None or isinstance(value, bytes):
             _check_framed(kind.name, value, value_version)
             return framed_key, value
@@ -231,7 +290,7 @@ class RecordSet:
             raise TypeError(f"a version is an int, not {type(version).__name__}")
         if version not in kind.value_versions:
             raise UnsupportedVersion(kind.value_class.__name__, version, kind.value_versions)
-        return framed_key, version.to_bytes(2, "big") + value.encode(version)
+        return framed_key, framed(version, value.encode(version))
 
     def _type_of(self, key: Any) -> tuple[int, CodecRecordType]:
         number = getattr(key, "RECORD_TYPE", None)
@@ -242,7 +301,7 @@ class RecordSet:
 
 
 def _check_framed(name: str, value: bytes | None, version: int | None) -> None:
-    """A tombstone has no version, and bytes have the one they start with: another one is a mistake."""
+    """Refuse a version for a tombstone, which has none, and for bytes that start with another one."""
     if version is None:
         return
     if value is None:

@@ -24,7 +24,7 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
     WrongType,
 )
-from kafka_records_runtime.framing import Record, read_record, schema_record_types
+from kafka_records_runtime.framing import CodecRecordType, Record, RecordSet, read_record, schema_record_types
 from kafka_records_runtime.leniency import Leniency
 from tests.conftest import VectorLoader
 
@@ -132,6 +132,17 @@ def test_the_highest_version_is_written_unless_told() -> None:
     _, value = encode_record(KEY, VALUE)
     assert value is not None
     assert value[:2] == b"\x00\x04"
+
+
+def test_a_record_type_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OffsetCommitKey, "RECORD_TYPE", -2)
+    module = OffsetCommitKey.__module__
+    own = RecordSet({-2: CodecRecordType("OffsetCommit", module, "OffsetCommitKey", "OffsetCommitValue")})
+
+    key, value = own.encode(KEY, VALUE, 3)
+
+    assert (key, value) == (b"\xff\xfe" + bytes.fromhex(KEY_HEX)[2:], bytes.fromhex(V3_HEX))
+    assert own.decode(key, value) == Record(-2, "OffsetCommit", KEY, VALUE, 3)
 
 
 def test_unknown_records_are_written_back_as_they_stood() -> None:

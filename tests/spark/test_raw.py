@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_engine.spark.errors import MissingColumn
-from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_rows, has_record_type, is_unframed
+from kafka_records_engine.spark.framing_in_jvm import has_record_type, is_unframed
+from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, as_raw_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,6 +23,7 @@ from kafka_records_codegen.products.wire_rows import TAGGED_FIELDS, Row, rows, v
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, fill
+from kafka_records_runtime.framing import framed
 from kafka_records_runtime.layout import FieldLayout, struct_layouts
 from kafka_records_runtime.schema import EMPTY_STRUCT
 
@@ -128,7 +129,7 @@ class _PageView:
             "index": f"{self._up}{INDEX}",
             "folder": text(self._folder.path),
             "record_type": page.record_type,
-            "record_type_bytes": "" if page.record_type is None else (page.record_type & 0xFFFF).to_bytes(2).hex(" "),
+            "record_type_bytes": "" if page.record_type is None else framed(page.record_type, b"").hex(" "),
             "api_key": page.messages[0].api_key if page.record_type is None else None,
             "is_api": page.is_api,
             "facts": self._facts(),

@@ -17,6 +17,7 @@ from kafka_records_codegen.model.units import Unit, pages, units
 from kafka_records_codegen.products.schemas import with_root
 from kafka_records_codegen.products.spark_examples import example
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
+from kafka_records_runtime.framing import framed
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
 _SHORT: Final = {
@@ -38,7 +39,7 @@ _HEX_DIGITS: Final = 72
 """How much of a message a line of an example holds."""
 
 _WITHOUT_PREFIX: Final = ("request", "response", "header")
-"""Types of messages whose version is not told by the bytes before them: requests have it in their header."""
+"""Types of messages that have no prefix: requests have their version in the header."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -190,14 +191,13 @@ def _example(message: Message, record: Record | None) -> dict[str, Any] | None:
     made = example(message)
     if made is None:
         return None
-    if message.type in _WITHOUT_PREFIX:
-        prefix = b""
-    else:
+    data, version = made.data, f", {made.version}"
+    if message.type not in _WITHOUT_PREFIX:
         number = record.type if record is not None and message == record.key else made.version
-        prefix = number.to_bytes(2, "big", signed=True)
+        data, version = framed(number, data), ""
     return {
-        "hex": textwrap.wrap((prefix + made.data).hex(), _HEX_DIGITS),
-        "version": "" if prefix else f", {made.version}",
+        "hex": textwrap.wrap(data.hex(), _HEX_DIGITS),
+        "version": version,
         "column": made.column,
         "value": repr(made.value),
     }

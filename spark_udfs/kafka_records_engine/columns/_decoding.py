@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns._arrow_types import arrow_type
 from kafka_records_engine.columns._assembly import Columns, decode_rows
-from kafka_records_engine.columns._cursor import RowBlock
 from kafka_records_engine.columns._pieces import ColumnPiece, pieces
 from kafka_records_engine.columns.arrow_arrays import flags, joined
+from kafka_records_engine.columns.framing_in_columns import PREFIX_BYTES, prefixes
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
-from kafka_records_runtime.errors import FramingError, MissingValueVersion
+from kafka_records_runtime.errors import FramingError
+from kafka_records_runtime.framing import unframed_value
 from kafka_records_runtime.schema import MessageSchema
-
-PREFIX: Final = 2
-"""Bytes of the int16 that stands before a message: the version, or the type of the record."""
 
 
 def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unknown_tags: bool = False) -> Columns:
@@ -86,7 +84,7 @@ def _part(version: Any, first: int, count: int) -> Any:
 
 def _decode_piece(message: MessageSchema, piece: ColumnPiece, version: Any, unknown_tags: bool) -> Columns:
     if version is None:
-        return _decode_behind_int16(message, piece, _as_versions, MissingValueVersion, unknown_tags)
+        return _decode_behind_int16(message, piece, _as_versions, unframed_value, unknown_tags)
     rows = piece.present()
     if isinstance(version, int):
         return decode_rows(message, piece, rows, version, 0, unknown_tags)
@@ -128,20 +126,10 @@ def _decode_behind_int16(
     unknown_tags: bool,
 ) -> Columns:
     rows, numbers, short = prefixes(piece, piece.present())
-    columns = decode_rows(message, piece, *choose(rows, numbers), PREFIX, unknown_tags)
+    columns = decode_rows(message, piece, *choose(rows, numbers), PREFIX_BYTES, unknown_tags)
     for row in short.tolist():
         columns.errors[row] = too_short(int(piece.ends[row] - piece.starts[row]))
     return columns
-
-
-def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
-    """Of some rows: those that start with an int16, these numbers, and the rows that are too short for one."""
-    starts, ends = piece.of(rows)
-    long = ends - starts >= PREFIX
-    short = rows[:0]
-    if not long.all():
-        short, rows, starts = rows[~long], rows[long], starts[long]
-    return rows, RowBlock(piece.buffer, piece.data, 0).at(">i2", starts).astype(np.int16), short
 
 
 def _joined(found: list[Columns], kind: pa.StructType) -> Columns:

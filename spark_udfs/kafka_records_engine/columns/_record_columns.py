@@ -17,19 +17,13 @@ from numpy.typing import NDArray
 
 from kafka_records_engine.columns._arrow_types import record_arrow_type
 from kafka_records_engine.columns._assembly import Columns, decode_rows, split
-from kafka_records_engine.columns._decoding import PREFIX, prefixes
 from kafka_records_engine.columns._pieces import ColumnPiece, numbered, pieces
 from kafka_records_engine.columns.arrow_arrays import joined as concatenated
 from kafka_records_engine.columns.arrow_arrays import structs, validity, without_inner_nulls
+from kafka_records_engine.columns.framing_in_columns import PREFIX_BYTES, prefixes
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
-from kafka_records_runtime.errors import (
-    DecodeError,
-    FramingError,
-    MissingRecordType,
-    MissingValueVersion,
-    NullKey,
-)
-from kafka_records_runtime.framing import KEY_VERSION
+from kafka_records_runtime.errors import DecodeError, FramingError
+from kafka_records_runtime.framing import KEY_VERSION, unframed_key, unframed_value
 from kafka_records_runtime.schema import RecordSchema
 
 
@@ -145,11 +139,11 @@ class _RecordReading:
         out = self._out
         has_key = looked_at if self._keys.valid is None else looked_at & self._keys.valid
         for row in np.flatnonzero(looked_at & ~has_key).tolist():
-            out.errors[row] = NullKey()
+            out.errors[row] = unframed_key(None)
         present = numbered(len(has_key)) if has_key.all() else np.flatnonzero(has_key)
         rows, types, short = prefixes(self._keys, present)
         for row in short.tolist():
-            out.errors[row] = MissingRecordType(int(self._keys.ends[row] - self._keys.starts[row]))
+            out.errors[row] = unframed_key(int(self._keys.ends[row] - self._keys.starts[row]))
         _put(out.record_type, rows, types)
         _put(out.has_type, rows, True)
         if len(types) and types.min() != types.max():
@@ -165,7 +159,7 @@ class _RecordReading:
         out = self._out
         is_all = len(rows) == len(out.is_known)
         _put(out.is_known, rows, True)
-        keys = decode_rows(schema.key, self._keys, rows, KEY_VERSION, PREFIX, self._unknown_tags)
+        keys = decode_rows(schema.key, self._keys, rows, KEY_VERSION, PREFIX_BYTES, self._unknown_tags)
         self._note(keys)
         out.key_bytes_left = keys.bytes_left if is_all else out.key_bytes_left + keys.bytes_left
         if keys.errors:
@@ -173,10 +167,10 @@ class _RecordReading:
         with_value = rows if self._values.valid is None else rows[self._values.valid[rows]]
         with_value, versions, short = prefixes(self._values, with_value)
         for row in short.tolist():
-            out.errors[row] = MissingValueVersion(int(self._values.ends[row] - self._values.starts[row]))
+            out.errors[row] = unframed_value(int(self._values.ends[row] - self._values.starts[row]))
         _put(out.value_version, with_value, versions)
         _put(out.has_version, with_value, True)
-        values = decode_rows(schema.value, self._values, with_value, versions, PREFIX, self._unknown_tags)
+        values = decode_rows(schema.value, self._values, with_value, versions, PREFIX_BYTES, self._unknown_tags)
         self._note(values)
         out.value_bytes_left = values.bytes_left if is_all else out.value_bytes_left + values.bytes_left
         kind = record_arrow_type(schema, self._unknown_tags)

@@ -12,8 +12,7 @@ import pyarrow as pa
 from kafka_records_engine.columns import Columns, arrow_type, decode_behind_int16, decode_column
 from kafka_records_engine.columns.arrow_arrays import joined
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
-from kafka_records_runtime.errors import MissingRecordType, MissingValueVersion
-from kafka_records_runtime.framing import KEY_VERSION
+from kafka_records_runtime.framing import KEY_VERSION, unframed_key, unframed_value
 from kafka_records_runtime.schema import MessageSchema
 
 
@@ -82,7 +81,7 @@ class Capped:
         def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
             return rows, np.minimum(numbers, self.highest)
 
-        return decode_behind_int16(message, data, choose, MissingValueVersion, unknown_tags=unknown_tags)
+        return decode_behind_int16(message, data, choose, unframed_value, unknown_tags=unknown_tags)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class ReadAs:
         def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
             return rows, np.full(len(rows), self.version)
 
-        return decode_behind_int16(message, data, choose, MissingValueVersion, unknown_tags=unknown_tags)
+        return decode_behind_int16(message, data, choose, unframed_value, unknown_tags=unknown_tags)
 
 
 @dataclass(frozen=True)
@@ -113,4 +112,4 @@ class Keys:
             rows = rows[numbers == self.record_type]
             return rows, np.full(len(rows), KEY_VERSION)
 
-        return decode_behind_int16(message, data, choose, MissingRecordType, unknown_tags=unknown_tags)
+        return decode_behind_int16(message, data, choose, unframed_key, unknown_tags=unknown_tags)

@@ -16,6 +16,7 @@ from kafka_records_engine.spark._struct_columns import Convert, check_fields, wa
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import EncodeError, WrongType
 from kafka_records_runtime.failure import WriteFailure
+from kafka_records_runtime.framing import framed
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema
 
@@ -66,10 +67,7 @@ class Encoder:
             converted = convert(value)
         except WriteFailure as failure:
             raise failure.located(name, version) from None
-        body = walker.encode(self.message, converted, version)
-        return self._prefix(version) + body
-
-    def _prefix(self, version: int) -> bytes:
+        encoded = walker.encode(self.message, converted, version)
         if self.record_type is not None:
-            return self.record_type.to_bytes(2, "big", signed=True)
-        return version.to_bytes(2, "big", signed=True) if self.version_prefix else b""
+            return framed(self.record_type, encoded)
+        return framed(version, encoded) if self.version_prefix else encoded

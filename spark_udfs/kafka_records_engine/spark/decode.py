@@ -15,9 +15,10 @@ from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags,
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord
+from kafka_records_engine.spark.framing_in_jvm import has_record_type, is_unframed
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode
-from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, has_record_type, is_unframed, raw_rows
+from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, raw_rows
 from kafka_records_engine.spark.row_reader import fields_of_error
 from kafka_records_engine.spark.spark_types import column_name, record_spark_type, spark_schema
 from kafka_records_engine.spark.workers import check_workers

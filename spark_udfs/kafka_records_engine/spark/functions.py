@@ -20,6 +20,7 @@ from pyspark.sql.types import BinaryType, DataType
 from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Keys, MessagePrefix, ReadAs, Versioned
 from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.errors import UnsupportedSpark
+from kafka_records_engine.spark.framing_in_jvm import prefix
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_type
 from kafka_records_engine.spark.workers import check_workers
@@ -177,7 +178,7 @@ def from_value(
 
 def record_type(col: ColumnOrName) -> Column:
     """The int16 that a record key starts with, null for a null or shorter key. Evaluated in the JVM."""
-    return _int16(col)
+    return prefix(_column(col))
 
 
 def value_version(col: ColumnOrName) -> Column:
@@ -189,7 +190,7 @@ def value_version(col: ColumnOrName) -> Column:
     >>> df.select(value_version("value").alias("version")).collect()
     [Row(version=3), Row(version=None)]
     """
-    return _int16(col)
+    return prefix(_column(col))
 
 
 # -- to bytes -------------------------------------------------------------------------------------
@@ -384,9 +385,3 @@ def _column(col: ColumnOrName) -> Column:
 
 def _version_column(version: ColumnOrName) -> Column:
     return _column(version).cast("int")
-
-
-def _int16(col: ColumnOrName) -> Column:
-    data = _column(col)
-    unsigned = F.conv(F.hex(F.substring(data, 1, 2)), 16, 10).cast("int")
-    return F.when(F.octet_length(data) >= 2, F.shiftright(F.shiftleft(unsigned, 16), 16).cast("smallint"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -118,17 +118,3 @@ def _named_timestamp_type(number: Column) -> Column:
     for value, name in _TIMESTAMP_TYPES.items():
         named = F.when(number == value, F.lit(name)).otherwise(named)
     return named
-
-
-def has_record_type(types: Iterable[int]) -> Column:
-    """Condition on raw rows: the key starts with one of these record types. Evaluated in the JVM, before any Python.
-
-    Control records are never among them: their keys start with another number that merely looks like one.
-    """
-    starts = [number.to_bytes(2, "big", signed=True) for number in types]
-    return F.col("control").isNull() & F.substring(F.col("key"), 1, 2).isin(starts)
-
-
-def is_unframed() -> Column:
-    """Condition on raw rows: not a control record, and the key is missing or too short to hold a record type."""
-    return F.col("control").isNull() & (F.coalesce(F.octet_length(F.col("key")), F.lit(0)) < 2)

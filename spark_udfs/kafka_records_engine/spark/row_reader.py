@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafka_records_engine.columns.walker_values import Plain, holds_unknown_tags, plain_values
-from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, NullKey, UnsupportedVersion
-from kafka_records_runtime.framing import SchemaRecordType, record_type_of, value_version_of
+from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, UnsupportedVersion
+from kafka_records_runtime.framing import SchemaRecordType, split_key, split_value
 from kafka_records_runtime.schema import RecordSchema
 
 
@@ -73,23 +73,21 @@ class RowReader:
         return row
 
     def _read(self, row: DecodedRow, key: bytes | None, value: bytes | None) -> None:
-        if key is None:
-            raise NullKey
-        row.record_type = record_type_of(key)
+        row.record_type, message = split_key(key)
         kind = self._types.get(row.record_type)
         if kind is None:
             return
         row.known = True
-        typed, used = kind.reader.read_key(key[2:], row.leniencies)
-        row.key, row.key_bytes_left = kind.plain_key(typed), len(key) - 2 - used
+        typed, used = kind.reader.read_key(message, row.leniencies)
+        row.key, row.key_bytes_left = kind.plain_key(typed), len(message) - used
         row.has_unknown_tags = holds_unknown_tags(typed)
         if value is None:
             return
-        row.value_version = value_version_of(value)
+        row.value_version, message = split_value(value)
         if row.value_version not in kind.reader.value_versions:
             raise UnsupportedVersion(kind.reader.schema.value.name, row.value_version, kind.reader.value_versions)
-        typed, used = kind.reader.read_value(value[2:], row.value_version, row.leniencies)
-        row.value, row.value_bytes_left = kind.plain_value(typed), len(value) - 2 - used
+        typed, used = kind.reader.read_value(message, row.value_version, row.leniencies)
+        row.value, row.value_bytes_left = kind.plain_value(typed), len(message) - used
         row.has_unknown_tags |= holds_unknown_tags(typed)
 
 

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 from pyspark.sql.types import StructType
 
 from kafka_records_engine.spark.decode import chosen_records
+from kafka_records_engine.spark.framing_in_jvm import begins_with, has_record_type, is_unframed, prefix_bytes
 from kafka_records_engine.spark.mapping import map_batches
-from kafka_records_engine.spark.raw import RAW_SCHEMA, has_record_type, is_unframed, raw_rows
+from kafka_records_engine.spark.raw import RAW_SCHEMA, raw_rows
 from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.spark_tasks import LastOfKeys
@@ -69,7 +70,7 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     if needs_all:
         rows = rows.withColumns(
             {
-                "key": F.when(wanted, F.col("key")).otherwise(F.substring(F.col("key"), 1, 2)),
+                "key": F.when(wanted, F.col("key")).otherwise(prefix_bytes(F.col("key"))),
                 "value": F.when(wanted, F.col("value")),
             }
         )
@@ -116,10 +117,6 @@ def _is_wanted(request: TableRequest) -> Column:
     schemas: Mapping[int, RecordSchema] = import_module(f"{request.package}.schemas.{table.folder}").RECORDS
     is_record = has_record_type(chosen_records(schemas, table.records))
     if request.groups is not None:
-        starts = F.lit(False)
-        for group in request.groups:
-            text = group.encode("utf-8", "surrogatepass")
-            start = len(text).to_bytes(2, "big") + text
-            starts = starts | (F.substring(F.col("key"), 3, len(start)) == F.lit(start))
-        return F.coalesce(is_record & starts, F.lit(False)) | F.col("control").isNotNull()
+        is_about = begins_with(F.col("key"), (group.encode("utf-8", "surrogatepass") for group in request.groups))
+        return F.coalesce(is_record & is_about, F.lit(False)) | F.col("control").isNotNull()
     return F.coalesce(is_record, F.lit(False)) | is_unframed() | F.col("control").isNotNull()

@@ -11,6 +11,7 @@ import pyspark
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_engine.spark.errors import UnsupportedSpark
+from kafka_records_engine.spark.framing_in_jvm import sql_of_prefix
 from kafka_records_engine.spark.functions import function_for_sql
 
 if TYPE_CHECKING:
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
 
 _IN_THE_JVM: Final = ("record_type", "value_version")
 
-_INT16: Final = """\
+_IN_SQL: Final = """\
 CREATE OR REPLACE TEMPORARY FUNCTION {name}(data BINARY) RETURNS SMALLINT
-RETURN CASE WHEN octet_length(data) >= 2
-  THEN CAST(shiftright(shiftleft(CAST(conv(hex(substring(data, 1, 2)), 16, 10) AS INT), 16), 16) AS SMALLINT) END"""
+RETURN {prefix}"""
 
 
 def register_source(spark: SparkSession) -> None:
@@ -39,7 +39,7 @@ def register_functions(spark: SparkSession, package: str) -> tuple[str, ...]:
     """Register the column functions of a package; returns their names."""
     names = []
     for name in _IN_THE_JVM:
-        spark.sql(_INT16.format(name=name)).collect()
+        spark.sql(_IN_SQL.format(name=name, prefix=sql_of_prefix("data"))).collect()
         names.append(name)
     if hasattr(F, "arrow_udf"):
         modules = import_module(f"{package}.spark")

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import portable
-from kafka_records_tables.tables.incoming_rows import record_types
 from kafka_records_tables.tables.latest import Latest
 from kafka_records_tables.tables.transactions_settled import outside_transactions
 
@@ -224,7 +224,7 @@ class LastOfKeys:
         for batch in batches:
             for partition, rows in _runs(_as_raw(batch)):
                 is_tombstone = rows.column("value").is_null().to_numpy(zero_copy_only=False)
-                _, has_type = record_types(rows.column("key"))
+                _, has_type = prefix_column(rows.column("key"))
                 if table.needs_transactions:
                     context = self.request.context(table.topic, partition)
                     settled = outside_transactions(rows, context, tombstones_at_once=True)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kafka_records_runtime.errors import DecodeError
+from kafka_records_runtime.framing import PREFIX, prefix_of
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.walker import decode
 
 if TYPE_CHECKING:
     from kafka_records_runtime.framing import Record
     from kafka_records_runtime.schema import MessageSchema
-
-_VERSION_BYTES: Final = 2
 
 
 def opened(record: Record) -> dict[str, Any]:
@@ -43,15 +42,13 @@ def _parts(record: Record) -> Iterator[tuple[str, MessageSchema, bytes]]:
 
 
 def _shown(schema: MessageSchema, data: bytes) -> dict[str, Any] | None:
-    if len(data) < _VERSION_BYTES:
-        return None
-    version = int.from_bytes(data[:_VERSION_BYTES], "big", signed=True)
+    version = prefix_of(data)
     lowest, highest = schema.versions or (0, -1)
-    if version < lowest:
+    if version is None or version < lowest:
         return None
     read_as = min(version, highest)
     try:
-        value, _ = decode(schema, data[_VERSION_BYTES:], read_as, lenient=True, allow_trailing=True)
+        value, _ = decode(schema, data[PREFIX.size :], read_as, lenient=True, allow_trailing=True)
     except DecodeError:
         return None
     return {"version": version, "data": to_json(schema, value, read_as)}

@@ -6,10 +6,11 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kafka_records_runtime.errors import UnsupportedVersion
 from kafka_records_runtime.explain import explain_key, explain_message, explain_record, explain_text
+from kafka_records_runtime.framing import PREFIX, prefix_of
 from kafka_records_runtime.printable import printable
 from kafka_records_runtime.schema import covers
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
@@ -18,9 +19,6 @@ from kafka_records_tables.runs.standard_error import say
 if TYPE_CHECKING:
     from kafka_records_runtime.explain import Line
     from kafka_records_tables.runs.catalog import Catalog
-
-_PREFIX: Final = 2
-"""Bytes of the record type or version that stand before a message."""
 
 
 def explain_one_message(catalog: Catalog, name: str, version: int, text: str) -> int:
@@ -129,8 +127,7 @@ def _explained_marker(key: bytes, value: bytes) -> Iterator[Line]:
     from kafka_records.schemas.control import CONTROL_RECORD_TYPE_SCHEMA, END_TXN_MARKER
 
     for schema, data in ((CONTROL_RECORD_TYPE_SCHEMA, key), (END_TXN_MARKER, value)):
-        version = int.from_bytes(data[:_PREFIX], "big", signed=True)
-        yield from explain_message(schema, version, data, start=min(_PREFIX, len(data)))
+        yield from explain_message(schema, prefix_of(data) or 0, data, start=min(PREFIX.size, len(data)))
 
 
 def _is_broken(lines: list[Line]) -> bool:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _GROUP: Final = ("group", "group_id")
 _TRANSACTIONAL_ID: Final = ("transactional_id",)
-_TYPE_BYTES: Final = 2
 
 Mask = Callable[[Any], "pa.BooleanArray"]
 
@@ -58,7 +57,7 @@ class RecordChoice:
             masks.append(_of_types(self._numbers(topic)))
         for ids, names in ((self.groups, _GROUP), (self.transactional_ids, _TRANSACTIONAL_ID)):
             if ids:
-                masks.append(_of_starts(self._types_that_begin_with(topic, names), [*map(_string, ids)]))
+                masks.append(_of_starts(self._types_that_begin_with(topic, names), [*map(os.fsencode, ids)]))
         if not masks:
             return None
         return lambda rows: reduce(_both, (mask(rows) for mask in masks))
@@ -82,12 +81,6 @@ class RecordChoice:
         }
 
 
-def _string(text: str) -> bytes:
-    """As a key of version 0 holds it: an int16 length, then UTF-8."""
-    encoded = os.fsencode(text)
-    return len(encoded).to_bytes(2, "big") + encoded if len(encoded) < 1 << 15 else b"\xff"
-
-
 def _both(one: pa.BooleanArray, other: pa.BooleanArray) -> pa.BooleanArray:
     import pyarrow.compute as pc
 
@@ -103,15 +96,17 @@ def _of_offsets(first: int, last: int) -> Mask:
 
 
 def _of_types(numbers: set[int]) -> Mask:
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    inside = [number for number in numbers if -(1 << 15) <= number < 1 << 15]
-    starts = pa.array([number.to_bytes(_TYPE_BYTES, "big", signed=True) for number in inside], pa.binary())
+    from kafka_records_engine.columns.framing_in_columns import prefix_column
+
+    wanted = np.array(sorted(numbers), np.int64)
 
     def mask(rows: Any) -> pa.BooleanArray:
-        start = pc.binary_slice(rows.column("key"), 0, _TYPE_BYTES)
-        return pc.and_(pc.is_in(start, starts), rows.column("control").is_null())
+        types, has_type = prefix_column(rows.column("key"))
+        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+        return pa.array(has_type & np.isin(types, wanted) & is_record)
 
     return mask
 
@@ -119,14 +114,7 @@ def _of_types(numbers: set[int]) -> Mask:
 def _of_starts(numbers: set[int], texts: list[bytes]) -> Mask:
     import pyarrow.compute as pc
 
+    from kafka_records_engine.columns.framing_in_columns import begins_with
+
     of_types = _of_types(numbers)
-
-    def mask(rows: Any) -> pa.BooleanArray:
-        key = rows.column("key")
-        found = [
-            pc.equal(pc.binary_slice(key, _TYPE_BYTES, _TYPE_BYTES + len(text)), text).fill_null(False)
-            for text in texts
-        ]
-        return pc.and_(of_types(rows), reduce(pc.or_, found))
-
-    return mask
+    return lambda rows: pc.and_(of_types(rows), begins_with(rows.column("key"), texts))

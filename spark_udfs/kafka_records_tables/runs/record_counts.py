@@ -1,17 +1,16 @@
-"""Counting records by the first two bytes of key and value, without decoding any."""
+"""Counting records by record type and value version, without decoding any."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_records_runtime.errors import FramingError
-from kafka_records_runtime.framing import record_type_of, value_version_of
+from kafka_records_engine.columns.framing_in_columns import prefix_bytes
+from kafka_records_runtime.framing import prefix_of
 
 if TYPE_CHECKING:
     from kafka_records_tables.runs.catalog import Catalog
@@ -73,18 +72,18 @@ def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
     names = [*COLUMNS]
     columns = [
         batch.column("control").cast(pa.string()),
-        *(pc.binary_slice(batch.column(name), 0, 2) for name in ("key", "value")),
+        *(prefix_bytes(batch.column(name)) for name in ("key", "value")),
     ]
     grouped = pa.Table.from_arrays(columns, names=names).group_by(names).aggregate([([], "count_all")])
     for row in grouped.to_pylist():
         control, count = row["control"], row["count_all"]
-        kind = _Kind(control, None if control else _number(row["key"], record_type_of))
+        kind = _Kind(control, None if control else prefix_of(row["key"]))
         tally = tallies.setdefault(kind, _Tally())
         tally.records += count
         if control is None and row["value"] is None:
             tally.tombstones += count
         elif control is None:
-            version = _number(row["value"], value_version_of)
+            version = prefix_of(row["value"])
             tally.versions[_NO_VERSION if version is None else version] += count
 
 
@@ -107,11 +106,3 @@ def _rows(topic: str, catalog: Catalog, tallies: dict[_Kind, _Tally]) -> Iterato
         }
         row = (topic, kind.record_type, name, tally.records, tally.tombstones, versions or None)
         yield dict(zip(SCHEMA.names, row, strict=True))
-
-
-def _number(start: bytes | None, read: Callable[[bytes], int]) -> int | None:
-    """What the first two bytes of a key or value say, if there are two."""
-    try:
-        return None if start is None else read(start)
-    except FramingError:
-        return None

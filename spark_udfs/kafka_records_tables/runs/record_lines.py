@@ -10,10 +10,9 @@ from kafka_records_runtime.errors import DecodeError, FramingError
 from kafka_records_runtime.framing import (
     KEY_VERSION,
     Record,
+    prefix_of,
     read_record,
-    record_type_of,
     schema_record_types,
-    value_version_of,
 )
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_tables.runs.embedded_messages import opened
@@ -22,8 +21,6 @@ from kafka_records_tables.runs.totals import RecordTotals
 if TYPE_CHECKING:
     from kafka_records_tables.runs.catalog import Catalog
     from kafka_records_tables.runs.topic_names import TopicNames
-
-_PREFIX: Final = 2
 
 COLUMNS: Final = (
     "topic",
@@ -106,9 +103,8 @@ class RecordPrinter:
 
     def _undecodable(self, found: FoundRecord, error: DecodeError | FramingError) -> dict[str, Any]:
         key, value = found.key, found.value
-        shown_key, record_type, part, record = _raw_key(key), None, "key", None
-        if key is not None and len(key) >= _PREFIX:
-            record_type = record_type_of(key)
+        shown_key, record_type, part, record = _raw_key(key), prefix_of(key), "key", None
+        if record_type is not None:
             try:
                 record = read_record(self._types, key, None)
                 shown_key, part = self._shown_key(record), "value"
@@ -167,11 +163,11 @@ class RecordPrinter:
 def _raw_key(key: bytes | None) -> dict[str, Any] | None:
     if key is None:
         return None
-    return {"type": record_type_of(key) if len(key) >= _PREFIX else None, "hex": key.hex()}
+    return {"type": prefix_of(key), "hex": key.hex()}
 
 
 def _raw_value(value: bytes) -> dict[str, Any]:
-    return {"version": value_version_of(value) if len(value) >= _PREFIX else None, "hex": value.hex()}
+    return {"version": prefix_of(value), "hex": value.hex()}
 
 
 def _described(error: DecodeError | FramingError, part: str) -> dict[str, Any]:

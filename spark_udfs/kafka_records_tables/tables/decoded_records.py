@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
+from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import UNDECIDED_TRANSACTION, Finding, reason_of, said_of
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_runtime.errors import DecodeError, FramingError, MissingRecordType, NullKey
-from kafka_records_tables.tables.incoming_rows import record_types
+from kafka_records_runtime.errors import DecodeError, FramingError
+from kafka_records_runtime.framing import unframed_key
 from kafka_records_tables.tables.latest import LAST_VALUE
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def of_types(
     """
     wanted = np.array(sorted(types), np.int16)
     for batch in batches:
-        numbers, has_type = record_types(batch.column("key"))
+        numbers, has_type = prefix_column(batch.column("key"))
         kept = has_type & np.isin(numbers, wanted)
         is_record = None
         if batch.column("control").null_count < batch.num_rows:
@@ -65,7 +66,7 @@ def of_types(
 def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, consequence: str) -> None:
     keys = batch.column("key")
     for row in np.flatnonzero(which).tolist():
-        error = MissingRecordType(len(keys[row].as_buffer() or b"")) if keys[row].is_valid else NullKey()
+        error = unframed_key(len(keys[row].as_buffer()) if keys[row].is_valid else None)
         if context.has_room("damage", reason_of(error)):
             context.add_finding(undecodable(batch, row, error, context, None, consequence))
 

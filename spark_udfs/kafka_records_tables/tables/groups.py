@@ -94,10 +94,10 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import numpy as np
     import pyarrow as pa
 
+    from kafka_records_engine.columns.framing_in_columns import prefix_column
     from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
     from kafka_records_tables.tables.fold import events
     from kafka_records_tables.tables.group_replay import PICKED, Replay
-    from kafka_records_tables.tables.incoming_rows import record_types
     from kafka_records_tables.tables.latest import LAST_VALUE, Latest
 
     records = schemas(context, "consumer_offsets")
@@ -107,7 +107,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     alone, whole = Latest(kept), Latest((*kept, "value"))
     not_used = "not used: nobody can tell which group it is about"
     for batch in of_types(batches, numbers_of(records, TABLE.records), context, not_used):
-        types, _ = record_types(batch.column("key"))
+        types, _ = prefix_column(batch.column("key"))
         is_alone = np.isin(types, by_key_alone)
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
         if is_alone.all() and is_record.all():

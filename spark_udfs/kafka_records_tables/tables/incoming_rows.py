@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
+from kafka_records_engine.columns.framing_in_columns import begins_with
+from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.completeness import Completeness
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.declaration import Table
-
-
-_LONGEST_TEXT: Final = (1 << 15) - 1
-"""Bytes of a text whose length is an int16."""
 
 
 def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) -> Iterator[pa.RecordBatch]:
@@ -81,29 +78,5 @@ def _of_groups(batch: pa.RecordBatch, context: Context) -> pa.RecordBatch:
     """The rows about some groups, and the control rows, which are about a producer."""
     if context.groups is None:
         return batch
-    keys = batch.column("key")
-    kept = pc.is_valid(batch.column("control"))
-    for group in context.groups:
-        encoded = group.encode("utf-8", "surrogatepass")
-        if len(encoded) > _LONGEST_TEXT:
-            continue  # no key holds it
-        start = len(encoded).to_bytes(2, "big") + encoded
-        kept = pc.or_(kept, pc.fill_null(pc.equal(pc.binary_slice(keys, 2, 2 + len(start)), pa.scalar(start)), False))
-    return batch.filter(kept)
-
-
-def record_types(keys: pa.Array) -> tuple[INT16, FLAGS]:
-    """The int16 that each key starts with, and which keys have one."""
-    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4)
-    content = keys.buffers()[2]
-    data = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(2, np.uint8)
-    starts = offsets[:-1]
-    long = np.diff(offsets) >= 2
-    if keys.null_count:
-        long &= keys.is_valid().to_numpy(zero_copy_only=False)
-    if not long.all():
-        starts = np.where(long, starts, 0)
-    if len(data) < 2:
-        return np.zeros(len(keys), np.int16), np.zeros(len(keys), np.bool_)
-    types = (data[starts].astype(np.int16) << 8) | data[starts + 1]
-    return types, long
+    groups = (group.encode("utf-8", "surrogatepass") for group in context.groups)
+    return batch.filter(pc.or_(pc.is_valid(batch.column("control")), begins_with(batch.column("key"), groups)))

@@ -1,0 +1,59 @@
+"""Framing (`kafka_records_runtime.framing`) as Spark expressions: the JVM evaluates them, and no row goes to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+
+from kafka_records_runtime.framing import PREFIX, message_start
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+PREFIX_BYTES: Final = PREFIX.size
+_UNUSED_BITS: Final = 32 - 8 * PREFIX_BYTES
+"""Spark has no function from bytes to a number with a sign: the sign is shifted to the top of an INT and back."""
+
+
+def prefix(data: Column) -> Column:
+    """The int16 that a key or value starts with, null for a null, and for one that is too short."""
+    unsigned = F.conv(F.hex(F.substring(data, 1, PREFIX_BYTES)), 16, 10).cast("int")
+    number = F.shiftright(F.shiftleft(unsigned, _UNUSED_BITS), _UNUSED_BITS).cast("smallint")
+    return F.when(F.octet_length(data) >= PREFIX_BYTES, number)
+
+
+def sql_of_prefix(data: str) -> str:
+    """`prefix` in SQL, for the column called `data`. A SQL function is made from text, and no column gives its text."""
+    unsigned = f"CAST(conv(hex(substring({data}, 1, {PREFIX_BYTES})), 16, 10) AS INT)"
+    number = f"CAST(shiftright(shiftleft({unsigned}, {_UNUSED_BITS}), {_UNUSED_BITS}) AS SMALLINT)"
+    return f"CASE WHEN octet_length({data}) >= {PREFIX_BYTES} THEN {number} END"
+
+
+def prefix_bytes(data: Column) -> Column:
+    """A key or value cut off behind its prefix. One without a prefix stays as it is."""
+    return F.substring(data, 1, PREFIX_BYTES)
+
+
+def begins_with(key: Column, texts: Iterable[bytes]) -> Column:
+    """Whether the message of a key begins with one of these strings (`message_start`), whatever its record type."""
+    starts = [start for start in map(message_start, texts) if start is not None]
+    found = [F.substring(key, 1 + PREFIX_BYTES, len(start)) == F.lit(start) for start in starts]
+    return F.coalesce(reduce(or_, found), F.lit(False)) if found else F.lit(False)
+
+
+def has_record_type(types: Iterable[int]) -> Column:
+    """Condition on raw rows: the key starts with one of these record types.
+
+    Control records are never among them: their keys start with another number that merely looks like one.
+    """
+    starts = [PREFIX.pack(number) for number in types]
+    return F.col("control").isNull() & prefix_bytes(F.col("key")).isin(starts)
+
+
+def is_unframed() -> Column:
+    """Condition on raw rows: not a control record, and the key is missing or too short to hold a record type."""
+    return F.col("control").isNull() & (F.coalesce(F.octet_length(F.col("key")), F.lit(0)) < PREFIX_BYTES)
