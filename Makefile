@@ -55,12 +55,12 @@ demo: ## Show a captured topic as tables, here and by PySpark, with what a user 
 .PHONY: quick
 quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker, Maven and what is slow: three minutes.
 	@$(SIDE_BY_SIDE) pyright mypy lint contracts
-	$(PYTEST) -m "not (spark or broker or maven or releases or slow)" --hypothesis-profile=quick
+	$(PYTEST) -m "not (spark or broker or maven or releases or slow or matrix)" --hypothesis-profile=quick
 
 .PHONY: test
-test: java-found $(INSTALLED) ## Run every check: lint, types, import contracts, generated tree, all tests.
+test: java-found $(INSTALLED) ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
 	@$(SIDE_BY_SIDE) pyright mypy check lint contracts
-	$(PYTEST)
+	$(PYTEST) -m "not matrix"
 
 .PHONY: generate
 generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference and docs/tables.md anew.
@@ -110,6 +110,10 @@ broker: java-found $(INSTALLED) ## Run only the tests against a real Kafka broke
 .PHONY: live
 live: java-found $(INSTALLED) ## Read three brokers under load while they are killed and started again, for minutes.
 	KAFKA_RECORDS_LIVE_SECONDS=$${KAFKA_RECORDS_LIVE_SECONDS:-180} $(BIN)/python -m pytest -s tests/broker/test_live_cluster.py
+
+.PHONY: matrix
+matrix: java-found $(INSTALLED) ## Run the tests that `make test` leaves out: more ways to a cluster, Spark benchmarks.
+	$(PYTEST) -m matrix
 
 .PHONY: releases
 releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and round-trip every message; needs Maven.

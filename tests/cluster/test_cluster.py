@@ -56,6 +56,7 @@ def assert_in_its_folder(worker: dict[str, Any], path: str) -> None:
     assert (Path(worker["folder"]) / path).is_relative_to(worker["folder"])
 
 
+@pytest.mark.matrix
 def test_the_wheel_by_py_files(
     cluster: Cluster, zipped_wheel: Path, bare_python: Path, expected_contents: dict[str, Any]
 ) -> None:
@@ -64,6 +65,7 @@ def test_the_wheel_by_py_files(
     assert_runs_bare(outcome["worker"], bare_python)
 
 
+@pytest.mark.matrix
 def test_the_wheel_as_a_property_of_the_session(
     cluster: Cluster, zipped_wheel: Path, bare_python: Path, expected_contents: dict[str, Any]
 ) -> None:
@@ -93,6 +95,7 @@ def test_an_archived_environment(
     assert_runs_in_environment(outcome["worker"])
 
 
+@pytest.mark.matrix
 def test_the_wheel_as_an_artifact(
     cluster: Cluster,
     connect_server: str,
@@ -118,6 +121,7 @@ def test_the_wheel_as_an_artifact(
     assert NO_PYARROW in without_libraries["failure"].splitlines()
 
 
+@pytest.mark.matrix
 def test_an_archived_environment_as_an_artifact(
     cluster: Cluster, connect_server: str, archived_environment: Path, expected_contents: dict[str, Any]
 ) -> None:

@@ -30,13 +30,14 @@ def test_help_is_what_make_alone_prints() -> None:
     assert make() == make("help")
 
 
-def test_quick_leaves_out_what_its_markers_name_and_test_has_all() -> None:
-    """Every marker of the project is left out by the one; the other chooses nothing."""
+def test_what_quick_and_test_leave_out() -> None:
+    """Every marker of the project is left out by the one; the other has all tests but the variants of some."""
     (chosen,) = re.findall(r'-m "not \((.*?)\)"', make("--dry-run", "quick"))
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
     assert set(chosen.split(" or ")) == {marker.partition(":")[0] for marker in settings["markers"]}
     (command,) = re.findall(r"^.*-m pytest.*$", make("--dry-run", "test"), re.MULTILINE)
-    assert command.endswith("-m pytest -n 2")
+    assert command.endswith('-m pytest -n 2 -m "not matrix"')
+    assert make("--dry-run", "matrix").rstrip().endswith("-m pytest -n 2 -m matrix")
 
 
 def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:

@@ -161,6 +161,7 @@ class TestSteps:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 class TestScript:
     @pytest.mark.maven
     def test_java_agrees(self, data: Path, tmp_path: Path) -> None:
