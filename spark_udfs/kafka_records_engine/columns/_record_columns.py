@@ -33,8 +33,8 @@ class RecordColumns:
 
     `record_type` counts only where `has_type` is true, `value_version` only where `has_version` is. `is_known` says
     that the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that any row
-    has; the column is null in rows of other types, and where the key cannot be decoded. `key_bytes_left` and
-    `value_bytes_left` count the bytes behind key and value. The other attributes are as in `Columns`.
+    has; it is null in rows of other types and of keys that cannot be decoded. `key_left` and `value_left` count the
+    bytes behind key and value. The other attributes are as in `Columns`.
     """
 
     record_type: INT16

@@ -54,6 +54,20 @@ def _are_paths(given: Any) -> bool:
     return isinstance(given, GivenPaths)
 
 
+def _are_saved(given: Any) -> bool:
+    if not _are_paths(given):
+        return False
+    from kafka_records_engine.sources._saved.listing import is_saved
+
+    return all(map(is_saved, given))
+
+
+def _saved_rows(given: Any, topic: str | None) -> Source:
+    from kafka_records_engine.sources.saved_rows import SavedRows
+
+    return SavedRows(given, topic)
+
+
 def _segments(given: Any, topic: str | None) -> Source:
     from kafka_records_engine.sources.segment_files import Segments
 
@@ -63,6 +77,7 @@ def _segments(given: Any, topic: str | None) -> Source:
 KINDS: Final[tuple[SourceKind, ...]] = (
     SourceKind("an object with partitions(topic)", _is_source, _as_it_is),
     SourceKind("raw rows in Arrow", _is_arrow, _arrow_rows),
+    SourceKind("files of saved rows (Parquet, Arrow, Avro, JSON lines, CSV, Delta)", _are_saved, _saved_rows),
     SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
 )
 """All kinds, in the order in which they are asked; the first that says yes is taken. The last takes every path, and
@@ -75,7 +90,8 @@ def source_of(given: Any, topic: str | None = None) -> Source:
     Parameters
     ----------
     given
-        What `KINDS` lists: a `Source` as it is, raw rows in Arrow (`ArrowRows`), a path or several (`Segments`).
+        What `KINDS` lists: a `Source` as it is, raw rows in Arrow (`ArrowRows`), files with rows (`SavedRows`),
+        a path or several (`Segments`).
     topic
         The topic of files or rows that do not name one.
 

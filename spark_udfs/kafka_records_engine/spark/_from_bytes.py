@@ -29,8 +29,7 @@ class MessagePrefix(Protocol):
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes a batch. With `fails_fast` the first row that cannot be decoded raises its error; without it the row is
-    null."""
+    """Decodes a batch. With `fails_fast` the first row that cannot be decoded raises its error; else it is null."""
 
     message: MessageSchema
     prefix: MessagePrefix

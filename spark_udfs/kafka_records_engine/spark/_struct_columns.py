@@ -1,6 +1,6 @@
-"""Struct columns on their way to messages: a check that they fit, and their values in the form that the walker takes.
+"""Struct columns that somebody wants written as messages: whether they fit, and their values as the walker takes them.
 
-Such a column comes from a `from_…` function or from a query of the user's own, so it may hold anything.
+Such a column comes from a `from_…` function or from a query of the user's own, so anything may be in it.
 """
 
 from __future__ import annotations
@@ -52,18 +52,17 @@ _FITS: Final[Mapping[str, Fits]] = {
     "StringType": _is_text,
     "BinaryType": _is_binary,
 }
-"""Spark type of a field → the columns that can be written to it. A number that is too large is an error of its row."""
+"""Spark type of a field → which columns it is written from. A number that is too large is an error of its row."""
 
 
 # -- whether a column fits ------------------------------------------------------------------------
 
 
 def check_fields(message: MessageSchema, type: pa.DataType, version: int) -> None:
-    """Raise an EncodeError if a column of `type` cannot be written as `message` at this version.
+    """Raise the EncodeError of the first thing by which a column of `type` is no `message` of this version.
 
-    The first mismatch gives the error: MissingField for a field that is not there (a column may leave out tagged
-    fields, and fields that the version lacks), UnknownField for one too many, WrongType for a column of another type.
-    The path has `[]` for the elements of arrays.
+    It is MissingField for a field that is not there (fields which the version lacks and tagged ones may be left out),
+    UnknownField for one too many, WrongType for a column of another type; elements of arrays are `[]` in its path.
     """
     for error in _Check(message, version).struct(message.root, type, ""):
         raise error
@@ -133,9 +132,8 @@ class _Check:
 def walker_values(message: MessageSchema, type: pa.DataType) -> Convert:
     """A function from a value of a column of `type`, as `to_pylist` gives it, to one that `walker.encode` takes.
 
-    The function changes structs in place. It makes uuids of texts where `message` has uuids, and pairs of unknown
-    tagged fields (no pair of null). It leaves alone what does not fit the message. Raises a WriteFailure for a text
-    that is no uuid.
+    It changes structs in place. Texts become uuids where `message` wants some, unknown tagged fields pairs, null
+    standing for none. Raises a WriteFailure for text that is no uuid. What does not fit the message is left as it is.
     """
     return _of_struct(message, message.root, type) or _unchanged
 

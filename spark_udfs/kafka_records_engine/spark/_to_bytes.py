@@ -25,8 +25,8 @@ from kafka_records_runtime.schema import MessageSchema
 class Encoder:
     """Encodes a batch of structs at `version` or, when that is None, each at the version in its row.
 
-    The prefix of a message is its `record_type`, if that is given, and otherwise its version, if `version_prefix` is
-    true. With `fails_fast` the first value that cannot be written raises its error; without it such a value gives null.
+    Before a message stands its `record_type`, if there is one, else with `version_prefix` its version. With
+    `fails_fast` the first value that cannot be written raises its error; else it is null.
     """
 
     message: MessageSchema

@@ -88,7 +88,7 @@ _NO_ERROR: Final = Constant(_ERROR, None)
 
 
 Abouts = Mapping[str, Mapping[str, str]]
-"""The texts of the specs about the fields of messages, by message and path."""
+"""What the specs say about the fields of messages, by message and path."""
 
 
 def decoded_schema(
@@ -168,8 +168,8 @@ def decode_records(
         first; `DROPMALFORMED` leaves them out, and needs an `observation` to count them.
     observation
         A `pyspark.sql.Observation`, or a name under which a streaming query reports (a batch query tells the counts of
-        a name to nobody), that gets the counts of COUNTS. Before PySpark 4.3, rows that Spark reads twice
-        count twice, and a sort reads its rows twice. In a Declarative Pipeline it has to be a name, because an
+        a name to nobody), that gets the counts of COUNTS. Rows that Spark reads twice count twice before
+        PySpark 4.3, and to sort them it reads them twice. In a Declarative Pipeline it has to be a name, because an
         Observation asks whether the query is a stream.
     unknown_tags
         Keep tagged fields that the schemas do not define: every struct of a message that can have some ends in

@@ -1,4 +1,4 @@
-"""The errors that Spark functions raise, beside those of the runtime."""
+"""What the Spark functions raise, beside the errors of the runtime."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ColumnClash(KafkaRecordsError, ValueError):
 
 
 class MissingColumn(KafkaRecordsError, ValueError):
-    """A DataFrame lacks the column `name`, and nothing can replace it."""
+    """A DataFrame without the column `name`, which nothing can stand in for."""
 
     def __init__(self, name: str, remedy: str) -> None:
         super().__init__(name, remedy)
@@ -79,7 +79,7 @@ class UndecodableRecord(KafkaRecordsError, ValueError):
 
 
 class WorkerPython(KafkaRecordsError, RuntimeError):
-    """Workers would run an interpreter (`python`) that cannot import this package."""
+    """Workers would run an interpreter (`python`) that does not find this package."""
 
     def __init__(self, python: str) -> None:
         super().__init__(python)
@@ -93,8 +93,8 @@ class WorkerPython(KafkaRecordsError, RuntimeError):
 
 
 class UnsupportedSpark(KafkaRecordsError, RuntimeError):
-    """The installed PySpark (`version`) cannot run `function`, which needs PySpark `since` or later; `instead` says
-    what to do."""
+    """A `function` that the installed PySpark (`version`) has no means to run, as those from `since` on have; `instead`
+    says what to do."""
 
     def __init__(self, function: str, version: str, instead: str | None = None, since: str = "4.1") -> None:
         super().__init__(function, version, instead, since)

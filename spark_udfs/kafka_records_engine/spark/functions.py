@@ -1,7 +1,7 @@
 """Column functions, in the manner of `from_avro` and `to_avro`: the column first, the options last.
 
-They need `pyspark.sql.functions.arrow_udf`, which came with PySpark 4.1. `decode_records` needs no such function. It is
-for whole topics, because a value alone does not say its record type.
+They need `pyspark.sql.functions.arrow_udf`, which came with PySpark 4.1. `decode_records` does without it, and decodes
+whole topics, where a value alone does not say what it is.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ _MADE: Final[ContextVar[list[tuple[Callable[..., pa.Array], DataType]] | None]] 
 
 
 class _ByArguments:
-    """One function for SQL, made of the functions with one, two … arguments."""
+    """One function for SQL out of those with one, two … arguments."""
 
     def __init__(self, functions: Sequence[Callable[..., pa.Array]]) -> None:
         self._functions = functions

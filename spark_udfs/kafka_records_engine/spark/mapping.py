@@ -20,9 +20,9 @@ def map_batches(df: DataFrame, columns: StructType, function: BatchFunction, ret
     """Run `function` over the `columns` of `df`, in that order; it gives rows of `returned`.
 
     Under Spark Connect `mapInArrow` asks the server what columns there are, which costs a round trip and which a
-    Declarative Pipeline refuses (ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION). So this function tells the
-    client, in the attribute in which Connect keeps the server's answer, because every public call asks. `DataFrame.to`
-    lets the server look at the input instead, which fails for a table of the same pipeline.
+    Declarative Pipeline refuses (ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION). So the client is told: where Connect
+    keeps what the server said, because no public call does it without asking. `DataFrame.to` has the server look at
+    the input instead, and fails over a table of the same pipeline.
     """
     chosen = df.select(*columns.names)
     if is_connect(df.sparkSession):

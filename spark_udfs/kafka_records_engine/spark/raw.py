@@ -1,4 +1,4 @@
-"""Raw rows: the one schema that every function takes, wherever the records come from."""
+"""Raw rows: the one schema behind which every function works, whatever the records came from."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kafka_records_engine.spark.workers import is_connect
 RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
 """One record of a log, not decoded.
 
-A field that the message format lacks is -1, as Kafka reports it: `timestamp_ms` in format 0, epochs and producers in
-formats 0 and 1. A field that the source does not tell is null. `timestamp_type` is `create`, `log_append` or null.
+What the message format of a record lacks is -1, as Kafka reports it: `timestamp_ms` in format 0, epochs and producers
+in formats 0 and 1. What a source does not tell is null. `timestamp_type` is `create`, `log_append` or null.
 `transaction` says what became of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
 `unknown` when bytes that cannot be read may hide the marker that ended it. `control` is `commit` or
 `abort` for markers and null for everything else.
@@ -31,7 +31,7 @@ _TIMESTAMP_TYPES: Final = {0: "create", 1: "log_append"}
 
 
 def raw_rows(df: DataFrame) -> DataFrame:
-    """Select the columns of `RAW_SCHEMA` from `df`. Every function that takes raw rows starts with this.
+    """The columns of `RAW_SCHEMA` of `df`, as every function that takes raw rows begins.
 
     Raises MissingColumn and WrongColumnType for rows of another shape; under Spark Connect the query fails with Spark's
     own message instead, because looking at the columns first would cost a round trip.

@@ -1,9 +1,9 @@
-"""Reading one record, key and value, into plain values, as `decode_records` reads many records into columns.
+"""Reading one record, key and value, into plain values: what `decode_records` does with columns, row by row.
 
-Tests hold the columnar engine against this reader.
+The reference that the columnar engine is held against.
 
-Unlike `kafka_records_runtime.framing.read_record`, it gives the key of a record whose value cannot be read: a table
-has to know *which* key has a broken last record.
+Unlike `kafka_records_runtime.framing.read_record`, a record whose value cannot be read still gives its key: a table
+has to know *which* key's last record is the broken one.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class DecodedRow:
 
 
 class RowReader:
-    """Reads records by the schemas of their types, as leniently as Kafka's own readers, which ignore bytes behind a
-    message, for instance."""
+    """Reads records by the schemas of their types, as leniently as Kafka's own readers (bytes behind a message, for
+    instance, are left alone)."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], unknown_tags: bool = False) -> None:
         """`unknown_tags` keeps tagged fields that the schemas do not define."""

@@ -1,8 +1,8 @@
 """Log segment files as DataFrames, read by the workers.
 
-The driver finds the log partitions and sends one row for each to the workers, which have to see the same paths. One
-task reads a log partition, because the marker that ends a transaction may stand in a later file. The task lists the
-files itself, because a live broker may replace them after the driver has found the log.
+The driver finds the log partitions, and nothing else: one row for each goes to the workers, which have to see the same
+paths. A log partition is read by one task, because the marker that ends a transaction may stand in a later file. Which
+files it has is looked up by that task: a live broker replaces them between the driver's look and the task's.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def read_segments(
     paths
         Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several, on a
         file system that driver and workers share; or the log partitions that
-        `kafka_records_engine.log.reading.find_logs` found. Their files are listed anew whenever they are read.
+        `kafka_records_engine.log.reading.find_logs` found. Which files they have is looked up whenever they are read.
     topic
         Leaves out other topics.
     mode

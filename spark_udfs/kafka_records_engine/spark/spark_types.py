@@ -83,7 +83,7 @@ def spark_type(message: MessageSchema, unknown_tags: bool = False) -> spark.Stru
 
 
 def commented(kind: spark.StructType, abouts: Mapping[str, str], path: str = "") -> spark.StructType:
-    """The same struct; a field gets the text that `abouts` has for its path (`members.member_id`) as its comment."""
+    """The same struct, its fields with a `comment` each that `abouts` has for its path (`members.member_id`)."""
     return spark.StructType([_commented(field, abouts, f"{path}{field.name}") for field in kind.fields])
 
 

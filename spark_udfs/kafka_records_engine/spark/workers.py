@@ -34,9 +34,9 @@ def is_connect(spark: SparkSession) -> bool:
 def check_workers(spark: SparkSession) -> None:
     """Raise WorkerPython when `spark` runs on this machine and its workers cannot import this package.
 
-    It trusts an interpreter in the folder of the one that runs this. It asks any other one, once per process, with the
-    archives that `--py-files` and `addPyFile` brought. It cannot see what workers on other machines run, nor what those
-    of a Spark Connect server run.
+    An interpreter beside the one that runs this is taken to be fine; another one is asked, once per process, with the
+    archives that `--py-files` and `addPyFile` brought. What workers on other machines run cannot be seen from here, nor
+    what those of a Spark Connect server run, wherever it is.
     """
     if is_connect(spark):
         return
@@ -51,8 +51,9 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def _archives() -> tuple[str, ...]:
-    """The archives on this process's path that Spark gives to its workers too. Spark chooses them by the ends of their
-    names: a wheel that nobody has renamed stays on the driver's path alone.
+    """The archives on this process's path that Spark gives to its workers too, which goes by the ends of their names.
+
+    A wheel that was not renamed is on the driver's path and on nobody else's.
     """
     return tuple(place for place in sys.path if os.path.isfile(place) and place.endswith((".zip", ".egg", ".jar")))
 

@@ -1,4 +1,4 @@
-"""Decoding the messages that records of classic consumer groups carry as bytes."""
+"""Messages that records of classic consumer groups carry as bytes, decoded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def opened(record: Record) -> dict[str, Any]:
     """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by where the bytes stand in the value.
 
-    It reads the bytes as `ConsumerProtocol` does: they start with an int16 version, a version above the highest known
-    one reads as that one, and bytes behind the message do not matter. It leaves out bytes that do not parse, and those
-    of other protocols than `consumer`, whose form only their clients know.
+    Bytes are read as `ConsumerProtocol` reads them: an int16 version comes first, a version above the highest known one
+    is read as that one, and bytes behind the message are left alone. Bytes that do not parse are left out, and so are
+    those of other protocols than `consumer`, whose form only their clients know.
     """
     return {path: shown for path, schema, data in _parts(record) if (shown := _shown(schema, data)) is not None}
 

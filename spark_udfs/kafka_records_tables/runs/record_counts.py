@@ -31,11 +31,11 @@ COLUMNS: Final = ("control", "key", "value")
 KEY_WITHOUT_TYPE: Final = "(key without a type)"
 
 _NO_VERSION: Final = -1 << 15
-"""Stands for a value that is too short for a version. No writer uses the lowest int16."""
+"""Stands for a value too short for a version: no writer uses the lowest int16."""
 
 
 class _Kind(NamedTuple):
-    """Rows that count together: transaction markers by `control`, other records by type (None: the key has none)."""
+    """What is counted together: transaction markers by `control`, other records by type (None: the key has none)."""
 
     control: str | None
     record_type: int | None

@@ -34,7 +34,7 @@ COLUMNS: Final = (
     "transaction",
     "control",
 )
-"""The columns of raw rows that a line needs; those of the place follow them."""
+"""The columns of raw rows that a line is made of, before those of the place."""
 
 
 class FoundRecord(NamedTuple):

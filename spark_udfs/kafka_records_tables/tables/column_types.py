@@ -51,7 +51,7 @@ def arrow_type(text: str) -> pa.DataType:
 
 
 def _parts(text: str) -> list[str]:
-    """Split at the commas outside of brackets."""
+    """Split at commas that stand in no brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "<") - (character == ">")
@@ -63,8 +63,8 @@ def _parts(text: str) -> list[str]:
 
 
 def instants(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds since 1970 as instants, with null outside the years 1 to 9999. Records may hold any int64, and both
-    Python and Spark in ANSI mode refuse instants outside these years."""
+    """Milliseconds since 1970 as instants, null outside the years 1 to 9999: records hold any int64, and what shows an
+    instant to people (Python, Spark in ANSI mode) refuses others."""
     values: INT64 = milliseconds.fill_null(0).to_numpy(zero_copy_only=False)
     known = (values >= YEAR_1_MS) & (values <= YEAR_9999_END_MS)
     if milliseconds.null_count:
@@ -74,7 +74,7 @@ def instants(milliseconds: pa.Array) -> pa.Array:
 
 
 def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.RecordBatch:
-    """Rows of a table, made of its columns by name. A scalar is repeated in every row."""
+    """The rows of a table out of its columns by name; a scalar stands in every row."""
     arrays = []
     for field in schema:
         column = columns[field.name]

@@ -1,4 +1,4 @@
-"""Choosing the records that a table needs, decoding them in columns, and reporting what is wrong with them."""
+"""Records that a table looks at: chosen by type, decoded in columns, and what is found about them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def of_types(
 ) -> Iterator[pa.RecordBatch]:
     """The control rows, and the records of some types.
 
-    Keys without a record type become findings, with the consequence `without_type`.
+    Records whose keys hold no type are found, with the consequence `without_type`.
     """
     wanted = np.array(sorted(types), np.int16)
     for batch in batches:
@@ -74,7 +74,7 @@ def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, co
 class DecodedRecords:
     """Some raw rows of one log partition, decoded; masks and arrays have an element per row.
 
-    If the rows have no column `value`, only their keys are decoded, and no record has a value.
+    Rows without the column `value` are decoded by their keys alone, and each has none.
     """
 
     def __init__(self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
@@ -140,7 +140,7 @@ class DecodedRecords:
         return pc.coalesce(*found) if len(found) > 1 else found[0]
 
     def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
-        """Add a finding for each record that could not be decoded, and count bytes left and leniencies."""
+        """Find the records that could not be decoded, and count what was let pass in the others."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.has_room("damage", reason_of(error)):
@@ -157,7 +157,7 @@ class DecodedRecords:
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column with null in place of `nothing`, the value that stands for no value."""
+    """The column, null where it holds what stands for nothing."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 
@@ -189,7 +189,7 @@ def undecodable(
 def undecided(
     rows: pa.RecordBatch, row: int, context: Context, record_type: int, what: str, consequence: str
 ) -> Finding:
-    """The finding about a record whose transaction has an unknown outcome. `what` names the record in words."""
+    """The finding about a record of a transaction of which nobody can tell how it ended; `what` names it in words."""
     producer = rows.column("producer_id")[row].as_py()
     return Finding(
         severity="damage",
@@ -202,7 +202,7 @@ def undecided(
 
 
 def place_of(rows: pa.RecordBatch, row: int, context: Context) -> dict[str, Any]:
-    """Where a row stands, as far as its source says."""
+    """Where a row stands, as far as its source told."""
     there = rows.schema.names
     file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in PLACE)
     return {

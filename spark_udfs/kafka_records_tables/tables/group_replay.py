@@ -1,4 +1,4 @@
-"""Replaying the records of groups as a group coordinator does, kind by kind.
+"""What a group coordinator makes of the records of groups, kind by kind.
 
 The rules are those of `GroupMetadataManager.replay` and of each kind's own class (`ClassicGroup`, `ConsumerGroup`,
 `ShareGroup`, `StreamsGroup`), as Kafka 4.3.1 has them.
@@ -21,16 +21,16 @@ STREAMS: Final = "streams"
 _GROUP: Final = "group"
 """The record that makes the group a group of its kind, and whose tombstone ends it."""
 _TARGET: Final = "target"
-"""The epoch of the assignment that members have to reach."""
+"""The epoch of the assignment that members are to reach."""
 _MEMBER: Final = "member"
-"""The member exists."""
+"""A member is there."""
 _CURRENT: Final = "current"
 """The epoch and state that a member has reached."""
 _TOPOLOGY: Final = "topology"
 _PART: Final = "part"
-"""Any other record of a group. A coordinator makes the group when it reads the first one."""
+"""Something else of a group: with the first of it a coordinator makes the group."""
 _SHARE_STATE: Final = "share_state"
-"""Share offsets. An administrator may set them before the group has a member, and so before it has a group record."""
+"""Share offsets that an administrator set for a group that may never have had a member: no group record then."""
 
 
 class _Role(NamedTuple):
@@ -63,7 +63,7 @@ _ROLES: Final = {
 }
 
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
-"""The fields of each record that the replay needs."""
+"""What the replay wants of each record."""
 
 _STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
 
@@ -100,7 +100,7 @@ class _Group:
 
 
 class Replay:
-    """The groups that some records amount to. It takes the records in their order."""
+    """The groups after some records, taken in their order."""
 
     def __init__(self) -> None:
         self._groups: dict[str, _Group] = {}
@@ -129,7 +129,7 @@ class Replay:
         self._value(group, role.role, event)
 
     def commit(self, group_id: str, offset: int) -> None:
-        """Take the last commit of a group; it does not matter whether a tombstone has deleted that commit since."""
+        """The last commit value of a group, whatever became of it."""
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
             self._groups[group_id] = _Group(CLASSIC, offset, protocol_type="")
 
@@ -141,8 +141,7 @@ class Replay:
         group = self._groups.get(group_id)
         if role.role == _GROUP:
             self._ended[group_id] = max(event.offset, self._ended.get(group_id, -1))
-            # The tombstone of a classic group ends a group of any kind. That of another kind ends groups of its kind,
-            # and simple groups.
+            # The tombstone of a classic group ends any kind, those of the others end a simple group beside their own.
             if group is not None and (role.kind in (CLASSIC, group.kind) or group.is_simple):
                 del self._groups[group_id]
             return
@@ -168,8 +167,8 @@ class Replay:
         group.protocol_type = protocol_type or ""
 
     def _made(self, kind: str, group_id: str, offset: int) -> _Group:
-        """The group; a new one replaces a group of another kind. A simple group gives way to every kind. For the others
-        the log had a tombstone, which a cleaner has taken away (or a coordinator could not load this log)."""
+        """The group, made if there is none, or one of another kind: a simple group gives way, and before any other a
+        tombstone stood that a cleaner has taken away (or a coordinator could not load this log)."""
         group = self._groups.get(group_id)
         if group is None or group.kind != kind:
             group = self._groups[group_id] = _Group(kind, offset, protocol_type=kind)

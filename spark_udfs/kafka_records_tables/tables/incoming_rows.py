@@ -1,4 +1,4 @@
-"""Counting the raw rows that a table takes, cutting them off at a moment, choosing groups, and watching for gaps."""
+"""Raw rows on their way into a table: counted, cut at a moment, held against the offsets before them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) -> Iterator[pa.RecordBatch]:
     """The batches that a table looks at: up to the moment it is asked about, of the groups it is asked about.
 
-    Counts records and markers. Adds a note that says from when on the answer is complete, if a cleaner has been there
-    and the answer depends on what it took away (`Table.is_history`, `Context.as_of_ms`). Raises ValueError for a row
-    without a timestamp where one is needed.
+    Counts records and markers, and notes from where on the answer is complete, where a cleaner has been and the answer
+    depends on what it took away (`Table.is_history`, `Context.as_of_ms`). Raises ValueError for a row without a
+    timestamp where one is needed.
     """
     completeness = Completeness(context)
     filled = (batch for batch in batches if batch.num_rows)
@@ -38,7 +38,7 @@ def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) 
 def _up_to(
     as_of_ms: int | None, batches: Iterator[pa.RecordBatch], context: Context, completeness: Completeness
 ) -> Iterator[pa.RecordBatch]:
-    """The batches up to the first record with a later timestamp. Reads on until it is known what is missing."""
+    """The batches up to the first record with a later timestamp, and on as far as it takes to know what is missing."""
     for batch in batches:
         if as_of_ms is None:
             completeness.before(batch, None)
@@ -58,7 +58,7 @@ def _up_to(
         return
     while not completeness.is_known and (batch := next(batches, None)) is not None:
         completeness.behind(batch, _times(batch, context))
-    # A hole behind the end of the answer hides no marker that belongs to the answer.
+    # What cannot be read behind the end of the answer hides no marker that belongs to it.
     context.holes[:] = [hole for hole in context.holes if hole < cut_at - 1]
 
 

@@ -1,7 +1,7 @@
 """The last record of each key, out of all records of a log partition.
 
-A thousand commits of one key cost one decode: rows gather, and whenever there are enough, all but the last row of each
-key are dropped, as Kafka's own cleaner does. Memory follows the number of keys.
+A thousand commits of one key cost one decode: rows gather, and whenever there are enough of them all but the last of
+each key are dropped, as Kafka's own cleaner does it. Memory follows the number of keys.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 LAST_VALUE: Final = "last_value"
-"""The column that `Latest` adds: the offset of the key's last record that was no tombstone, even if a tombstone has
-followed; -1 if there was none."""
+"""The column that `Latest` adds: the offset of the last record of the key that was no tombstone, whatever became of
+it; -1 where none was seen."""
 
 _MOST_ROWS: Final = 262_144
-"""The rows that gather before they are squeezed, or twice the number of keys if that is more."""
+"""So many rows gather before they are squeezed, or twice as many as there are keys if that is more."""
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
@@ -102,7 +102,7 @@ def _codes(keys: list[pa.Array]) -> INT64:
 
 
 def _taken(parts: list[pa.RecordBatch], rows: INT64) -> list[pa.RecordBatch]:
-    """The rows at these ascending places; places count through all parts one after the other."""
+    """The rows at these places, ascending, among those of all parts one after the other."""
     ends = np.cumsum([part.num_rows for part in parts])
     cuts = np.searchsorted(rows, ends)
     begins = np.concatenate([[0], cuts[:-1]])

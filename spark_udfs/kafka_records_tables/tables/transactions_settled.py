@@ -1,6 +1,6 @@
-"""Settling the transactions in a log partition as a coordinator does: a record is pending until its marker.
+"""How the transactions in a log partition end, settled as a coordinator does it: pending until the marker.
 
-The next control row of a producer decides the records of its transaction; only the producer id has to match
+A record of a transaction is decided by the next control row of its producer, matched by producer id alone
 (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone acts at once, whoever wrote it
 (`OffsetMetadataManager.replay`).
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 COLUMNS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
-"""The columns that settling needs."""
+"""What has to be read of every record to settle it."""
 
 NONE: Final = "none"
 COMMITTED: Final = "committed"
@@ -39,7 +39,7 @@ _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 _NOWHERE: Final = np.iinfo(np.int64).max
 
 _MOST_PENDING: Final = 100_000
-"""When more rows wait for a marker, those that the same producer has written over are dropped."""
+"""Rows that wait for a marker before those that were written over by the same producer are dropped."""
 
 
 class UntoldTransactions(KafkaRecordsError, ValueError):
@@ -61,7 +61,7 @@ class UntoldTransactions(KafkaRecordsError, ValueError):
 
 
 class UnknownOutcome(KafkaRecordsError, ValueError):
-    """A raw row whose `transaction` is a `word` that raw rows do not have."""
+    """A raw row whose `transaction` is a `word` that none has."""
 
     def __init__(self, topic: str, partition: int, offset: int, word: str) -> None:
         super().__init__(topic, partition, offset, word)
@@ -87,23 +87,22 @@ class Settled(NamedTuple):
 def settled(
     batches: Iterator[pa.RecordBatch], context: Context, *, tombstones_at_once: bool, last_of_key: bool
 ) -> Iterator[Settled]:
-    """Give every record but the control records, as soon as its outcome is known.
+    """Every record that is no control record, once it is decided.
 
-    Records outside of transactions come at once, the others behind their markers. Rows of one outcome come in the order
-    of the log; rows of different outcomes do not.
+    Records outside of transactions come at once, the others behind their markers: rows of one outcome are in the order
+    of the log, outcomes are not in order among each other.
 
     Parameters
     ----------
     batches
-        Raw rows of one log partition in order, with COLUMNS and any others that the caller wants back.
+        Raw rows of one log partition in order, with COLUMNS and whatever else is wanted of a row.
     context
-        `holes` are the offsets behind which a marker may be hidden. `untold` says what a record counts as if its source
-        tells neither transaction nor producer.
+        Its `holes` say behind which offsets a marker may be hidden, `untold` what counts as committed.
     tombstones_at_once
-        Give tombstones at once, whatever their transaction, as a coordinator takes them.
+        Do not ask for a tombstone's transaction, as a coordinator does not.
     last_of_key
-        Keep only the last row that a producer writes to a key before a marker. Memory then follows the number of keys;
-        otherwise it follows the number of records in open transactions.
+        Of what one producer writes to one key before a marker, only the last row is wanted. Memory follows the number
+        of keys then, and otherwise the number of records in open transactions.
 
     Raises
     ------
@@ -117,10 +116,10 @@ def settled(
 
 
 def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
-    """The records that take effect where they stand, because their source says so or because they have no producer.
+    """The records that take effect where they stand: their source says so, or that no producer wrote them.
 
-    In the topics of coordinators only records of transactions carry a producer id. So the producer id decides where the
-    source says `unknown`, or nothing, about the transaction. Raises UntoldTransactions as `settled` does.
+    Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
+    `unknown`, or nothing, of the transaction itself. Raises UntoldTransactions as `settled` does.
     """
     is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
     words, producers = batch.column("transaction"), batch.column("producer_id")
@@ -202,7 +201,7 @@ class _Settling:
         self._squeezed = min(self._squeezed, self._count)
 
     def _keep(self, waiting: _Waiting) -> None:
-        """Keep rows that still wait. Small neighbouring lots are joined, so that a marker meets few lots."""
+        """Let rows wait on. Small neighbours are joined, so that few lots are looked at for each marker."""
         lots = self._pending
         while lots and lots[-1].rows.num_rows <= 2 * waiting.rows.num_rows:
             before = lots.pop()
@@ -210,18 +209,18 @@ class _Settling:
         lots.append(waiting)
 
     def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
-        """For each row the first hole that is not before the row."""
+        """For each row the place behind which something could not be read, the first that is not before the row."""
         holes = np.array(sorted(self._context.holes), np.int64)
         at = np.searchsorted(holes, rows.column("offset").to_numpy())
         behind: INT64 = np.append(holes, _NOWHERE)[at]
         return behind
 
     def _is_before_gap(self, rows: pa.RecordBatch) -> FLAGS:
-        """Which rows stand before a gap, in a source that has all of a log.
+        """Rows behind which offsets are missing, in a source that has all of a log.
 
-        A cleaner stops before the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by the
-        last stable offset). So a file, or bytes of one, are missing in a gap behind a record that still waits, and they
-        may have held its marker. For an earlier moment nobody can tell, because the transaction may have ended since.
+        A cleaner goes no further than the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by
+        the last stable offset). So what is missing behind a record that still waits is a file, or bytes of one, and
+        may have held its marker. Of an earlier moment nobody can tell: the transaction may have ended since.
         """
         context = self._context
         if context.as_of_ms is not None or context.cleaned_up_to is None or context.whole_from is None:
@@ -230,14 +229,14 @@ class _Settling:
         return before
 
     def rest(self) -> Iterator[Settled]:
-        """The rows that no marker decided: the log ends before their marker, or something hides it."""
+        """What no marker decided: the log ends before it, or it is hidden."""
         if not self._pending:
             return
         rows = joined([waiting.rows for waiting in self._pending])
         words = rows.column("transaction")
         left = np.ones(rows.num_rows, np.bool_)
-        # A source without control rows may know the outcome. A source with control rows knows it from later markers
-        # too, and these do not count for an earlier moment.
+        # A source without control rows may know how it ended; one that has them says so too early, if asked about an
+        # earlier moment.
         if not self._any_marker or self._context.as_of_ms is None:
             for outcome in (COMMITTED, ABORTED):
                 told = pc.fill_null(pc.equal(words, outcome), False).to_numpy(zero_copy_only=False)
@@ -278,7 +277,7 @@ _WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)
 
 
 def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
-    """How each row ends: as the next marker of its producer says, unless there is a hole before that marker."""
+    """How each row ends: by the first marker of its producer behind it, unless there is a hole before that."""
     offsets = rows.column("offset").to_numpy()
     producers = rows.column("producer_id").fill_null(-1).to_numpy()
     ends_at = markers.column("offset").to_numpy()

@@ -1,0 +1,1 @@
+"""What `kafka_records_engine.sources.saved_rows` consists of: files, formats, columns, order."""

@@ -1,0 +1,184 @@
+"""From the columns of a saved file to those of raw rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._saved.saved_formats import Format
+from kafka_records_engine.sources._saved.tabular import FileReader, member, open_reader
+from kafka_records_engine.sources._saved.taken_columns import BYTES, TakenColumn, holds_bytes, is_bytes, is_text
+from kafka_records_engine.sources._saved.texts import Encoding, decoded
+
+_TIMESTAMP_TYPES: Final = ("create", "log_append")
+_TIMESTAMP_WORDS: Final = {"create": 0, "createtime": 0, "logappend": 1, "logappendtime": 1}
+_NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+)$"
+"""A number, also behind a word as `kafka-console-consumer` prints `Partition:3`."""
+
+OnWrong = Callable[[int, str], None]
+"""Called with the number of a row in its file, and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A file of saved rows, and how raw rows are made of it. Small, picklable."""
+
+    path: str
+    format: Format
+    size: int
+    given: tuple[tuple[str, Any], ...]
+    """Columns of raw rows that are the same for the whole file."""
+    taken: tuple[TakenColumn, ...]
+    encodings: tuple[tuple[str, Encoding], ...] = ()
+    """How texts hold bytes, by the column of raw rows."""
+
+    @property
+    def raws(self) -> list[str]:
+        """The columns of raw rows that the file tells, in their order."""
+        there = {name for name, _ in self.given} | {taken.raw for taken in self.taken}
+        return [name for name in RAW_SCHEMA.names if name in there]
+
+    def open(self) -> FileReader:
+        """Raises LogSourceError."""
+        return open_reader(self.path, self.format)
+
+    def columns(self, raws: Collection[str]) -> list[str]:
+        """The columns of the file that these are made of, as they are asked of a reader."""
+        fields = {taken.column: None for taken in self.taken if taken.raw in raws}
+        return list(fields)
+
+    def converted(self, reader: FileReader, batch: Any, first: int, raws: Collection[str], on_wrong: OnWrong) -> Any:
+        """Some columns of raw rows of a batch that begins with the row `first`, those that the file tells.
+
+        A row that cannot be used has null where it goes wrong. Raises LogSourceError for a column that cannot be read.
+        """
+        given: Mapping[str, Any] = dict(self.given)
+        encodings = dict(self.encodings)
+        by_raw = {taken.raw: taken for taken in self.taken}
+        names = [name for name in self.raws if name in raws]
+        arrays = []
+        for raw in names:
+            kind = RAW_SCHEMA.field(raw).type
+            if raw in given:
+                arrays.append(pa.repeat(pa.scalar(given[raw], kind), batch.num_rows))
+                continue
+            taken = by_raw[raw]
+            array = member(batch, taken.column, reader.fields)
+            if raw in BYTES:
+                arrays.append(self._bytes(taken, array, encodings.get(raw), first, on_wrong))
+            else:
+                arrays.append(self._plain(taken, array, first))
+        return pa.record_batch(arrays, names=names)
+
+    def _bytes(self, taken: TakenColumn, array: Any, encoding: Encoding | None, first: int, on_wrong: OnWrong) -> Any:
+        if not holds_bytes(array.type):
+            raise LogSourceError(
+                self.path, f"the column {taken.column} is of type {array.type}: neither bytes nor text"
+            )
+        if pa.types.is_null(array.type):
+            return array.cast(pa.binary())
+        if encoding is None:
+            if pa.types.is_dictionary(array.type):
+                array = array.cast(array.type.value_type)
+            if pa.types.is_binary_view(array.type):
+                array = array.cast(pa.large_binary())
+            return array.cast(pa.binary())
+        made = decoded(array, encoding)
+        if made.wrong is not None:
+            for row in np.flatnonzero(made.wrong).tolist():
+                on_wrong(first + row, f"{taken.column} is no {encoding}")
+        return made.array
+
+    def _plain(self, taken: TakenColumn, array: Any, first: int) -> Any:
+        try:
+            return _PLAIN[taken.raw](array) if taken.raw in _PLAIN else _number(array, RAW_SCHEMA.field(taken.raw).type)
+        except (pa.ArrowException, TypeError) as error:
+            row = _first_wrong(taken.raw, array)
+            where = f"row {first + row + 1}" if row is not None else f"rows {first + 1} to {first + len(array)}"
+            value = "" if row is None else f" ({array[row].as_py()!r})"
+            kind = RAW_SCHEMA.field(taken.raw).type
+            raise LogSourceError(
+                self.path,
+                f"{where}: {taken.column}{value} is of type {array.type} and cannot be {taken.raw}, which is {kind}: "
+                f"{' '.join(str(error).split())}",
+            ) from None
+
+
+def _first_wrong(raw: str, array: Any) -> int | None:
+    for row in range(len(array)):
+        try:
+            made = array.slice(row, 1)
+            _ = _PLAIN[raw](made) if raw in _PLAIN else _number(made, RAW_SCHEMA.field(raw).type)
+        except (pa.ArrowException, TypeError):
+            return row
+    return None
+
+
+def _text(array: Any) -> Any:
+    """Texts, also those of JSON and CSV, which are read as bytes."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_binary())
+    return array.cast(pa.string())
+
+
+def _number(array: Any, kind: Any) -> Any:
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if is_text(array.type) or is_bytes(array.type):
+        array = pc.replace_substring_regex(_text(array), pattern=_NUMBER, replacement=r"\1")
+    return array.cast(kind)
+
+
+def _timestamp_ms(array: Any) -> Any:
+    if pa.types.is_timestamp(array.type):
+        # Without a time zone it is taken for UTC, as Spark's TIMESTAMP_NTZ and most writers mean it.
+        return array.cast(pa.timestamp("ms", array.type.tz), safe=False).cast(pa.int64())
+    if is_text(array.type) or is_bytes(array.type):
+        texts = _text(array)
+        if pc.any(pc.match_substring_regex(texts, pattern=r"^\d{4}-\d\d-\d\d")).as_py():
+            has_zone = pc.match_substring_regex(texts, pattern=r"([zZ]|[+-]\d\d:?\d\d)$")
+            texts = pc.if_else(has_zone, texts, pc.binary_join_element_wise(texts, "Z", ""))
+            return texts.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    return _number(array, pa.int64())
+
+
+def _timestamp_type(array: Any) -> Any:
+    if pa.types.is_integer(array.type):
+        known = pc.is_in(array, pa.array([0, 1], array.type))
+        numbers = pc.if_else(known, array, pa.scalar(None, array.type))
+    else:
+        words = pc.replace_substring(pc.utf8_lower(_text(array)), pattern="_", replacement="")
+        places = pc.index_in(words, pa.array(list(_TIMESTAMP_WORDS)))
+        numbers = pa.array(list(_TIMESTAMP_WORDS.values())).take(places)
+    return pa.array(_TIMESTAMP_TYPES).take(numbers)
+
+
+def _transaction(array: Any) -> Any:
+    if pa.types.is_boolean(array.type):
+        return pc.if_else(array, "pending", "none")
+    texts = _text(array)
+    if pc.any(pc.is_in(texts, pa.array(["true", "false"]))).as_py():
+        return pc.replace_substring_regex(
+            pc.replace_substring_regex(texts, pattern="^true$", replacement="pending"),
+            pattern="^false$",
+            replacement="none",
+        )
+    return texts
+
+
+_PLAIN: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "topic": _text,
+    "timestamp_ms": _timestamp_ms,
+    "timestamp_type": _timestamp_type,
+    "transaction": _transaction,
+    "control": _text,
+}

@@ -1,0 +1,203 @@
+"""Parts of saved files that can be read by themselves, and what of which log partition is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.findings import DAMAGED_LOG, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._saved.converting import SavedFile
+from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
+
+PLACE: Final = ("topic", "partition", "offset")
+"""The columns of raw rows that say where a row belongs."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePiece:
+    """What a part of a file holds of one log partition. Small, picklable."""
+
+    file: int
+    """The number of the file."""
+    group: int | None
+    """The part of it; None for all."""
+    rows: int
+    size: int
+    """Bytes of these rows, roughly."""
+    first: int
+    last: int
+    """The smallest and the largest offset."""
+    is_pure: bool
+    """Whether there are no rows of other log partitions."""
+    is_sorted: bool | None
+    """Whether each offset is above the one before; None if nobody has looked."""
+
+    def overlaps(self, last: int) -> bool:
+        """Whether it has an offset up to `last`, when pieces are looked at by their first offsets."""
+        return self.first <= last
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A row that cannot be used."""
+
+    topic: str
+    partition: int
+    offset: int
+    finding: Finding
+
+
+def usable_rows(
+    file: SavedFile, reader: FileReader, batch: Any, first: int, raws: Collection[str], wrong: list[Wrong]
+) -> Any:
+    """The rows of a batch, as raw rows; what cannot be used goes to `wrong`. Needs the columns of PLACE."""
+    told: dict[int, str] = {}
+    rows = file.converted(reader, batch, first, raws, told.__setitem__)
+    for name in PLACE:
+        column = rows.column(name)
+        if column.null_count:
+            row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + 1
+            why = {
+                "topic": "nobody can tell which log it belongs to: leave such rows out, or name the topic of all",
+                "partition": "nobody can tell whose order it belongs to",
+                "offset": "without it nobody can tell which record of a key is the last",
+            }[name]
+            raise LogSourceError(file.path, f"row {row} has no {name}: {why}")
+    if not told:
+        return rows
+    for row, what in told.items():
+        topic, partition, offset = (rows.column(name)[row - first].as_py() for name in PLACE)
+        finding = Finding(
+            "damage",
+            DAMAGED_LOG,
+            f"row {row + 1}: {what}",
+            "the record is left out",
+            topic,
+            partition,
+            offset=offset,
+            file=file.path,
+            records=1,
+        )
+        wrong.append(Wrong(topic, partition, offset, finding))
+    kept = np.ones(rows.num_rows, np.bool_)
+    kept[np.array(list(told), np.int64) - first] = False
+    return rows.filter(pa.array(kept))
+
+
+def by_log_partition(rows: Any) -> Iterator[tuple[tuple[str, int], Any]]:
+    """The rows of each log partition, in their order."""
+    if not rows.num_rows:
+        return
+    topics, partitions = rows.column("topic"), rows.column("partition").to_numpy()
+    encoded = topics.dictionary_encode()
+    numbers = encoded.indices.to_numpy().astype(np.int64)
+    codes = (numbers << 32) | partitions.astype(np.int64)
+    if (codes == codes[0]).all():
+        yield (encoded.dictionary[0].as_py(), int(partitions[0])), rows
+        return
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    sorted_rows = rows.take(pa.array(order))
+    starts = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist()]
+    for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        number, partition = divmod(int(ordered[start]), 1 << 32)
+        yield (encoded.dictionary[number].as_py(), partition), sorted_rows.slice(start, end - start)
+
+
+def is_increasing(rows: Any) -> bool:
+    """Whether each offset is above the one before."""
+    offsets = rows.column("offset").to_numpy()
+    return bool((offsets[1:] > offsets[:-1]).all())
+
+
+def pieces_of(number: int, file: SavedFile) -> dict[tuple[str, int], list[FilePiece]]:
+    """What the groups of a file, or all of it, hold of which log partition.
+
+    Reads the columns of PLACE where statistics do not tell. Raises LogSourceError.
+    """
+    reader = file.open()
+    found: dict[tuple[str, int], list[FilePiece]] = {}
+    groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
+    count = sum(reader.rows(group) for group in groups if group is not None)
+    for group in groups:
+        told = None if group is None else _told(file, reader, group)
+        if told is not None and group is not None:
+            place, first, last = told
+            rows = reader.rows(group)
+            piece = FilePiece(number, group, rows, file.size * rows // count, first, last, True, None)
+            found.setdefault(place, []).append(piece)
+            continue
+        places = _looked_up(file, reader, group)
+        rows = sum(map(len, places.values()))
+        size = file.size if group is None else file.size * rows // max(count, 1)
+        for place, offsets in places.items():
+            piece = FilePiece(
+                number,
+                group,
+                len(offsets),
+                size * len(offsets) // rows,
+                int(offsets.min()),
+                int(offsets.max()),
+                len(offsets) == rows,
+                bool((offsets[1:] > offsets[:-1]).all()),
+            )
+            found.setdefault(place, []).append(piece)
+    return found
+
+
+def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, int], int, int] | None:
+    """The only log partition of a group with its smallest and largest offset, if statistics say it."""
+    given = dict(file.given)
+    columns = {taken.raw: taken.column for taken in file.taken}
+    told: dict[str, tuple[Any, Any]] = {}
+    for name in PLACE:
+        if name in given:
+            told[name] = given[name], given[name]
+            continue
+        found = reader.statistics(group, columns[name])
+        if found is None:
+            return None
+        least, most = (each.decode() if isinstance(each, bytes) else each for each in found)
+        if name == "topic" and not isinstance(least, str):
+            return None
+        if name != "topic" and not isinstance(least, int):
+            return None
+        told[name] = least, most
+    (topic, last_topic), (partition, last_partition), (first, last) = (told[name] for name in PLACE)
+    if topic != last_topic or partition != last_partition:
+        return None
+    return (topic, partition), first, last
+
+
+def _looked_up(file: SavedFile, reader: FileReader, group: int | None) -> dict[tuple[str, int], Any]:
+    """The offsets of each log partition in a group, in the order of its rows."""
+    parts: dict[tuple[str, int], list[Any]] = {}
+    for first, batch in reader.batches(top_columns(reader, file.columns(PLACE)), group):
+        for place, rows in by_log_partition(usable_rows(file, reader, batch, first, PLACE, [])):
+            parts.setdefault(place, []).append(rows.column("offset").to_numpy())
+    return {place: np.concatenate(offsets) for place, offsets in parts.items()}
+
+
+def rows_of(
+    file: SavedFile, piece: FilePiece, place: tuple[str, int], raws: Collection[str], wrong: list[Wrong]
+) -> Iterator[Any]:
+    """The rows of a piece, in the order of the file. Raises OSError, pa.ArrowException, LogSourceError."""
+    wanted = {*raws, *PLACE}
+    reader = file.open()
+    mistakes: list[Wrong] = []
+    for first, batch in reader.batches(top_columns(reader, file.columns(wanted)), piece.group):
+        rows = usable_rows(file, reader, batch, first, wanted, mistakes)
+        wrong += [each for each in mistakes if (each.topic, each.partition) == place]
+        mistakes.clear()
+        if not piece.is_pure:
+            rows = rows.filter(
+                pc.and_(pc.equal(rows.column("topic"), place[0]), pc.equal(rows.column("partition"), place[1]))
+            )
+        if rows.num_rows:
+            yield rows

@@ -1,0 +1,94 @@
+"""Pieces of one log partition, in any order, as its rows by their offsets, each offset once.
+
+Pieces whose offsets lie apart follow one another, so that only those that overlap are in memory together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.sources._saved.file_pieces import FilePiece
+
+_ROWS: Final = 65_536
+
+OnDiffering = Callable[[int], None]
+"""Called with an offset that two rows have which are not the same record."""
+
+
+def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
+    """Pieces whose offsets overlap, by their offsets."""
+    group: list[FilePiece] = []
+    last = -1
+    for piece in sorted(pieces, key=lambda each: (each.first, each.file, each.group or 0)):
+        if group and not piece.overlaps(last):
+            yield group
+            group = []
+        group.append(piece)
+        last = max(last, piece.last) if len(group) > 1 else piece.last
+    if group:
+        yield group
+
+
+def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]:
+    """All rows by their offsets, each offset once: the first of those that are given. Holds them all."""
+    parts = [_large(batch) for batch in batches]
+    if not parts:
+        return
+    rows = pa.Table.from_batches(parts).combine_chunks()
+    offsets = rows["offset"].combine_chunks().to_numpy()
+    if (offsets[1:] > offsets[:-1]).all():
+        order = None
+    else:
+        order = np.argsort(offsets, kind="stable")
+        ordered = offsets[order]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = ordered[1:] != ordered[:-1]
+        if not is_first.all():
+            _compare(rows, order, is_first, on_differing)
+            order = order[is_first]
+    for start in range(0, len(offsets) if order is None else len(order), _ROWS):
+        part = rows.slice(start, _ROWS) if order is None else rows.take(pa.array(order[start : start + _ROWS]))
+        yield _small(part)
+
+
+def _compare(rows: Any, order: Any, is_first: Any, on_differing: OnDiffering) -> None:
+    """Report offsets whose rows are of different records: two logs were saved into one."""
+    again = np.flatnonzero(~is_first)
+    firsts = np.flatnonzero(is_first)
+    kept = firsts[np.searchsorted(firsts, again, side="right") - 1]
+    for start in range(0, len(again), _ROWS):
+        one = rows.take(pa.array(order[kept[start : start + _ROWS]]))
+        other = rows.take(pa.array(order[again[start : start + _ROWS]]))
+        for name in ("key", "value"):
+            if name not in rows.column_names:
+                continue
+            same = pc.fill_null(pc.equal(one[name], other[name]), False)
+            both_null = pc.and_(one[name].is_null(), other[name].is_null())
+            differs = ~pc.or_(same, both_null).combine_chunks().to_numpy(zero_copy_only=False)
+            for at in np.flatnonzero(differs).tolist():
+                on_differing(int(one["offset"][at].as_py()))
+
+
+def _large(batch: Any) -> Any:
+    """With columns that can hold more than 2 GiB together."""
+    return batch.cast(
+        pa.schema(
+            [
+                (field.name, pa.large_binary() if pa.types.is_binary(field.type) else field.type)
+                for field in batch.schema
+            ]
+        )
+    )
+
+
+def _small(rows: Any) -> Any:
+    schema = pa.schema(
+        [(field.name, pa.binary() if pa.types.is_large_binary(field.type) else field.type) for field in rows.schema]
+    )
+    (batch,) = rows.cast(schema).combine_chunks().to_batches()
+    return batch

@@ -1,0 +1,105 @@
+"""What a saved file is, told by its first bytes and by the end of its name, and how it is opened."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final, Literal, get_args
+
+import pyarrow as pa
+
+from kafka_records_engine.log.discovery import LogSourceError
+
+Format = Literal["parquet", "arrow", "avro", "json", "csv", "delta"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+_ENDINGS: Final[dict[str, Format]] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".parq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".avro": "avro",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
+_STARTS: Final[tuple[tuple[bytes, Format], ...]] = (
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "arrow"),
+    (b"FEA1", "arrow"),
+    (b"\xff\xff\xff\xff", "arrow"),
+    (b"Obj\x01", "avro"),
+    (b"{", "json"),
+    (b"[", "json"),
+)
+_COMPRESSED: Final[tuple[tuple[bytes, str], ...]] = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bz2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+)
+_COMPRESSED_ENDINGS: Final = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4")
+
+_HEAD: Final = 64
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+
+
+def format_of_name(name: str) -> Format | None:
+    """The format that the end of a name stands for."""
+    name = name.lower()
+    for ending in _COMPRESSED_ENDINGS:
+        name = name.removesuffix(ending)
+    return _ENDINGS.get(os.path.splitext(name)[1])
+
+
+def format_of_file(path: str) -> Format | None:
+    """The format of a file; its first bytes go before its name. Raises LogSourceError for one that cannot be read."""
+    head = read_head(path).lstrip(_BLANK)
+    told = next((format for start, format in _STARTS if head.startswith(start)), None)
+    named = format_of_name(path)
+    # A line of CSV may start with a brace.
+    return named if named is not None and (told is None or (named == "csv" and told == "json")) else told
+
+
+def read_head(path: str) -> bytes:
+    """The first bytes of a file, of what is compressed in it if it is compressed."""
+    try:
+        with open_stream(path) as file:
+            return bytes(file.read(_HEAD))
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from None
+
+
+def open_stream(path: str) -> Any:
+    """The content of a file as a stream, of what is compressed in it if it is compressed. Raises OSError."""
+    file = open_file(path)
+    start = file.read(4)
+    file.seek(0)
+    codec = next((codec for magic, codec in _COMPRESSED if start.startswith(magic)), None)
+    return file if codec is None else pa.CompressedInputStream(file, codec)
+
+
+def open_file(path: str) -> Any:
+    """A file that can be read at any place. Raises OSError."""
+    return pa.OSFile(path)
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file. Raises OSError."""
+    return os.stat(path).st_size
+
+
+def unreadable(path: str, error: Exception) -> LogSourceError:
+    """What is said about a file that could not be read."""
+    text = " ".join(str(error).split())
+    if "runcated compressed" in text or "Compressed file ended" in text:
+        return LogSourceError(
+            path, "the compressed data ends in the middle: the file was cut short; unpack what there is and read that"
+        )
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror
+    return LogSourceError(path, f"this cannot be read: {text}")

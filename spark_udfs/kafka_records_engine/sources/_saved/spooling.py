@@ -1,0 +1,128 @@
+"""Rows by log partition in a file of our own, for sources whose files have to be read as a whole for each of them.
+
+The file lies in a temporary directory, which goes when nobody in this process refers to it any more. A process that
+does not see it (a Spark task on another machine) reads the files themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Sequence
+from shutil import rmtree
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._saved.converting import SavedFile
+from kafka_records_engine.sources._saved.file_pieces import (
+    FilePiece,
+    Wrong,
+    by_log_partition,
+    is_increasing,
+    usable_rows,
+)
+from kafka_records_engine.sources._saved.saved_formats import unreadable
+from kafka_records_engine.sources._saved.tabular import top_columns
+from kafka_records_engine.sources._saved.taken_columns import TakenColumn
+
+_ROWS: Final = 65_536
+_HIGHEST: Final = (1 << 63) - 1
+_MOST_OF_ONE: Final = 4 * 1024 * 1024
+_MOST_OF_ALL: Final = 128 * 1024 * 1024
+
+
+class Spool:
+    """All rows of some files, by log partition.
+
+    Building reads every file once. Raises LogSourceError.
+    """
+
+    def __init__(self, files: Sequence[SavedFile]) -> None:
+        there = {name for file in files for name in file.raws}
+        self._names = [name for name in RAW_SCHEMA.names if name in there]
+        self._schema = pa.schema([RAW_SCHEMA.field(name) for name in self._names])
+        self.folder = tempfile.mkdtemp(prefix="kafka-records-")
+        weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
+        self.path = os.path.join(self.folder, "rows.arrow")
+        self.pieces: dict[tuple[str, int], list[FilePiece]] = {}
+        """What of each log partition is in which part of the temporary file."""
+        self.origins: dict[tuple[str, int], list[FilePiece]] = {}
+        """The same, of the files that were read, each as a whole."""
+        self.wrong: list[Wrong] = []
+        self._held: dict[tuple[str, int], list[Any]] = {}
+        self._sizes: dict[tuple[str, int], int] = {}
+        self._groups = 0
+        compression = "lz4" if pa.Codec.is_available("lz4") else None
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        with pa.OSFile(self.path, "wb") as out, pa.ipc.new_file(out, self._schema, options=options) as writer:
+            for number, file in enumerate(files):
+                self._add(number, file, writer)
+            for place in [*self._held]:
+                self._write(place, writer)
+
+    @property
+    def file(self) -> SavedFile:
+        """The file, as one of saved rows whose columns are called as those of raw rows."""
+        taken = tuple(TakenColumn(field.name, field.name, field.type) for field in self._schema)
+        return SavedFile(self.path, "arrow", os.stat(self.path).st_size, (), taken)
+
+    def _add(self, number: int, file: SavedFile, writer: Any) -> None:
+        reader = file.open()
+        raws = file.raws
+        seen: dict[tuple[str, int], tuple[int, int, int]] = {}
+        try:
+            for first, batch in reader.batches(top_columns(reader, file.columns(raws))):
+                rows = usable_rows(file, reader, batch, first, raws, self.wrong)
+                for place, part in by_log_partition(self._completed(rows)):
+                    self._hold(place, part, writer)
+                    rows_before, least, most = seen.get(place, (0, _HIGHEST, -1))
+                    offsets = part.column("offset").to_numpy()
+                    seen[place] = (
+                        rows_before + len(offsets),
+                        min(least, int(offsets.min())),
+                        max(most, int(offsets.max())),
+                    )
+        except (OSError, pa.ArrowException, EOFError) as error:
+            raise unreadable(file.path, error) from None
+        total = sum(count for count, _, _ in seen.values())
+        for place, (count, least, most) in seen.items():
+            piece = FilePiece(number, None, count, file.size * count // total, least, most, len(seen) == 1, False)
+            self.origins.setdefault(place, []).append(piece)
+
+    def _completed(self, rows: Any) -> Any:
+        there = set(rows.schema.names)
+        arrays = [
+            rows.column(field.name) if field.name in there else pa.nulls(rows.num_rows, field.type)
+            for field in self._schema
+        ]
+        return pa.record_batch(arrays, schema=self._schema)
+
+    def _hold(self, place: tuple[str, int], rows: Any, writer: Any) -> None:
+        self._held.setdefault(place, []).append(rows)
+        self._sizes[place] = self._sizes.get(place, 0) + rows.nbytes
+        if self._sizes[place] >= _MOST_OF_ONE:
+            self._write(place, writer)
+        elif sum(self._sizes.values()) > _MOST_OF_ALL:
+            self._write(max(self._sizes, key=self._sizes.__getitem__), writer)
+
+    def _write(self, place: tuple[str, int], writer: Any) -> None:
+        parts, size = self._held.pop(place), self._sizes.pop(place)
+        rows = pa.Table.from_batches(parts).combine_chunks()
+        for batch in rows.to_batches(_ROWS):
+            offsets = batch.column("offset").to_numpy()
+            writer.write_batch(batch)
+            piece = FilePiece(
+                0,
+                self._groups,
+                batch.num_rows,
+                size * batch.num_rows // rows.num_rows,
+                int(offsets.min()),
+                int(offsets.max()),
+                True,
+                is_increasing(batch),
+            )
+            self.pieces.setdefault(place, []).append(piece)
+            self._groups += 1

@@ -1,0 +1,214 @@
+"""Which columns of saved rows stand for which of raw rows: by their names, or as somebody says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._saved.texts import Encoding
+from kafka_records_runtime.printable import printable
+
+NEEDED: Final = ("partition", "offset", "key", "value")
+"""What rows cannot do without; the topic may be named by the caller."""
+
+BYTES: Final = ("key", "value")
+
+_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "topic": ("topic", "topicname", "kafkatopic", "recordtopic"),
+    "partition": ("partition", "partitionid", "kafkapartition", "recordpartition", "topicpartition"),
+    "offset": ("offset", "kafkaoffset", "recordoffset", "messageoffset", "logoffset"),
+    "timestamp_ms": ("timestampms", "timestamp", "ts", "kafkatimestamp", "recordtimestamp", "logtimestamp"),
+    "timestamp_type": ("timestamptype", "tstype"),
+    "key": ("key", "rawkey", "keybytes", "recordkey", "kafkakey", "messagekey"),
+    "value": ("value", "payload", "rawvalue", "valuebytes", "recordvalue", "kafkavalue", "messagevalue", "message"),
+    "leader_epoch": ("leaderepoch",),
+    "base_offset": ("baseoffset", "batchoffset"),
+    "producer_id": ("producerid",),
+    "producer_epoch": ("producerepoch",),
+    "transaction": ("transaction", "istransactional"),
+    "control": ("control",),
+}
+"""Names without underscores, the more usual first: of Spark's Kafka source, kcat, sink connectors, and of `dump`."""
+
+_ENCODED: Final[tuple[tuple[str, Encoding], ...]] = (("base64", "base64"), ("b64", "base64"), ("hex", "hex"))
+"""Ends of names that say how a text holds bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenColumn:
+    """The column of a file that stands for one of raw rows."""
+
+    raw: str
+    column: str
+    """Its name in the file, with dots between it and members inside of it."""
+    type: Any
+    encoding: Encoding | None = None
+    """How its texts hold bytes, where its name says it."""
+
+
+def taken_columns(
+    file: str, fields: Mapping[str, Any], asked: Mapping[str, str | None], given: Iterable[str]
+) -> dict[str, TakenColumn]:
+    """The columns of a file that are taken, by their names in raw rows.
+
+    Parameters
+    ----------
+    file
+        The file, for messages.
+    fields
+        The types of its columns by name.
+    asked
+        What the caller says: the column for one of raw rows, None for none of them.
+    given
+        The columns of raw rows that are known without the file (by names of folders, or because the caller says so).
+
+    Raises
+    ------
+    LogSourceError
+        For a column that is not there or cannot be what it is taken for, for one that is missing, and where several
+        might be meant.
+    """
+    found: dict[str, TakenColumn] = {}
+    names = _by_plain_name(fields)
+    for raw in RAW_SCHEMA.names:
+        if raw in asked:
+            column = asked[raw]
+            if column is not None:
+                found[raw] = _asked(file, raw, column, fields)
+            continue
+        taken = _guessed(file, raw, fields, names)
+        if taken is not None:
+            found[raw] = taken
+    missing = [raw for raw in NEEDED if raw not in found and raw not in given and asked.get(raw, "") is not None]
+    if missing:
+        raise LogSourceError(file, _lacking(missing, fields, given))
+    return found
+
+
+def _asked(file: str, raw: str, column: str, fields: Mapping[str, Any]) -> TakenColumn:
+    kind = type_of(column, fields)
+    if kind is None:
+        close = get_close_matches(column, list(fields), 1)
+        there = f"did you mean {close[0]}?" if close else f"there are {_listed(fields)}"
+        raise LogSourceError(file, f"there is no column {printable(column)} to take for {raw}; {there}")
+    if raw in BYTES and not holds_bytes(kind):
+        raise LogSourceError(
+            file, f"the column {printable(column)} is of type {kind}, and {raw} has to be bytes or text"
+        )
+    return TakenColumn(raw, column, kind, _encoding_in(column))
+
+
+def type_of(column: str, fields: Mapping[str, Any]) -> Any:
+    """The type of a column, or of a member inside of one; None if there is none."""
+    if column in fields:
+        return fields[column]
+    name, dot, rest = column.partition(".")
+    while dot:
+        kind = fields.get(name)
+        if kind is not None and pa.types.is_struct(kind):
+            inner = type_of(rest, {field.name: field.type for field in kind})
+            if inner is not None:
+                return inner
+        more, dot, rest = rest.partition(".")
+        name = f"{name}.{more}"
+    return None
+
+
+def _guessed(file: str, raw: str, fields: Mapping[str, Any], names: Mapping[str, list[str]]) -> TakenColumn | None:
+    if raw in fields and _fits(raw, fields[raw]):
+        return TakenColumn(raw, raw, fields[raw])
+    for spelling in _SPELLINGS[raw]:
+        ends = [("", None), *_ENCODED] if raw in BYTES else [("", None)]
+        fitting = [
+            (column, encoding)
+            for end, encoding in ends
+            for column in names.get(spelling + end, ())
+            if _fits(raw, fields[column])
+        ]
+        if len(fitting) > 1:
+            columns = ", ".join(printable(column) for column, _ in fitting)
+            raise LogSourceError(
+                file, f"the columns {columns} may all be {raw}: say which one is, {_how(raw, fitting[0][0])}"
+            )
+        if fitting:
+            return TakenColumn(raw, fitting[0][0], fields[fitting[0][0]], fitting[0][1])
+    return None
+
+
+def _fits(raw: str, kind: Any) -> bool:
+    if raw in BYTES:
+        return holds_bytes(kind)
+    return not pa.types.is_nested(kind)
+
+
+def holds_bytes(kind: Any) -> bool:
+    """Whether values of an Arrow type are bytes or texts, or all null."""
+    return is_text(kind) or is_bytes(kind) or bool(pa.types.is_null(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether values of an Arrow type are texts."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether values of an Arrow type are bytes."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def plain(name: str) -> str:
+    """A name without case, underscores and the like."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def raw_name(name: str) -> str | None:
+    """The column of raw rows that a name stands for, if any."""
+    return next((raw for raw, spellings in _SPELLINGS.items() if plain(name) in spellings), None)
+
+
+def _by_plain_name(fields: Iterable[str]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for name in fields:
+        names.setdefault(plain(name), []).append(name)
+    return names
+
+
+def _encoding_in(column: str) -> Encoding | None:
+    name = plain(column)
+    return next((encoding for end, encoding in _ENCODED if name.endswith(end)), None)
+
+
+def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]) -> str:
+    what = "is no column" if len(missing) == 1 else "are no columns"
+    text = f"there {what} for {', '.join(missing)}, but {_listed(fields) or 'none at all'}"
+    known = [name for name in given if name in RAW_SCHEMA.names]
+    if known:
+        text += f" (and {', '.join(known)} by the place of the file)"
+    text += f"; say which it is, {_how(missing[0], 'NAME')}"
+    if missing == ["partition"]:
+        text += ", or put the file into a folder partition=N"
+    return text
+
+
+def _how(raw: str, column: str) -> str:
+    return f'columns={{"{raw}": "{printable(column)}"}} or --column {raw}={printable(column)}'
+
+
+def _listed(fields: Mapping[str, Any]) -> str:
+    return ", ".join(f"{printable(name)} ({kind})" for name, kind in fields.items())

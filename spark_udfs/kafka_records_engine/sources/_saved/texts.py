@@ -1,0 +1,166 @@
+"""Bytes that were saved as texts: base64, hex digits, or the bytes as they are."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterable
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS
+
+Encoding = Literal["base64", "hex", "text"]
+ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "text")
+"""`text` takes the bytes of the text as they stand in the file, as `kcat -J` writes them."""
+
+_HEX_PREFIXES: Final = ("\\x", "0x", "0X")
+_LOST: Final = "\ufffd".encode()
+"""U+FFFD: what decoders put for bytes that are no UTF-8."""
+_ENOUGH: Final = 48
+"""Of so many characters some are no hex digits if it is base64: each is one by 11 out of 32."""
+
+_HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
+_SIXES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
+_FILLER: Final = ord("=")
+_PLAIN: Final = bytes.maketrans(b"-_=", b"+/A")
+"""Makes base64 for addresses usual base64, and of fillers sixes that are zero."""
+
+
+class Undecided(Exception):
+    """Texts of which nobody can tell how they hold bytes; the text says why."""
+
+
+def encoding_of(samples: Iterable[Any]) -> Encoding | None:
+    """How texts hold bytes, by some of them (Arrow arrays); None where there are none. Raises Undecided."""
+    texts = pa.concat_arrays([*(as_binary(each) for each in samples), pa.array([], pa.large_binary())]).drop_null()
+    texts = texts.filter(pc.greater(pc.binary_length(texts), 0))
+    if not len(texts):
+        return None
+    bare = _without_prefix(texts)
+    is_hex = _wrong(bare, "hex") is None
+    if is_hex and bare is not texts:
+        return "hex"
+    if _wrong(texts, "base64") is None:
+        if not is_hex:
+            return "base64"
+        if pc.sum(pc.binary_length(texts)).as_py() < _ENOUGH:
+            raise Undecided("may be base64 or hex")
+        return "hex"
+    if is_hex:
+        return "hex"
+    if pc.any(pc.match_substring(texts, pattern=_LOST)).as_py():
+        raise Undecided(
+            "are texts with U+FFFD, which is put where bytes are no text: whoever saved them lost these bytes"
+        )
+    return "text"
+
+
+class Decoded(NamedTuple):
+    """Bytes, null where there was no text and where it could not be read."""
+
+    array: Any
+    wrong: FLAGS | None
+    """The rows whose text is not of the encoding; None if there are none."""
+
+
+def decoded(array: Any, encoding: Encoding) -> Decoded:
+    """A `pa.binary()` array of what the texts hold."""
+    texts = as_binary(array)
+    if encoding == "text":
+        return Decoded(texts.cast(pa.binary()), None)
+    if encoding == "hex":
+        texts = _without_prefix(texts)
+    wrong = _wrong(texts, encoding)
+    if wrong is not None:
+        texts = pc.if_else(pa.array(wrong), pa.scalar(None, texts.type), texts)
+    return Decoded(_unhexed(texts) if encoding == "hex" else _unbased(texts), wrong)
+
+
+def _wrong(texts: Any, encoding: Encoding) -> FLAGS | None:
+    """The rows whose text is not of the encoding; None if there are none."""
+    content, offsets = _content(texts)
+    lengths = np.diff(offsets)
+    odd = lengths % 2 == 1 if encoding == "hex" else lengths % 4 == 1
+    alphabet = _HEX_DIGITS if encoding == "hex" else _SIXES
+    strange = np.zeros(0, np.int64)
+    if content.tobytes().translate(None, alphabet):
+        strange = np.flatnonzero(~np.isin(content, np.frombuffer(alphabet, np.uint8)))
+    if encoding == "base64":
+        fillers = np.flatnonzero(content == _FILLER)
+        rows = np.searchsorted(offsets, fillers, side="right") - 1
+        # Only the last two characters of four may be fillers, the first of them only if the other is one.
+        left = offsets[rows + 1] - fillers
+        alone = (left == 2) & (content[np.minimum(fillers + 1, max(len(content) - 1, 0))] != _FILLER)
+        strange = np.concatenate([strange, fillers[(left > 2) | alone | (lengths[rows] % 4 != 0)]])
+    if not odd.any() and not len(strange):
+        return None
+    odd[np.searchsorted(offsets, strange, side="right") - 1] = True
+    wrong: FLAGS = odd
+    return wrong
+
+
+def as_binary(array: Any) -> Any:
+    """A `pa.large_binary()` array with the bytes of texts or bytes of any Arrow type. (Arrow checks texts for UTF-8
+    where it makes them of bytes, not here.)"""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    return array.cast(pa.large_binary())
+
+
+def _without_prefix(texts: Any) -> Any:
+    if not any(pc.any(pc.starts_with(texts, pattern=each)).as_py() for each in _HEX_PREFIXES):
+        return texts
+    return pc.replace_substring_regex(texts, pattern=r"^(\\x|0[xX])", replacement="")
+
+
+def _unhexed(texts: Any) -> Any:
+    content, offsets = _content(texts)
+    return _binary(binascii.unhexlify(content), offsets // 2, texts)
+
+
+def _unbased(texts: Any) -> Any:
+    lengths = pc.binary_length(texts)
+    left = pc.bit_wise_and(lengths, 3)
+    if pc.any(pc.not_equal(left, 0)).as_py():
+        filler = pc.if_else(pc.equal(left, 2), b"==", pc.if_else(pc.equal(left, 3), b"=", b"")).cast(pa.large_binary())
+        texts = pc.binary_join_element_wise(texts, filler, pa.scalar(b"", pa.large_binary()))
+    content, offsets = _content(texts)
+    ends = offsets[1:][offsets[1:] > offsets[:-1]]
+    padding = np.zeros(len(offsets) - 1, np.int64)
+    padding[offsets[1:] > offsets[:-1]] = (content[ends - 1] == _FILLER).astype(np.int64) + (
+        content[ends - 2] == _FILLER
+    )
+    # One long text of base64, since the length of each is a multiple of four.
+    data = binascii.a2b_base64(content.tobytes().translate(_PLAIN))
+    behind = offsets // 4 * 3
+    if padding.any():
+        kept = np.ones(len(data), np.bool_)
+        kept[behind[1:][padding >= 1] - 1] = False
+        kept[behind[1:][padding == 2] - 2] = False
+        data = np.frombuffer(data, np.uint8)[kept].tobytes()
+        behind = behind - np.concatenate([[0], np.cumsum(padding)])
+    return _binary(data, behind, texts)
+
+
+def _content(texts: Any) -> tuple[Any, Any]:
+    """The characters of all texts one behind the other, and where each begins."""
+    if texts.null_count:
+        texts = texts.fill_null(b"")
+    buffer = texts.buffers()[2]
+    offsets = np.frombuffer(texts.buffers()[1], np.int64, len(texts) + 1, texts.offset * 8)
+    content = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(0, np.uint8)
+    return content[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+
+def _binary(data: bytes, offsets: Any, texts: Any) -> Any:
+    made = pa.Array.from_buffers(
+        pa.large_binary(),
+        len(offsets) - 1,
+        [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)],
+    ).cast(pa.binary())
+    return pc.if_else(texts.is_valid(), made, pa.scalar(None, pa.binary())) if texts.null_count else made

@@ -1,0 +1,293 @@
+"""Saved rows as a source: every format gives the rows and tables of the segments they were saved from."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.saved_rows import SavedRows
+from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_runtime.installing import install_command
+from kafka_records_tables import TABLES, read_table
+from tests.log.logs import CAPTURES
+from tests.sources import saved_files
+from tests.sources.saved_files import FORMATS, captured, offsets_of, shuffled, simple_rows, table_of, tables_of
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+
+
+# -- what must hold ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_raw_rows_are_those_of_the_segments(name: str, capture: str, tmp_path: Path) -> None:
+    truth = tables_of(Segments(saved_files.segments(capture)))
+    path = FORMATS[name](shuffled(captured(capture)), tmp_path)
+    found = tables_of(source_of(path))
+    assert found.keys() == truth.keys()
+    for place, rows in truth.items():
+        assert found[place].equals(rows), place
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_tables_are_those_of_the_segments(name: str, tmp_path: Path) -> None:
+    path = FORMATS[name](shuffled(captured()), tmp_path)
+    for table in TABLES:
+        expected = read_table(table, saved_files.segments(CAPTURES[0]))
+        found = read_table(table, path)
+        assert found.table.equals(expected.table)
+        assert [each for each in found.findings if each.severity == "damage"] == []
+        assert (found.counts.records, found.counts.markers) == (expected.counts.records, expected.counts.markers)
+
+
+@pytest.mark.parametrize("name", ["Parquet", "CSV, hex"])
+def test_other_processes_read_the_same(name: str, tmp_path: Path) -> None:
+    path = FORMATS[name](shuffled(captured()), tmp_path)
+    expected = read_table("current_offsets", path, processes=1).table
+    assert read_table("current_offsets", path, processes=2).table.equals(expected)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_ranges_have_the_rows_of_the_whole_that_lie_in_them(name: str, tmp_path: Path) -> None:
+    path = FORMATS[name](shuffled(captured()), tmp_path)
+    chance = random.Random(1)
+    for log in SavedRows(path).partitions(CONSUMER_OFFSETS):
+        whole, _ = table_of(log)
+        for _ in range(4):
+            start, end = sorted(chance.randrange(offsets_of(whole)[-1] + 3) for _ in range(2))
+            rows, context = table_of(log, start, end)
+            wanted = [start <= offset < end for offset in offsets_of(whole)]
+            assert rows.equals(whole.filter(pa.array(wanted)).combine_chunks())
+            assert context.holes == ([end - 1] if end <= offsets_of(whole)[-1] else [])
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+
+
+def test_files_of_one_log_follow_one_another(tmp_path: Path) -> None:
+    for number, offsets in enumerate([[10, 11, 12], [0, 1, 2], [7, 5, 6], [3, 4]]):
+        pq.write_table(simple_rows(offsets), tmp_path / f"{number}.parquet")
+    (log,) = SavedRows(tmp_path).partitions("t")
+    batches = [batch.column("offset").to_pylist() for batch in log.batches(table_of(log)[1], ["offset", "key"])]
+    assert batches == [[0, 1, 2], [3, 4], [5, 6, 7], [10, 11, 12]]
+
+
+def test_groups_that_lie_apart_are_not_in_memory_together(tmp_path: Path) -> None:
+    rows = pa.concat_tables([simple_rows(list(range(at, at + 1000))) for at in (3000, 0, 2000, 1000)])
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=1000)
+    (log,) = SavedRows(tmp_path).partitions("t")
+    found = [batch.num_rows for batch in log.batches(table_of(log)[1], ["offset"])]
+    assert found == [1000] * 4
+    assert offsets_of(table_of(log)[0]) == list(range(4000))
+
+
+def test_each_offset_comes_once(tmp_path: Path) -> None:
+    pq.write_table(simple_rows([0, 1, 2, 5]), tmp_path / "a.parquet")
+    pq.write_table(simple_rows([2, 3, 5, 6, 6]), tmp_path / "b.parquet")
+    (log,) = SavedRows(tmp_path).partitions("t")
+    rows, context = table_of(log)
+    assert offsets_of(rows) == [0, 1, 2, 3, 5, 6]
+    assert context.findings == []
+
+
+def test_two_logs_in_one_are_damage(tmp_path: Path) -> None:
+    pq.write_table(simple_rows([0, 1]), tmp_path / "a.parquet")
+    other = simple_rows([1, 2]).set_column(4, "value", pa.array([b"other", b"v2"]))
+    pq.write_table(other, tmp_path / "b.parquet")
+    (log,) = SavedRows(tmp_path).partitions("t")
+    rows, context = table_of(log)
+    assert rows["value"].to_pylist() == [b"v0", b"v1", b"v2"]
+    (finding,) = context.findings
+    assert str(finding) == (
+        "t-0: record at offset 1: two different records have this offset (the one that was found first is taken; read "
+        "the rows of one log at a time)"
+    )
+
+
+def test_statistics_say_which_partitions_a_file_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for partition in range(4):
+        pq.write_table(simple_rows([0, 1], partition), tmp_path / f"{partition}.parquet")
+    from kafka_records_engine.sources._saved.tabular import _Parquet
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("read although the statistics tell")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Parquet, "batches", refuse)
+        logs = SavedRows(tmp_path).partitions("t")
+    assert [log.partition for log in logs] == [0, 1, 2, 3]
+    assert [len(log.files) for log in logs] == [1, 1, 1, 1]
+    assert offsets_of(table_of(logs[2])[0]) == [0, 1]
+
+
+def test_rows_that_are_mixed_are_put_in_order_once(tmp_path: Path) -> None:
+    rows = pa.concat_tables([simple_rows([at], at % 8) for at in range(400)])
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=100)
+    logs = SavedRows(tmp_path).partitions("t")
+    kept = logs[0].kept
+    assert kept is not None
+    assert kept.is_there
+    assert [offsets_of(table_of(log)[0]) for log in logs] == [list(range(part, 400, 8)) for part in range(8)]
+    # A process that does not see the temporary file reads the files.
+    elsewhere = pickle.loads(pickle.dumps(logs[3]))
+    folder = Path(kept.file.path).parent
+    del logs, kept
+    assert not folder.exists()
+    assert offsets_of(table_of(elsewhere)[0]) == list(range(3, 400, 8))
+    assert SavedRows(tmp_path, spools=False).partitions("t")[0].kept is None
+
+
+def test_files_that_change_are_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(simple_rows([0, 1]), path)
+    source = SavedRows(tmp_path)
+    assert offsets_of(table_of(source.partitions("t")[0])[0]) == [0, 1]
+    pq.write_table(simple_rows([0, 1, 2]), path)
+    os.utime(path, ns=(1, 1))
+    assert offsets_of(table_of(source.partitions("t")[0])[0]) == [0, 1, 2]
+
+
+# -- what cannot be read -----------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_page_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = pa.concat_tables([simple_rows(list(range(at, at + 50))) for at in (0, 50, 100)])
+    pq.write_table(rows, path, row_group_size=50, compression="none", write_page_checksum=True, use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"v77")
+    data[at : at + 3] = b"xxx"
+    path.write_bytes(data)
+    (log,) = SavedRows(path).partitions("t")
+    found, context = table_of(log)
+    assert offsets_of(found) == [*range(50), *range(100, 150)]
+    (finding,) = context.findings
+    assert (finding.severity, finding.records, finding.file) == ("damage", 50, str(path))
+    assert "part 2 cannot be read, with offsets from 50 to 99: " in str(finding)
+    assert context.holes == [49]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.parquet", b"PAR1 and nothing behind it", "this cannot be read: "),
+        ("a.parquet", b"", "this cannot be read: "),
+        ("a.arrow", b"ARROW1\0\0 and nothing", "this cannot be read: "),
+        ("a.avro", b"Obj\x01 and nothing", "this cannot be read: "),
+        (
+            "a.bin",
+            b"nothing known",
+            "this is none of Parquet, Arrow, Avro, JSON and CSV by its first bytes and its name",
+        ),
+    ],
+)
+def test_files_that_are_not_what_they_are_called(name: str, data: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(LogSourceError) as raised:
+        SavedRows(tmp_path / name).topics()
+    assert str(raised.value).startswith(f"{tmp_path / name}: {said}")
+
+
+def test_compressed_lines_that_were_cut_short(tmp_path: Path) -> None:
+    path = FORMATS["JSON lines, hex, gzip"](captured(), tmp_path)
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(LogSourceError) as raised:
+        SavedRows(path).topics()
+    assert str(raised.value) == (
+        f"{path}: the compressed data ends in the middle: the file was cut short; unpack what there is and read that"
+    )
+
+
+def test_avro_that_was_cut_short(tmp_path: Path) -> None:
+    path = FORMATS["Avro"](captured(), tmp_path)
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(LogSourceError, match=r"rows\.avro: behind row \d+ this is no Avro: "):
+        SavedRows(path).topics()
+
+
+def test_places_without_rows(tmp_path: Path) -> None:
+    with pytest.raises(LogSourceError, match="gone: there is no such file or directory"):
+        SavedRows(tmp_path / "gone").topics()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "_SUCCESS").write_bytes(b"")
+    with pytest.raises(LogSourceError, match="empty: there is no file with rows in this folder"):
+        SavedRows(tmp_path / "empty").topics()
+    (tmp_path / "empty" / "notes.txt").write_text("hello")
+    with pytest.raises(LogSourceError, match=r"no file here is Parquet, Arrow, Avro, JSON or CSV: notes\.txt"):
+        SavedRows(tmp_path / "empty").topics()
+    (tmp_path / "ice" / "metadata").mkdir(parents=True)
+    (tmp_path / "ice" / "metadata" / "v1.metadata.json").write_text("{}")
+    with pytest.raises(LogSourceError, match="this is an Iceberg table"):
+        SavedRows(tmp_path / "ice").topics()
+
+
+def test_other_topics_and_unknown_files_are_named(tmp_path: Path) -> None:
+    pq.write_table(simple_rows([0]), tmp_path / "a.parquet")
+    (tmp_path / "notes.txt").write_text("hello")
+    source = SavedRows(tmp_path)
+    assert source.topics() == ["t"]
+    with pytest.raises(LogSourceError, match="there is no row of topic u here, but of t"):
+        source.partitions("u")
+    _, context = table_of(source.partitions("t")[0])
+    assert [str(each) for each in context.findings] == [
+        f"{tmp_path}: notes.txt: of no known format (not read; format=… (--format) says what they are)"
+    ]
+
+
+def test_a_file_that_is_named_twice(tmp_path: Path) -> None:
+    pq.write_table(simple_rows([0]), tmp_path / "a.parquet")
+    with pytest.raises(LogSourceError, match="this file is named twice"):
+        SavedRows([tmp_path, tmp_path / "a.parquet"]).topics()
+
+
+def test_empty_files_hold_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"")
+    (tmp_path / "b.csv").write_bytes(b"")
+    pq.write_table(simple_rows([0, 1]), tmp_path / "c.parquet")
+    pq.write_table(simple_rows([]), tmp_path / "d.parquet")
+    assert {place: offsets_of(rows) for place, rows in tables_of(SavedRows(tmp_path)).items()} == {("t", 0): [0, 1]}
+
+
+# -- which kind --------------------------------------------------------------------------------------------------------
+
+
+def test_paths_are_recognised(tmp_path: Path) -> None:
+    assert isinstance(source_of(saved_files.segments(CAPTURES[0])), Segments)
+    for name, write in FORMATS.items():
+        folder = tmp_path / name.replace(" ", "_")
+        folder.mkdir()
+        path = write(captured(), folder)
+        assert isinstance(source_of(path), SavedRows), name
+        assert isinstance(source_of([path]), SavedRows), name
+        assert isinstance(source_of(folder), SavedRows), name
+    extensionless = tmp_path / "part-00000"
+    extensionless.write_bytes((tmp_path / "Parquet" / "rows.parquet").read_bytes())
+    assert isinstance(source_of(extensionless), SavedRows)
+    assert isinstance(source_of(tmp_path / "gone"), Segments)
+    (tmp_path / "none").mkdir()
+    assert isinstance(source_of(tmp_path / "none"), Segments)
+
+
+def test_packages_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    path = FORMATS["Avro"](captured(), tmp_path)
+    delta = FORMATS["Delta"](captured(), tmp_path)
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    for place, what, package, extra in (
+        (path, "Avro", "fastavro", "avro"),
+        (delta, "a Delta table", "deltalake", "delta"),
+    ):
+        with pytest.raises(LogSourceError) as raised:
+            SavedRows(place).topics()
+        assert raised.value.detail == f"{what} needs {package}, which is not installed: {install_command(extra)}"
