@@ -30,8 +30,8 @@ _EXAMPLES = """examples:
       Kafka's generator takes and nobody means
 
 Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder
---out belongs to the product and the package: a file whose first line does not name them stops the run. One run at a
-time writes to it; a run that fails leaves it as it was, or for the next run to mend, and says which.
+--out belongs to one package and has its modules or its pages: a file whose first line says anything else stops the
+run. One run at a time writes to it; a run that fails leaves it as it was, or for the next run to mend, and says which.
 
 exit status:
   0    done, or nothing to do
@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
         problem = "is no folder" if options.specs.exists() else "no such folder"
         return _unusable(f"{options.specs}: {problem}; --specs names the folder with the spec files")
     if os.path.lexists(options.out) and not options.out.is_dir():
-        return _unusable(f"{options.out}: is no folder; --out names the folder of the {options.product}")
+        return _unusable(f"{options.out}: is no folder; --out names the folder of the {options.written}")
     from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_codegen.tree import UntrackedFiles, write
@@ -159,7 +159,7 @@ def _own_pages(package: str) -> Path | None:
 
 def _docs(model: Model, options: argparse.Namespace) -> dict[str, str]:
     from kafka_records_codegen.generate import generate_docs
-    from kafka_records_codegen.products.reference import Links
+    from kafka_records_codegen.text.page import Links
 
     specs = _relative(options.specs, options.out)
     code = None if options.code is None else _relative(options.code, options.out)
@@ -211,7 +211,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     generate = _add_command(commands, "generate", "write a package from specs, or check that it is up to date")
-    generate.set_defaults(run=_generate, product="package")
+    generate.set_defaults(run=_generate, written="package")
     generate.add_argument(
         "--docs",
         type=_path,
@@ -219,7 +219,7 @@ def _parser() -> argparse.ArgumentParser:
         help="folder of the reference pages that docstrings name (default: docs/reference, if it has them)",
     )
     docs = _add_command(commands, "docs", "write reference pages from specs, or check that they are up to date")
-    docs.set_defaults(run=_docs, product="pages")
+    docs.set_defaults(run=_docs, written="pages")
     docs.add_argument("--code", type=_path, metavar="DIR", help="folder of the package: pages then link to its modules")
     return parser
 

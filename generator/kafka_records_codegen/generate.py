@@ -1,31 +1,69 @@
-"""A run of the generator is a function from the model to `{path: text}`."""
+"""A run of the generator is a function from the model to `{path: text}`. `PRODUCTS` lists what it writes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
 from kafka_records_codegen.model.messages import Model
 from kafka_records_codegen.products import avro, enums, reference, registry, schemas, spark
-from kafka_records_codegen.products.reference import Links
 from kafka_records_codegen.python import codecs
-from kafka_records_codegen.text.page import Package
+from kafka_records_codegen.text.mark import Tree
+from kafka_records_codegen.text.page import Links, Package
 
-_BACK_ENDS = (codecs, schemas, enums, registry, spark, avro)
+
+@dataclass(frozen=True)
+class Product:
+    """One kind of generated file.
+
+    `writes` are the paths it may write below the folder of its `tree`, as patterns of `fnmatch`; `made_from` says which
+    part of the model decides what stands in the files. `generate` gives the files: path → text.
+    """
+
+    name: str
+    generate: Callable[[Model, Package], dict[str, str]]
+    writes: tuple[str, ...]
+    made_from: str
+    tree: Tree = "codecs"
 
 
-def generate(model: Model, package: str, docs: str | None = None) -> dict[str, str]:
+PRODUCTS: Final = (
+    Product("codecs", codecs.generate, ("*.py",), "units, names, defaults, wire layouts"),
+    Product("schemas", schemas.generate, ("schemas/*.py",), "units, records, schemas"),
+    Product("enums", enums.generate, ("enums.py",), "enums of the notes"),
+    Product("registry", registry.generate, ("registry.py", "*__init__.py", "py.typed"), "folders, units, records"),
+    Product("Spark functions", spark.generate, ("spark/*.py",), "units, records, names, types"),
+    Product("Avro schemas", avro.generate, ("*.avsc",), "units, names, types, defaults"),
+    Product("pages", reference.generate, ("*.md",), "pages, fields by version, wire layouts", tree="pages"),
+)
+"""Everything the generator writes. A new product is a module with a function `generate`, and a line here."""
+
+
+def generate(
+    model: Model, package: str, docs: str | None = None, products: Iterable[Product] = PRODUCTS
+) -> dict[str, str]:
     """The whole generated package for `model`, imported as `package`: path below it → text, sorted by path.
 
     `docs` is the folder of the reference pages as docstrings should name it; without it they name none.
     """
-    files: dict[str, str] = {}
-    for back_end in _BACK_ENDS:
-        made = back_end.generate(model, Package(package, docs))
-        clash = files.keys() & made.keys()
-        if clash:
-            raise AssertionError(f"two back ends write {', '.join(sorted(clash))}")
-        files |= made
-    return dict(sorted(files.items()))
+    return _tree("codecs", model, Package(package, docs), products)
 
 
 def generate_docs(model: Model, package: str, links: Links | None = None) -> dict[str, str]:
     """The reference pages for `model`: path below their folder → text, sorted by path."""
-    return dict(sorted(reference.generate(model, Package(package), links or Links()).items()))
+    return _tree("pages", model, Package(package, links=links or Links()), PRODUCTS)
+
+
+def _tree(tree: Tree, model: Model, package: Package, products: Iterable[Product]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    writers: dict[str, str] = {}
+    for product in products:
+        if product.tree != tree:
+            continue
+        for path, text in product.generate(model, package).items():
+            first = writers.setdefault(path, product.name)
+            if first != product.name:
+                raise AssertionError(f"the products {first} and {product.name} both write {path}")
+            files[path] = text
+    return dict(sorted(files.items()))

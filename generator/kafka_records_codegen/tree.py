@@ -1,7 +1,7 @@
 """Writing a generated tree, and comparing one with what it should be.
 
-The output folder belongs to the generator: whatever it holds is either made by this run, made by an earlier run for the
-same product and package and then deleted, or somebody else's, and then nothing is written at all.
+The output folder belongs to the generator. A file in it is one that this run makes; or one that an earlier run made for
+the same tree and package, which is deleted; or somebody else's, and then nothing is written at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTED: Final = 20
 class UntrackedFiles(KafkaRecordsError):
     """The output folder holds what is not this run's to replace or delete; `paths` below it, sorted.
 
-    These are files, links and folders at the place of a file that no run wrote, and files of other products and
+    These are files, links and folders at the place of a file that no run wrote, and files of other trees and
     packages: `marks` tells whose those are, by path.
     """
 
@@ -61,7 +61,7 @@ class UntrackedFiles(KafkaRecordsError):
 class Comparison:
     """How a folder differs from what it should hold; paths are relative to it and sorted.
 
-    `marks` tells which of the `untracked` are files of another product or package, and of which one.
+    `marks` tells which of the `untracked` are files of another tree or package, and of which one.
     """
 
     missing: tuple[str, ...]
@@ -110,7 +110,7 @@ def write(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] 
 
 
 def mark_of(files: Mapping[str, str]) -> Mark:
-    """The mark that all the `files` of a product start with."""
+    """The mark that all the `files` of a tree start with."""
     marks = {Mark.read(text[:LONGEST]) for text in files.values()}
     if len(marks) != 1 or None in marks:
         raise AssertionError(f"generated files start with one mark, found {marks}")

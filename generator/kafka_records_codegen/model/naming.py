@@ -12,72 +12,36 @@ from typing import Final
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-RESERVED_MEMBERS: Final = frozenset(
-    {
-        # what every generated class has
-        *("decode", "decode_prefix", "encode", "from_json", "to_json", "unknown_tagged_fields", "self", "cls"),
-        # builtins that annotations, defaults and bodies of a generated class use
-        *(
-            "bool",
-            "bytearray",
-            "bytes",
-            "classmethod",
-            "dict",
-            "float",
-            "frozenset",
-            "int",
-            "isinstance",
-            "len",
-            "list",
-            "map",
-        ),
-        *(
-            "memoryview",
-            "object",
-            "property",
-            "range",
-            "set",
-            "staticmethod",
-            "str",
-            "super",
-            "tuple",
-            "type",
-        ),
-        # modules that a generated module may import
-        *("math", "msgspec", "struct", "typing"),
-    }
+_METHODS: Final = ("decode", "decode_prefix", "encode", "from_json", "to_json", "self", "cls")
+_BUILTINS_IN_USE: Final = (
+    *("bool", "bytearray", "bytes", "classmethod", "dict", "float", "int", "len", "list", "memoryview", "range", "str"),
+    *("tuple", "type"),
 )
-"""Python names that a field may not take as they are."""
+_OTHERS_OF_PYTHON: Final = (
+    *("frozenset", "isinstance", "map", "object", "property", "set", "staticmethod", "super"),
+    *("math", "msgspec", "struct", "typing"),
+)
+
+RESERVED_MEMBERS: Final = frozenset({*_METHODS, "unknown_tagged_fields", *_BUILTINS_IN_USE, *_OTHERS_OF_PYTHON})
+"""Python names that a field may not take as they are: generated classes and functions use them, or a reader would take
+them for Python's own."""
 
 RESERVED_CLASSES: Final = frozenset(
     {
-        *("Annotated", "Any", "Callable", "ClassVar", "Final", "Iterable", "Iterator", "Literal", "Mapping"),
-        *("Self", "Sequence", "Struct", "StructType", "TypeVar", "Union", "Uuid", "ZERO_UUID"),
-        *("EMPTY_STRUCT", "FORMAT", "RECORDS", "SCHEMA", "VERSIONS"),
-        *("FieldSchema", "MessageSchema", "RecordSchema", "RetiredType", "StructSchema"),
-        *(
-            "DecodeError",
-            "EncodeError",
-            "JsonError",
-            "KafkaRecordsError",
-            "SchemaFormatError",
-            "UnknownMessage",
-        ),
-        *("UnsupportedVersion",),
-        *(
-            "AttributeError",
-            "BaseException",
-            "Exception",
-            "IndexError",
-            "KeyError",
-            "LookupError",
-            "MemoryError",
-        ),
-        *("OverflowError", "RecursionError", "RuntimeError", "TypeError", "UnicodeError", "ValueError"),
-        *("UnicodeDecodeError", "UnicodeEncodeError", "Ellipsis", "NotImplemented"),
+        # what generated modules import
+        *("Any", "ClassVar", "Final", "TYPE_CHECKING", "Uuid", "ZERO_UUID"),
+        # what every generated class has
+        *("API_KEY", "CODEC", "RECORD_TYPE", "VERSIONS"),
+        # Python's own, which an import of everything in a module would hide
+        *("AttributeError", "BaseException", "Ellipsis", "Exception", "IndexError", "KeyError", "LookupError"),
+        *("MemoryError", "NotImplemented", "OverflowError", "RecursionError", "RuntimeError", "TypeError"),
+        *("UnicodeDecodeError", "UnicodeEncodeError", "UnicodeError", "ValueError"),
     }
 )
-"""Class names that generated modules import or use themselves."""
+"""Names that the class of a struct or message may not take, because generated modules use them themselves."""
+
+RESERVED_STARTS: Final = ("READERS_", "WRITERS_")
+"""What the names of tables start with, in the private modules of a long one, which get its classes."""
 
 RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "RETIRED_TYPES", "TYPE_CHECKING", "ZERO_UUID"})
 """Names of schema and Spark modules that the constant of a message would hide."""
@@ -119,7 +83,12 @@ def class_name(name: str) -> str:
     a generated module does but what `RESERVED_CLASSES` lists.
     """
     upper = name[:1].upper() + name[1:]
-    return f"{upper}_" if keyword.iskeyword(upper) or upper in RESERVED_CLASSES else upper
+    return f"{upper}_" if keyword.iskeyword(upper) or is_reserved_class(upper) else upper
+
+
+def is_reserved_class(name: str) -> bool:
+    """Whether generated modules use `name`, which starts with an upper-case letter, themselves."""
+    return name in RESERVED_CLASSES or name.startswith(RESERVED_STARTS)
 
 
 def module_name(name: str) -> str:

@@ -1,6 +1,6 @@
 """Reference pages in Markdown: one per record, per request with its response, and per other message, and an index.
 
-The pages are a tree of their own beside the package. What leads from a page to the modules and specs is `Links`; the
+The pages are a tree of their own beside the package. `Package.links` says how a page links to modules and specs; the
 docstring of a module names its page (`Package.docs`).
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import posixpath
-from dataclasses import dataclass
 from typing import Any
 
 from kafka_records_codegen.model.layouts import Layout
@@ -41,23 +40,12 @@ _PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Links:
-    """Where the specs and the generated package lie as seen from the folder of the pages, as relative paths.
-
-    `None` where a page should name them and not link to them.
-    """
-
-    specs: str | None = None
-    code: str | None = None
-
-
-def generate(model: Model, package: Package, links: Links) -> dict[str, str]:
+def generate(model: Model, package: Package) -> dict[str, str]:
     """Every page by its path below the folder of the pages."""
     files = {INDEX: _index(model, package)}
     for folder in model.folders:
         for page in pages(folder):
-            view = _PageView(model, folder, page, package, links)
+            view = _PageView(model, folder, page, package)
             files[page.path] = fill("reference.md.jinja", **view.values())
     return files
 
@@ -113,12 +101,12 @@ def _retired(retired: RetiredType) -> str:
 class _PageView:
     """What the template of a page prints."""
 
-    def __init__(self, model: Model, folder: Folder, page: Page, package: Package, links: Links) -> None:
+    def __init__(self, model: Model, folder: Folder, page: Page, package: Package) -> None:
         self._model = model
         self._folder = folder
         self._page = page
         self._package = package
-        self._links = links
+        self._links = package.links
         self._up = "../" * page.path.count("/")
 
     def values(self) -> dict[str, Any]:

@@ -9,14 +9,12 @@ from kafka_records_codegen.model.messages import Field, Message
 from kafka_records_codegen.model.naming import snake_case
 from kafka_records_runtime.schema import FieldSchema
 
-_OWN_NAMES: Final = frozenset(
+OWN_NAMES: Final = frozenset(
     [
         "append",
-        "array",
         "count",
         "data",
         "end",
-        "item",
         "items",
         "k",
         "last",
@@ -27,7 +25,6 @@ _OWN_NAMES: Final = frozenset(
         "pos",
         "raw",
         "rest",
-        "shift",
         "size",
         "tag",
         "tags",
@@ -36,6 +33,7 @@ _OWN_NAMES: Final = frozenset(
         "value",
     ]
 )
+"""The variables that generated functions have besides those of fields."""
 
 PYTHON_TYPES: Final = {
     "bool": "bool",
@@ -55,7 +53,7 @@ PYTHON_TYPES: Final = {
 
 def local(field: FieldSchema) -> str:
     """The local variable that holds `field` inside a generated function."""
-    return f"{field.name}_" if field.name in _OWN_NAMES else field.name
+    return f"{field.name}_" if field.name in OWN_NAMES else field.name
 
 
 def function(verb: str, layout: Layout, kind: str = "") -> str:

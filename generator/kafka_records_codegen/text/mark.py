@@ -1,7 +1,7 @@
 """The mark that every generated file starts with: by it the generator knows its own files from anybody else's.
 
 Only the very start of a file counts. A text that quotes a mark further down is not generated, and a file with the mark
-of another product or package belongs to another run.
+of another tree or package belongs to another run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
-Product = Literal["codecs", "pages"]
+Tree = Literal["codecs", "pages"]
+"""What a run writes into a folder: the package, or the reference pages."""
 
 LONGEST: Final = 2**16
 """Bytes from the start of a file within which its mark ends, since the name of a package is shorter than that."""
@@ -24,13 +25,13 @@ _OPENING: Final = re.compile(
 
 @dataclass(frozen=True)
 class Mark:
-    """Which product of the generator a file belongs to, and the package it is made for."""
+    """Which tree a generated file belongs to, and the package it is made for."""
 
-    product: Product
+    tree: Tree
     package: str
 
     def __str__(self) -> str:
-        return f"{self.product} of {self.package}"
+        return f"{self.tree} of {self.package}"
 
     @property
     def line(self) -> str:

@@ -19,11 +19,26 @@ _QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 
 
 @dataclass(frozen=True)
+class Links:
+    """Where the specs and the generated package lie as seen from the folder of the pages, as relative paths.
+
+    `None` where a page should name them and not link to them.
+    """
+
+    specs: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
 class Package:
-    """The name under which the generated tree is imported, and the folder of its reference pages if there is one."""
+    """A generated package: the name it is imported by, and how its modules and its reference pages lead to each other.
+
+    `docs` is the folder of the pages as docstrings name it, `None` if they name none.
+    """
 
     name: str
     docs: str | None = None
+    links: Links = Links()
 
     def module(self, *parts: str) -> str:
         """The dotted name of a subpackage or of a module in it; the paths of folders are among the parts."""
