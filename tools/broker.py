@@ -55,7 +55,7 @@ _POM: Final = """\
 _DEPENDENCY: Final = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 
 _JVM: Final = (
-    # A small heap and no second compiler: such a broker lives for seconds and shares few cores with its tests.
+    # A small heap and no second compiler, because such a broker lives for seconds and shares few cores with its tests.
     *("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"),
     *("-Dorg.slf4j.simpleLogger.showThreadName=false", "-Djava.awt.headless=true"),
@@ -73,7 +73,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
     "auto.create.topics.enable": "false",
-    # More than one partition, so that whoever looks for a group's partition can miss.
+    # More than one partition, so that a test notices a reader that looks for a group in the wrong one.
     "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "2",
@@ -185,7 +185,7 @@ class Broker:
         self.data = self.folder / "data"
         """The folder that holds one folder per partition, `__consumer_offsets-0` among them once it exists."""
         self.log = self.folder / "broker.log"
-        """What the broker has to say, of every start in this folder."""
+        """The log of the broker's process, of every start in this folder."""
         self.port = 0
         """Where it listens on `HOST`; 0 before the start."""
         self._settings = {**SETTINGS, **(settings or {}), "log.dirs": str(self.data)}
@@ -229,7 +229,7 @@ class Broker:
                     self._fail("did not start")
         except BaseException as error:
             self._end_process()
-            if not isinstance(error, Exception):  # Ctrl-C: nobody will want the log
+            if not isinstance(error, Exception):  # Ctrl-C: nobody wants to read the log then
                 self._forget_folder()
             raise
 
@@ -268,7 +268,7 @@ class Broker:
             self._tell(f"Kafka's log stays at {self.log}")
 
     def _lock_folder(self) -> None:
-        # Kafka's own lock comes too late: a second broker damages the metadata before it sees that it is not alone.
+        # Kafka's own lock comes too late: a second broker damages the metadata before it finds the lock.
         self._lock = (self.folder / "lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -306,12 +306,12 @@ class Broker:
     def _launch(self, program: Sequence[str]) -> None:
         command = [*program, "kafka.Kafka", str(self._properties)]
         if setpriv := shutil.which("setpriv"):
-            # So that not even a killed test run leaves a broker behind. setpriv becomes the broker: same process id.
+            # A killed test run leaves no broker behind then. setpriv turns into the broker, with the same process id.
             command = [setpriv, "--pdeathsig", "TERM", "--", *command]
         with self.log.open("ab") as log:
-            # A session of its own: Ctrl-C in the terminal reaches us, and we stop the broker when we are done.
+            # A session of its own: Ctrl-C in the terminal reaches this process only, and this one stops the broker.
             assert self._lock is not None
-            # It inherits the lock, and so holds it exactly as long as it lives.
+            # The broker inherits the lock, and holds it as long as it lives.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -349,7 +349,7 @@ class Broker:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _said(self) -> str:
-        """What the log has got since this start."""
+        """What the broker has logged since this start."""
         return self.log.read_bytes()[self._log_start :].decode("utf-8", "replace")
 
     def _fail(self, what: str) -> NoReturn:
@@ -423,7 +423,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 0 when it was asked to stop, 1 when there is no broker."""
     asked = _arguments(arguments)
-    # Whatever asks us to end must end the broker as well.
+    # A signal that ends this process must end the broker as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Broker(asked.dir, tell=_tell) as broker:

@@ -51,7 +51,7 @@ PROPOSED = "proposed"
 
 @dataclass(frozen=True)
 class Spec:
-    """A message with all that resolving leaves out and that still means something: which structs are common ones."""
+    """A message, and which of its structs are common ones: that means something, and the resolved message lacks it."""
 
     message: Message
     common_structs: tuple[str, ...]
@@ -97,7 +97,7 @@ def compare(ours: Mapping[str, Spec], theirs: Mapping[str, Spec]) -> Iterator[Di
 
 
 def compare_messages(ours: Spec, theirs: Spec) -> Iterator[Difference]:
-    """Every difference between two specs of one message: first its own attributes, then its fields in our order."""
+    """Every difference between two specs of one message: first in its attributes, then in its fields, in our order."""
     name = ours.message.name
     for what, our_value, their_value in _unequal(_message_values(ours), _message_values(theirs)):
         yield Difference(name, "", what, our_value, their_value)

@@ -48,7 +48,7 @@ Target = Callable[[bytes], None]
 
 
 def target(cls: Any) -> Target:
-    """What reads one input: a byte that chooses the version, and the bytes of the message."""
+    """A function that reads one input: the first byte chooses the version, the others are the message."""
     from tools.hostile import check, ready
 
     versions = cls.VERSIONS
@@ -70,7 +70,7 @@ def starting_inputs(cls: Any) -> list[bytes]:
 
 
 def blind(cls: Any, seconds: float) -> tuple[int, str | None]:
-    """Send random changes of random messages for some seconds; the number of inputs, and what was found."""
+    """Send random changes of random messages for some seconds. Returns the number of inputs, and what was found."""
     from tools.hostile import RuleBroken, mutated, watched
 
     read, inputs, random = target(cls), starting_inputs(cls), Random(cls.__name__)
@@ -88,7 +88,7 @@ def blind(cls: Any, seconds: float) -> tuple[int, str | None]:
 
 
 def single(cls: Any, data: bytes) -> str | None:
-    """Send one input; the finding, with its traceback, if there is one."""
+    """Send one input. Returns what was found, with its traceback, if anything was."""
     from tools.hostile import RuleBroken, watched
 
     with watched():
@@ -108,7 +108,7 @@ def _told(cls: Any, data: bytes, finding: object) -> str:
 
 
 def guided(package: str, name: str, seconds: float) -> tuple[int, str | None]:
-    """`blind`, with atheris choosing the inputs, in a process of its own: the fuzzer never gives it back."""
+    """`blind` with inputs that atheris chooses. It has a process of its own, because the fuzzer ends its process."""
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, __file__, "--package", package, "--message", name]
         command += ["--seconds", str(seconds), "--guided-in", scratch]

@@ -1,4 +1,4 @@
-"""What has to hold for any bytes at all: the checks behind `tools/fuzz.py`, for the messages of a generated package."""
+"""Checks that must hold for any bytes: `tools/fuzz.py` runs them on the messages of a generated package."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from kafka_records_runtime.explain import explain_message, explain_text
 from tools.random_messages import random_message
 
 BYTES_PER_BYTE: Final = 128
-"""Memory a reader may take at its peak for each byte of input. Nothing is larger than a struct of a single byte."""
+"""Bytes of memory that a reader may take at its peak for each byte of input. A struct of a single byte takes most."""
 
 SPARE_BYTES: Final = 256 * 1024
-"""Memory any input may take: the error, and what readers remember once and for all."""
+"""Bytes of memory that any input may take besides: for the error, and for what readers build once and keep."""
 
 SECONDS_PER_BYTE: Final = 2e-4
 SPARE_SECONDS: Final = 0.5
-"""Processor time a call may take. Generous, since fuzzers slow down what they watch; it is hangs that this finds, while
-tests count how work grows with the input."""
+"""Seconds of processor time that a call may take. Fuzzers slow down what they watch, so this is generous and finds
+hangs only; tests count how work grows with the input."""
 
 
 class RuleBroken(Exception):
-    """What does not hold for some bytes."""
+    """A check failed for some bytes; the text says which."""
 
 
 class _OutOfTime(BaseException):
-    """Not an Exception: a fast path may swallow those."""
+    """The time is up. No subclass of Exception, because a fast path swallows those."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Outcome:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Lets `check` see memory and time, as nothing else can while this lasts: `tracemalloc` and SIGPROF are taken."""
+    """Lets `check` measure memory and time. Nothing else can meanwhile: this uses `tracemalloc` and SIGPROF."""
 
     def stop(*_: object) -> None:
         raise _OutOfTime
@@ -64,12 +64,12 @@ def watched() -> Iterator[None]:
 
 
 def check(cls: Any, version: int, data: bytes) -> None:
-    """Read `data` as the message `cls` in every way there is; raises RuleBroken for what must not happen.
+    """Read `data` as the message `cls` in every way there is. Raises RuleBroken if a check fails.
 
-    The generated class and the schema walker return the same or raise the same; a lenient reader takes what the strict
-    one takes, and names why when it takes more; records around the message are read or refused; what was read can be
-    written, printed and explained. No exception is outside our tree, and no reader takes memory or time out of
-    proportion. Call it within `watched`.
+    The generated class and the schema walker return the same or raise the same. A lenient reader takes what the strict
+    one takes; if it takes more, it names the leniency. Records around the message are read or refused. A message that
+    was read can be written, printed and explained. Every exception is a KafkaRecordsError, and no reader takes memory
+    or time out of proportion to its input. Call this within `watched`.
     """
     size, codec = len(data), cls.CODEC
     schema, classes = codec.schema, codec.classes
@@ -106,7 +106,7 @@ def check(cls: Any, version: int, data: bytes) -> None:
 
 
 def ready(cls: Any) -> None:
-    """Import what is imported on demand, and build what is kept, so that no input has to answer for it."""
+    """Import what is imported on demand, and build what is kept, so that no input is charged for it."""
     for version in cls.VERSIONS:
         data = cls().encode(version)
         cls.decode(data, version)

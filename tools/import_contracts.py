@@ -1,8 +1,8 @@
-"""Two import-linter contracts: what a package may import, and which modules are nobody else's.
+"""Two import-linter contracts: what a package may import, and which modules are private.
 
 import-linter's own `forbidden` contract lists the modules to keep out, so a new dependency slips in unseen.
-In `only` everything outside the list is a violation; the standard library and the package's own modules are always
-allowed. `private` needs no list: names say it.
+In `only` every import outside the list is a violation; the standard library and the package's own modules are always
+allowed. `private` needs no list: a leading underscore makes a module private.
 """
 
 from __future__ import annotations

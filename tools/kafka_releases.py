@@ -113,7 +113,7 @@ _SPEC_FOLDERS: Final = frozenset({"common/message", "common/metadata", "message"
 
 
 class FetchError(Exception):
-    """A jar could not be had; the text says which and what Maven said."""
+    """A jar could not be fetched; the text says which one, and what Maven said."""
 
 
 def is_older_dialect(release: str) -> bool:
@@ -130,7 +130,7 @@ def cache_folder() -> Path:
 
 
 def keep(made: Path, place: Path) -> None:
-    """Rename a folder that is whole to its place in the cache, unless another process was faster: its is as good."""
+    """Rename a complete folder to its place in the cache. If another process was faster, keep its folder instead."""
     try:
         made.rename(place)
     except OSError:
@@ -140,7 +140,7 @@ def keep(made: Path, place: Path) -> None:
 
 @contextmanager
 def alone_with_maven() -> Iterator[None]:
-    """Wait while another process has Maven fetch: two at once would write into one local repository."""
+    """Wait while another process fetches with Maven: two at once would write into one local repository."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "maven.lock").open("w") as lock:
@@ -183,7 +183,7 @@ def fetch_jar(module: str, release: str, folder: Path) -> Path:
         *(f"-Dartifact=org.apache.kafka:{module}:{release}", f"-DoutputDirectory={folder}"),
     ]
     with alone_with_maven():
-        # In an empty folder, so that no pom has a say.
+        # In an empty folder, so that Maven finds no pom.
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     jar = folder / f"{module}-{release}.jar"
     if done.returncode or not jar.is_file():

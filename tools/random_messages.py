@@ -1,7 +1,7 @@
 """Random messages of any generated class, made from its schema by a seeded generator: the same seed, the same message.
 
-Hypothesis does this better where a failure has to be made small (tests/codecs); this is quick enough for all messages
-of a Kafka release in all of their versions.
+Hypothesis makes failing examples small, and tests/codecs uses it. This is faster: fast enough for all messages of a
+Kafka release in all of their versions.
 """
 
 from __future__ import annotations

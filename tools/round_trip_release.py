@@ -67,7 +67,7 @@ _COLUMNS = ("release", "specs", "messages", "versions", "sent", "failed", "load"
 
 @dataclass
 class Report(TimedSteps):
-    """What came of a release. `sent` counts messages that went through all checks, `seconds` is per step."""
+    """The result for a release. `sent` counts the messages that went through all checks; `seconds` is per step."""
 
     release: str
     specs: int = 0
@@ -132,7 +132,7 @@ def _bad_avro(files: Mapping[str, str]) -> Iterator[str]:
         except Exception as error:
             yield f"{path} is no Avro schema: {type(error).__name__}: {error}"
             return
-    # In one record: names that are there twice go unnoticed in a union.
+    # In one record, because in a union nobody notices that a name is there twice.
     fields = [{"name": f"f{number}", "type": schema} for number, schema in enumerate(schemas.values())]
     try:
         fastavro.parse_schema({"type": "record", "name": "All", "fields": fields})
@@ -142,7 +142,7 @@ def _bad_avro(files: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def _importable(home: Path, package: str) -> Iterator[None]:
-    """Put `home` on the path; afterwards forget it and whatever was imported from `package`."""
+    """Put `home` on the module path. Afterwards take it off, and forget all modules of `package`."""
     sys.path.insert(0, str(home))
     importlib.invalidate_caches()
     try:
@@ -192,7 +192,7 @@ def _send_all(cls: Any, examples: int, report: Report) -> None:
 
 
 def failures_of(message: Any, version: int, *, plain: bool) -> Iterator[str]:
-    """What does not hold for a message: all ways to write and to read it have to agree.
+    """The checks that fail for a message. All ways to write it and to read it have to agree.
 
     `plain` says that its JSON form has everything the message has: no unknown tagged fields, no bytes of `records`.
     """
@@ -222,7 +222,7 @@ def _outcomes(message: Any, version: int, plain: bool) -> Iterator[tuple[str, An
 
 
 def _through_avro(message: Any) -> Any:
-    """What comes back from the bytes that fastavro writes."""
+    """The message that comes back from the bytes that fastavro writes."""
     cls = type(message)
     schema = _avro_schema(cls.__module__, cls.__name__)
     file = io.BytesIO()
@@ -241,14 +241,14 @@ class GaveUpError(Exception):
 
 
 class _NoHelp:
-    """Stands in for the complete codec of a class."""
+    """Stands in for `CODEC` and helps nobody: it raises GaveUpError."""
 
     def __getattr__(self, name: str) -> Any:
         raise GaveUpError(name)
 
 
 def _alone(cls: Any, call: Callable[[], Any]) -> Any:
-    """What `call` returns when the fast paths of `cls` have nobody to fall back on, or what they raise then."""
+    """What `call` returns or raises while the fast paths of `cls` cannot turn to the walker."""
     codec = cls.CODEC
     cls.CODEC = _NoHelp()
     try:

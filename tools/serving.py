@@ -32,7 +32,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2147483647",
     "num.recovery.threads.per.data.dir": "2",
 }
-"""What keeps a broker from changing the logs it is given."""
+"""Settings that keep a broker from changing the logs it is given."""
 
 _LOG_STARTS: Final = "log-start-offset-checkpoint"
 _TOPIC: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -49,7 +49,8 @@ def serving(
     """A broker with the logs below the folder `segments`, for the time of the context.
 
     `settings` are added to SETTINGS, `folder` takes the broker's own files. A broker looks through files that have no
-    index, and cuts them off where it meets damage; `as_they_are` hides that from it. Raises what `Broker.start` does.
+    index, and cuts them off where it meets damage. With `as_they_are` it gets an index for each, and so changes
+    nothing. Raises what `Broker.start` does.
     """
     held = Path(tempfile.mkdtemp(prefix="serving-")) if folder is None else folder
     broker = Broker(held, settings={**SETTINGS, **(settings or {})})
@@ -82,7 +83,7 @@ def _fill(broker: Broker, segments: Path, as_they_are: bool) -> None:
     for log in logs:
         place = broker.data / f"{log.topic}-{log.partition}"
         for old in place.iterdir():
-            # What is left says which topic this is.
+            # This file has the id of the topic.
             if old.name != "partition.metadata":
                 old.unlink()
         for file in Path(log.folder).iterdir():

@@ -52,7 +52,7 @@ _DISTUTILS: Final = (
 
 @dataclass(frozen=True)
 class Release:
-    """A PySpark, and the libraries it is tried with. `noise` are filters for warnings about its own code."""
+    """A release of PySpark, and the libraries to test it with. `noise` filters warnings about its own code."""
 
     pyspark: str
     numpy: str
@@ -80,7 +80,7 @@ TESTS: Final = (
     "tests/spark/test_raw.py",
     "tests/tables/test_captured.py",
 )
-"""What has to pass on each."""
+"""The tests that have to pass on each release."""
 
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Many small queries are over before Java's optimizing compiler pays: without it they take half the time."""
@@ -154,7 +154,7 @@ def _run(*command: str) -> None:
 
 @dataclass
 class Report(TimedSteps):
-    """What came of a release: how many tests ran, one line per test that did not pass, seconds per step."""
+    """The result for a release: how many tests ran, a line per test that did not pass, seconds per step."""
 
     name: str
     release: Release
@@ -201,7 +201,7 @@ def try_release(name: str, matching: str | None, tell: Tell) -> Report:
 
 
 def _environment_of_tests() -> dict[str, str]:
-    """The environment without what would bring in another Python, another Spark or other packages."""
+    """The variables of this process, without those that lead to another Python, another Spark or other packages."""
     others = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "VIRTUAL_ENV")
     java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {_QUICK_JAVA}".strip()
     return {name: value for name, value in os.environ.items() if name not in others} | {"JAVA_TOOL_OPTIONS": java}

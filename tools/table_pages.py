@@ -21,8 +21,8 @@ _HEAD = """\
 
 <!-- Written by tools/table_pages.py from the declarations in kafka_records_tables.tables: make generate. -->
 
-Every table is a function of one log partition at a time, in the order of its records. The command, `read_table` and the
-Spark functions run the same one, and give the same rows and the same findings.
+A table is a function from the records of one log partition, in their order, to rows. The command, `read_table` and the
+Spark functions run the same function. They give the same rows and the same findings.
 
 | table | rows | topic |
 |---|---|---|
@@ -62,11 +62,11 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     yield f"## {table.name}\n"
-    yield table.notes
+    yield table.rules
     how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
     if not table.needs_transactions:
         how += " It does not depend on how transactions ended."
-    yield textwrap.fill(f"{how} Looked at are the records {', '.join(table.records)}.", 120) + "\n"
+    yield textwrap.fill(f"{how} It is made from the records {', '.join(table.records)}.", 120) + "\n"
     yield "| column | type | meaning |"
     yield "|---|---|---|"
     for column in table.columns:

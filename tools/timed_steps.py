@@ -1,4 +1,4 @@
-"""Seconds per step of something that is done once for each release."""
+"""Seconds that the steps of a tool take, for tools that do the same for each release."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 
 class TimedSteps:
-    """What keeps `seconds` per step."""
+    """A report with `seconds` per step."""
 
     seconds: dict[str, float]
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Measure what is done inside as `step`, also when it fails."""
+        """Add the time of the block to `step`, even if the block fails."""
         start = time.perf_counter()
         try:
             yield

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write log segments of a coordinator topic, as large as wanted, and what they say. See `--help`.
+"""Write log segments of a coordinator topic in any size, with the answers that a reader should give. See `--help`.
 
 written = write_segments(Path("/tmp/log"), Plan(records=3_000_000, keys=50_000))
 written.truth["current_offsets"]                # a pyarrow.Table to hold a reader's answer against
@@ -95,7 +95,7 @@ def write_segments(folder: Path, plan: Plan, *, processes: int = 1) -> WrittenLo
 
 
 def _shares(records: int, weights: Sequence[int]) -> list[int]:
-    """`records` in parts as large as the weights, to the last record."""
+    """`records` divided in proportion to the weights; the parts add up to `records`."""
     total = sum(weights)
     ends = [records * sum(weights[: number + 1]) // total for number in range(len(weights))]
     return [end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -182,7 +182,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def shares(text: str) -> dict[str, float]:
-    """A mix as it is written: `commits=95,tombstones=5`."""
+    """A mix of records as the option spells it: `commits=95,tombstones=5`."""
     return {name: float(number) for name, number in _pairs(text)}
 
 

@@ -10,8 +10,8 @@ class DecodeError(KafkaRecordsError, ValueError):
 
     `path` names the place in Python names, outermost first (`members[2].client_host`); it is empty for the
     message as a whole, and a section of tagged fields is called `tagged_fields`. `offset` is where the
-    offending thing starts, counted in bytes from the start of what was given to decode. `note` is what the specs
-    add about this version of the message, empty if they add nothing.
+    wrong value starts, in bytes from the start of the input. `note` is what the specs add about this version of the
+    message; it is empty if they add nothing.
     """
 
     note: str = ""
@@ -57,9 +57,9 @@ class UnexpectedNull(DecodeError):
 
 
 class NegativeLength(DecodeError):
-    """A length or count below zero that is not the one value that stands for null.
+    """A length or count below zero, other than the one that stands for null.
 
-    Compact lengths above 2147483647 land here too: Kafka reads them as negative numbers.
+    Compact lengths above 2147483647 count too: Kafka reads them as negative numbers.
     """
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, length: int) -> None:
@@ -135,8 +135,8 @@ class InvalidMarker(DecodeError):
 
 
 class InvalidTag(DecodeError):
-    """A tag that cannot stand where it stands: a defined one in a version where its field is not tagged, or a
-    number no writer can produce."""
+    """A tag that must not stand there: that of a field which this version does not tag, or a number that no writer can
+    write."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, tag, fault)
@@ -161,7 +161,7 @@ class DuplicateTag(DecodeError):
 
 
 class TagOrder(DecodeError):
-    """Tags of one section out of ascending order: encoding could not give the same bytes again."""
+    """Tags of one section that do not ascend. Encoding could not give the same bytes again."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, previous: int) -> None:
         super().__init__(message_name, version, path, offset, tag, previous)

@@ -26,8 +26,8 @@ class EncodeError(KafkaRecordsError, ValueError):
 
 
 class FieldNotInVersion(EncodeError):
-    """A field with a value other than its default, in a version that lacks it, and the spec does not let it
-    be dropped.
+    """A field with a value other than its default, in a version without that field. The spec does not call it
+    ignorable, so it must not be dropped.
 
     Kafka raises UnsupportedVersionException ("Attempted to write a non-default ...").
     """
@@ -119,7 +119,7 @@ class InvalidText(EncodeError):
 
 
 class UnknownField(EncodeError):
-    """A key in a struct given as a dict that is no field of the struct."""
+    """A struct was given as a dict, and a key of it is no field of the struct."""
 
     def __init__(self, message_name: str, version: int | None, path: str, key: str) -> None:
         super().__init__(message_name, version, path, key)

@@ -1,4 +1,4 @@
-"""Errors around messages: framing of records, JSON, formats of schemas, and names and numbers nobody knows."""
+"""Errors around messages: framing of records, JSON, formats of schemas, unknown names and numbers."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class MissingValueVersion(FramingError):
 
 
 class JsonError(KafkaRecordsError, ValueError):
-    """A JSON value that is not the message it was read as. `path` is in the names of the JSON, `detail` a
-    sentence's end that starts with the path."""
+    """A JSON value that is not the message it was read as. `path` has the names of the JSON; `detail` ends a sentence
+    that starts with it."""
 
     def __init__(self, message_name: str, version: int, path: str, detail: str) -> None:
         super().__init__(message_name, version, path, detail)
@@ -54,8 +54,8 @@ class JsonError(KafkaRecordsError, ValueError):
 
 
 class SchemaFormatError(KafkaRecordsError, ValueError):
-    """A schema generated for another format of this runtime: regenerate the package, or install the runtime
-    it wants."""
+    """A schema that was generated for another format of this runtime. Generate the package again, or install the
+    runtime that fits it."""
 
     def __init__(self, name: str, found: int, expected: int) -> None:
         super().__init__(name, found, expected)

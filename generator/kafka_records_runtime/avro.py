@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class AvroError(KafkaRecordsError, ValueError):
-    """A value that is not the message it was read as: what is at `path`, and `detail` as a sentence's end."""
+    """A value that is not the message it was read as. `detail` ends a sentence that starts with `path`."""
 
     def __init__(self, message_name: str, path: str, detail: str) -> None:
         super().__init__(message_name, path, detail)
@@ -33,10 +33,11 @@ class AvroError(KafkaRecordsError, ValueError):
 
 
 def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
-    """The schema in the file beside `module`, or of its types the one called `name`: of a record, the key or the value.
+    """The schema in the file beside `module`. With `name`, only the type of that name: the key or the value of a
+    record.
 
-    Either is complete in itself, since a key shares no type with its value. The file is parsed anew at each call; it
-    may lie in a zip file.
+    Each of these is complete, since a key shares no type with its value. The file is parsed anew at each call; it may
+    lie in a zip file.
     """
     package, _, stem = module.rpartition(".")
     schema: dict[str, Any] = json.loads(files(package).joinpath(f"{stem}.avsc").read_text(encoding="utf-8"))
@@ -77,8 +78,8 @@ def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None: ...
 def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None:
     """The reverse of `to_avro`: the message of the class `cls` in a value as `fastavro` reads it.
 
-    Members that are not there are at their defaults. Raises AvroError for what is no such message by its form;
-    whether numbers and texts fit a version, `encode` says.
+    Members that are not there are at their defaults. Raises AvroError for a value that has not the form of such a
+    message. Only `encode` checks whether numbers and texts fit a version.
     """
     if value is None:
         return None
@@ -111,7 +112,7 @@ def _value_of_field(schema: MessageSchema, field: FieldSchema, held: Any) -> Any
 
 
 class _Misfit(Exception):
-    """On its way up; every level it passes adds where it is."""
+    """A value that does not fit, on its way up: every level adds where it stands."""
 
     def __init__(self, detail: str) -> None:
         self.detail = detail
@@ -148,7 +149,7 @@ class _Reader:
         if field.base == "uuid":
             return _uuid(value)
         if isinstance(value, str) and field.base in ("bytes", "records"):
-            # A default as Avro spells it, which fastavro hands out as it is (its issue 869).
+            # A default as Avro spells it: fastavro does not turn it into bytes (its issue 869).
             return _bytes(value)
         return value
 

@@ -1,4 +1,4 @@
-"""What decoding takes: bytes, or what can be copied to bytes without a doubt."""
+"""Decoding takes bytes, and buffers that can be copied to bytes without a doubt."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What generated codecs share: the tables of their fast paths and the way back to the schema walker.
+"""What generated codecs share: the tables of their fast paths, and `Codec`, which turns to the schema walker.
 
 A generated reader or writer is straight-line code for one layout. It may give up on anything unusual by raising any
-exception at all; `Codec` then does the job again with the schema walker, which either returns the value or raises
-the error that says what is wrong and where. So the fast path needs no error handling and no field paths, and it can
-only ever be wrong by accepting something, which differential tests look for.
+exception at all. `Codec` then does the job again with the schema walker, which either returns the value or raises the
+error that says what is wrong and where. So the fast path needs no error handling and no field paths. It can be wrong
+only where it gives a value and the walker does not, or another one; differential tests look for that.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Whole = tuple[Unpack, int]
 Pack = Callable[..., bytes]
 
 _CACHED_LENGTHS: Final = 4096
-"""Tables hold an entry for each length met up to here; longer ones are rare and built on demand."""
+"""Tables keep an entry for each length below this one. Longer ones are rare, and are built whenever they come."""
 
 _CACHED_SIZES: Final = 512
 _CACHED_PER_SIZE: Final = 32
-"""Limits of tables by two numbers: strange input could fill them with far more pairs than are ever of use."""
+"""Limits of tables by two numbers. Strange input could fill a table with pairs that nobody needs again."""
 
 MAX_STRING: Final = 32767
 """Kafka's limit for a string in bytes, in compact form too."""
@@ -50,7 +50,7 @@ class GiveUp(Exception):
 def unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Unpack:
     """The unpack function for `layout` with a repeat count of `length`, remembered in `table` under `key`.
 
-    `layout` holds one `{}` for the count. A negative length is given up on: positions must never move backwards.
+    `layout` holds one `{}` for the count. Gives up on a negative length: positions must never move backwards.
     """
     if length < 0:
         raise GiveUp
@@ -68,7 +68,7 @@ def text_unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) 
 
 
 def long_text_unpacker(table: dict[int, Unpack], layout: str, length: int) -> Unpack:
-    """`text_unpacker` for a length that was not known when the table was asked."""
+    """`text_unpacker` for a length that became known only after the table was asked."""
     return table.get(length) or text_unpacker(table, layout, length, length)
 
 
@@ -108,7 +108,7 @@ def _long_compact_text_unpacker(before: str, behind: str) -> Unpack:
 def whole_unpacker(table: dict[int, Whole], layout: str, size: int, fixed: int) -> Whole:
     """What reads a message of `size` bytes with one string in it, remembered in `table` under the size.
 
-    `layout` holds one `{}` for the length of the string, all around it takes `fixed` bytes.
+    `layout` holds one `{}` for the length of the string; everything around it takes `fixed` bytes.
     """
     rest = size - fixed
     if rest < 0:

@@ -1,4 +1,4 @@
-"""The default values of fields and structs, and what Kafka's classes count as one."""
+"""The default values of fields and structs, and whether Kafka's classes take a value for a default."""
 
 from __future__ import annotations
 

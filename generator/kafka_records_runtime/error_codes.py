@@ -1,7 +1,7 @@
 """Kafka's error codes: what an `error_code` field of a response says.
 
 Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.3; codes never change their
-meaning, new releases add to them. A failed response mostly carries a text of its own beside the code.
+meaning, and new releases add new ones. Most failed responses carry a text beside the code.
 """
 
 from __future__ import annotations

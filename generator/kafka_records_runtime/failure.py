@@ -1,4 +1,4 @@
-"""Errors on their way up: what went wrong is known at the bottom, where it is becomes known level by level.
+"""Errors on their way up. The bottom knows what went wrong; each level above adds where.
 
 Readers and writers keep no path while all is well. The one that fails raises a `ReadFailure` or
 `WriteFailure`; each level it passes adds its field name or index, and the outermost turns it into the public

@@ -58,7 +58,7 @@ def _from_here(path: Path) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """From where pip installed the project: the "direct URL" that PEP 610 has it write, empty after an index."""
+    """Where pip installed the project from: the "direct URL" of PEP 610. Empty after an installation from an index."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

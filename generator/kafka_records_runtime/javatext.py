@@ -30,8 +30,7 @@ def decode_replacing(data: bytes) -> str:
 
 
 _STRIDE: Final = 64
-"""Bytes decoded at once. Without a limit every malformed byte would have the rest of the text copied
-again."""
+"""Bytes decoded at once. Without a limit, each malformed byte would cost a copy of the rest of the text."""
 
 
 def _character_length(data: bytes, at: int) -> int:
@@ -47,7 +46,7 @@ def _character_length(data: bytes, at: int) -> int:
 
 
 def _malformed_length(data: bytes, at: int) -> int:
-    """How many bytes from `at` on, where no character can be read, Java replaces by one U+FFFD."""
+    """How many bytes Java replaces by one U+FFFD at `at`, where no character can be read."""
     lead = data[at]
     rest = data[at + 1 : at + 4]
     if 0xE0 <= lead <= 0xEF:

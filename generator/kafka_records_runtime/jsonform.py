@@ -4,9 +4,9 @@ Keys are Kafka's lowerCamel names in declared order, tagged fields at their decl
 the version always appear, tagged ones only when they differ from their default; unknown tags never do. uuid
 is Kafka's 22-character text, bytes are padded base64, records are always the empty text.
 
-Differences from Kafka, all of them refusals or a way back it lacks: a null where the version has none is
-refused in both directions; int8 does not wrap 128 to 256; "Infinity", "-Infinity" and "NaN" are read as the
-float64 that Kafka prints that way.
+Three things differ from Kafka. A null is refused in both directions if the version has none there. An int8 of 128 to
+256 is refused; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the float64 that Kafka prints that way;
+Kafka cannot read them.
 """
 
 from __future__ import annotations

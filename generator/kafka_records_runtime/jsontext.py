@@ -20,7 +20,7 @@ def json_text(value: Any) -> str:
 
 
 def json_lines(out: TextIO) -> Callable[[Any], str]:
-    """How a value becomes a line for `out`, its end included: on a terminal, what is not printable is escaped."""
+    """What turns a value into a line for `out`, line end included. For a terminal, it escapes what is not printable."""
     if out.isatty():
         return lambda value: f"{json_printable(json_text(value))}\n"
     return lambda value: f"{json_text(value)}\n"

@@ -1,7 +1,7 @@
 """The wire layout of a message: what stands where in one version of it.
 
-`struct_layouts` derives it from the compact schema, once per version, and nothing else does: the schema walker, the
-generator's readers, writers and pages, the JSON conversion and the columns all work from the values defined here. Two
+`struct_layouts` alone derives it, from the compact schema and once per version. The schema walker, the generator's
+readers, writers and pages, the JSON conversion and the columns all work from the values defined here. Two
 versions look the same on the wire exactly when their layouts are equal.
 
 Nothing here touches bytes.
@@ -155,8 +155,8 @@ class Member:
 class TagsLayout:
     """What ends a struct of a flexible version: a count, and for each tagged field its tag, its size and its value.
 
-    `known` holds the fields that may stand there, by ascending tag; `misplaced` those whose tag may not: the version
-    does not have them, or has them before the section.
+    `known` holds the fields that may stand there, by ascending tag. `misplaced` holds the fields with a tag that may
+    not stand there, because the version lacks the field or has it before the section.
     """
 
     known: tuple[Member, ...]

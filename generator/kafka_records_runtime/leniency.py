@@ -1,7 +1,7 @@
 """What Kafka lets pass and the strict decoder refuses, by name.
 
-A lenient decode takes all of these as Kafka does and appends the name of each to the list it was given, once
-for every time it came to it. Strict and lenient agree on every message that Kafka itself writes.
+A lenient decode takes all of these as Kafka does. Each time it meets one, it appends the name to the list it was given.
+Strict and lenient agree on every message that Kafka itself writes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ class Leniency(StrEnum):
     """Malformed UTF-8 reads as U+FFFD, one for each malformed sequence as Java counts them."""
 
     NEGATIVE_LENGTH = "negative_length"
-    """Any negative length or count reads as null, not only -1."""
+    """Any negative length or count reads as null; strictly, only -1 does."""
 
     VARINT_BITS = "varint_bits"
     """Bits above the 32 of an unsigned varint are dropped."""
 
     STRUCT_MARKER = "struct_marker"
-    """A nullable struct is null for every negative marker, present for every other one (in a tag: null up to
-    zero)."""
+    """Every negative marker of a nullable struct means null, every other one that a struct follows. In a tag, zero
+    means null as well."""
 
     TAG_SIZE = "tag_size"
     """The declared size of a known tag is not looked at."""
 
     REPEATED_TAG = "repeated_tag"
-    """Of a known tag that is there twice the last one wins; an unknown one is kept twice."""
+    """A tag is there twice. If it is a known one, the last value counts; if it is unknown, both are kept."""
 
     TAG_ORDER = "tag_order"
     """Tags stand in any order."""
@@ -38,8 +38,7 @@ class Leniency(StrEnum):
     """An unknown tag has a number that cannot be written again: 2147483647, or one that reads as negative."""
 
     TAG_COUNT = "tag_count"
-    """A count of tags above 2147483647 is negative to Kafka and reads as zero tags; what follows stays
-    unread."""
+    """A count of tags above 2147483647 is negative to Kafka, which reads no tags then; what follows stays unread."""
 
     TRAILING_BYTES = "trailing_bytes"
     """Bytes after the end of the message are left alone."""

@@ -10,7 +10,7 @@ class OpenIntEnum(IntEnum):
     """An IntEnum whose unknown numbers stay what they are: making one of any integer never fails.
 
     A number that has no name becomes a member of its own, called UNKNOWN_ and the number. It equals that number,
-    counts as the same key in a dict and is not `is_known`; as nobody keeps it, compare it by `==` and not by `is`.
+    counts as the same key in a dict and is not `is_known`. It is made anew each time: compare it by `==`, not by `is`.
     """
 
     @property
@@ -32,6 +32,6 @@ class OpenIntEnum(IntEnum):
         member._value_ = int(value)
         return member
 
-    # By number: what IntEnum does differs between the Pythons, and some look for a name.
+    # By number: versions of Python pickle an IntEnum differently, and some look its name up.
     def __reduce_ex__(self, protocol: object) -> tuple[type[Self], tuple[int]]:
         return type(self), (int(self),)

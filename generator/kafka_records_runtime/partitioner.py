@@ -43,6 +43,6 @@ def partition_for(key: str, partitions: int) -> int:
 def share_partition_key(group_id: str, topic_id: Uuid, partition: int) -> str:
     """The key of a share partition: group, topic id in Kafka's base64 and partition, with colons between.
 
-    What FindCoordinator takes for key type 2 (KIP-932; `org.apache.kafka.server.share.SharePartitionKey`).
+    FindCoordinator takes it for key type 2 (KIP-932; `org.apache.kafka.server.share.SharePartitionKey`).
     """
     return f"{group_id}:{uuid_text(topic_id)}:{partition}"

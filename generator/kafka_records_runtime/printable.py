@@ -15,8 +15,8 @@ _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 def printable(text: str) -> str:
     r"""`text` with everything that is no printable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
 
-    What `str.isprintable` calls so: letters, digits, marks, symbols of every script and the blank stay as they are.
-    Letters and symbols that show nothing are escaped too: a name of these would look empty.
+    `str.isprintable` decides: letters, digits, marks and symbols of every script stay as they are, and so does the
+    blank. Letters and symbols that show nothing are escaped too, because a name of these would look empty.
     """
     return text if _is_printable(text) else "".join(map(_escaped, text))
 
@@ -30,9 +30,9 @@ def _escaped(character: str) -> str:
 
 
 def json_printable(text: str) -> str:
-    r"""JSON without line breaks between its tokens, as the same JSON in printable characters: the others are `\uXXXX`.
+    r"""The same JSON in printable characters; all others become `\uXXXX`. There are no line breaks between its tokens.
 
-    They can stand only inside of texts there, where that means the same.
+    So such characters stand inside of texts only, where the escape means the same.
     """
     return text if _is_printable(text) else "".join(map(_json_escaped, text))
 

@@ -1,8 +1,8 @@
 """Readers: from a schema and a version to a function that reads the message.
 
-Built once per (schema, version) and kept. A reader of a field is a closure over all that the version fixes,
-so that a row costs a call per field and nothing is looked up again. Built with `recording`, the same readers
-also leave a step for everything they read; that is the only difference between decoding and walking.
+Readers are built once per schema and version, and kept. The reader of a field is a closure over all that the version
+fixes, so a row costs one call per field, and nothing is looked up again. Readers that are built with `recording` also
+leave a step for everything they read. Nothing else distinguishes walking from decoding.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _MARKERS: Final[dict[str, tuple[Reader[int], str, int]]] = {
     "int8": (wire.read_int8, "marker", -1),
     UVARINT: (wire.read_uvarint, "tag marker", 0),
 }
-"""What stands before a struct that may be null, by its type: how it is read, its name in a step, what null is."""
+"""By the type of the marker before a struct that may be null: its reader, its name in steps, its value for null."""
 
 _SMALLEST_TAG: Final = 2
 """Bytes of a tagged field with an empty payload: its tag and its size."""
@@ -139,7 +139,7 @@ class _Builder:
         return _optional(self._note(read_marker, name), reader, null)
 
     def struct(self, layout: StructLayout) -> Reader[Any]:
-        """The reader of a struct: its untagged members, then, in flexible versions, its tagged ones."""
+        """The reader of a struct. It reads the untagged members and then, in flexible versions, the tagged ones."""
         made = self._structs.get(layout.name)
         if made is None:
             made = self._structs[layout.name] = self._struct(layout)
@@ -228,7 +228,7 @@ class _Builder:
 
 
 def _defaults(schema: MessageSchema, name: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """The members of a struct at their defaults, and the fields whose default must be made anew each time."""
+    """The members of a struct at their defaults, and the fields whose default has to be made anew each time."""
     fields = schema.struct(name).fields
     blank = {field.name: None if field.default is EMPTY_STRUCT else field.default for field in fields}
     if schema.flexible is not None:
@@ -272,8 +272,7 @@ def _elements(count: Reader[int], element: Reader[Any], smallest: int, nullable:
 
 
 def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reader[Any]:
-    """`_elements` for integers, which one call reads together: after the count is checked nothing can
-    fail."""
+    """`_elements` for integers. One call reads all of them: once the count is checked, nothing can fail."""
 
     def read(cursor: ByteCursor) -> Any:
         start = cursor.pos
@@ -302,7 +301,7 @@ def _optional(marker: Reader[int], reader: Reader[Any], null: int) -> Reader[Any
 
 
 class _TagSequence:
-    """Watches over the tags of one section."""
+    """Checks the order of the tags in one section."""
 
     __slots__ = ("_highest", "_seen")
 
@@ -333,7 +332,7 @@ def _tag_count(cursor: ByteCursor, read_count: Reader[int]) -> int:
 
 
 def _tag_number(cursor: ByteCursor, start: int, tag: int) -> int:
-    """An unknown tag as the int that Java keeps."""
+    """The number of an unknown tag, as the int that Java keeps."""
     if tag > wire.MAX_TAG:
         fault = f"the largest that can be written is {wire.MAX_TAG}"
         cursor.concede(Leniency.TAG_NUMBER, InvalidTag, start, tag, fault)

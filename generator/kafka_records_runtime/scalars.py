@@ -1,4 +1,4 @@
-"""Which Python values each primitive type takes: the one place that encoding and JSON ask."""
+"""Which Python values each primitive type takes. Encoding and JSON both ask here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wrong_type(expected: str, value: object) -> WriteFailure:
 
 
 def as_bool(value: object) -> bool:
-    """A bool; no other type, numbers included."""
+    """A bool. No other type is taken, not even a number."""
     if not isinstance(value, bool):
         raise wrong_type("bool", value)
     return value
@@ -69,7 +69,7 @@ def as_text(value: object) -> str:
 
 
 def as_raw(value: object) -> bytes:
-    """Bytes; no bytearray, whose content could change under its owner."""
+    """Bytes. A bytearray is refused, because its content can change later."""
     if not isinstance(value, bytes):
         raise wrong_type("bytes", value)
     return value

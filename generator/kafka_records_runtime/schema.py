@@ -1,8 +1,8 @@
 """The compact description of a message that generated packages carry.
 
-Generated modules below `schemas` hold one `MessageSchema` per message. It is all the schema walker, the JSON
-conversion and the Spark layer need to know, and it imports nothing but this runtime, so it works on machines
-that have neither msgspec nor the generator.
+Generated modules below `schemas` hold one `MessageSchema` per message. The schema walker, the JSON conversion and the
+Spark layer need nothing else. It imports this runtime only, so it works on machines that have neither msgspec nor the
+generator.
 
 Version ranges are `(lowest, highest)` pairs, both inclusive and already clipped to the versions the message
 has; `None` is the empty range.
@@ -179,7 +179,7 @@ class RecordSchema:
 
 
 class RetiredType(NamedTuple):
-    """A record type that no schema describes any more: its name, and in a few words why it is gone."""
+    """A record type that no schema describes any more. `why` says in a few words why it is gone."""
 
     name: str
     why: str

@@ -1,4 +1,4 @@
-"""Which of Spark's types a column takes, by name: the code generator writes them, the Spark layer makes them."""
+"""Which type of Spark a column has. The generator writes the names of these types, the Spark layer makes the types."""
 
 from __future__ import annotations
 

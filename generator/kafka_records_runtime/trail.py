@@ -21,7 +21,7 @@ class TrailStep(NamedTuple):
 
     `type` is a spec type (`int32`, `string`, ...) or a word for what is not a value of its own: `length`,
     `count`, `marker`, `tag count`, `tag`, `tag size`, `tag marker`, `unknown tag`. A step of type `leniency` has
-    no bytes: it names what the lenient walk just let pass. `value` is what the bytes mean; a length or count of
+    no bytes: it names what the lenient walk has just let pass. `value` is what the bytes mean; a length or count of
     -1 is null. `depth` is 0 for members of the message body, one more for each struct around.
     """
 
@@ -58,7 +58,7 @@ class Trail:
 
 
 def noted(reader: Reader[T], type: str) -> Reader[T]:
-    """`reader`, leaving a step of `type` for what it has read."""
+    """`reader`, which also leaves a step of `type` for what it has read."""
 
     def read(cursor: ByteCursor) -> T:
         start = cursor.pos

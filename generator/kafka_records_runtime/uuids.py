@@ -51,13 +51,13 @@ class Uuid(bytes):
 
 def standard_uuid_bytes(value: object) -> bytes | None:
     """The bytes of a `UUID` of the standard library, None for any other value."""
-    # Whoever has such a value has loaded the module; loading it for those who have none takes milliseconds.
+    # A caller with such a value has loaded the module. To load it for all other callers would cost them milliseconds.
     module = sys.modules.get("uuid")
     return value.bytes if module is not None and isinstance(value, module.UUID) else None
 
 
 def uuid_text(value: object) -> str:
-    """Kafka's text of a Uuid, or of what `encode` takes for one; a text stays what it is."""
+    """Kafka's text of a Uuid, or of any value that `encode` takes for one. A text is returned as it is."""
     raw = standard_uuid_bytes(value) or value
     return str(Uuid(raw)) if isinstance(raw, bytes) else str(raw)
 

@@ -1,11 +1,11 @@
 """The schema walker: a complete, careful codec that needs nothing but a schema.
 
-It is the second opinion on every generated fast path and the one that knows where things went wrong: its
-errors carry a path and a byte offset. `decode` is strict by default, which means that what it accepts encodes
-to the same bytes again, apart from over-long varints, explicitly written defaults of tagged fields and true
-bools other than 1. `lenient=True` accepts what Kafka's generated classes accept, with the same values;
-`Leniency` lists the differences. The one exception: elements without any bytes are limited to the length of
-the input over all arrays together (Kafka limits each array), so that no input takes more than linear time.
+It is the second opinion on every generated fast path, and it knows where things went wrong: its errors carry a path and
+a byte offset. `decode` is strict by default: what it accepts encodes to the same bytes again, apart from over-long
+varints, explicitly written defaults of tagged fields and true bools other than 1. `lenient=True` accepts what Kafka's
+generated classes accept, with the same values; `Leniency` lists the differences. There is one exception, so that no
+input takes more than linear time: all arrays together may have as many elements without bytes as the input has bytes.
+Kafka limits each array on its own.
 """
 
 from __future__ import annotations

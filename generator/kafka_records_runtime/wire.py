@@ -64,7 +64,7 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
 
 
 class ByteCursor:
-    """A position in immutable bytes, and how to deal with what only Kafka accepts.
+    """A position in immutable bytes, and whether to take what only Kafka accepts.
 
     Strict unless `lenient`; a lenient cursor appends the name of each thing it let pass to `leniencies`.
     `classes` names the types that structs become (none: dicts). `spare` is how many elements without bytes
@@ -99,7 +99,7 @@ class ByteCursor:
         return ReadFailure(BufferUnderflow, at, needed, self.end - at)
 
     def concede(self, leniency: Leniency, error: type[DecodeError], offset: int, *details: object) -> None:
-        """Raise `error` if strict, else note `leniency` and let the reader go on as Kafka does."""
+        """Raise `error` if strict. If lenient, note `leniency`; the reader then goes on as Kafka does."""
         if not self.lenient:
             raise ReadFailure(error, offset, *details)
         if self.leniencies is not None:
@@ -232,7 +232,7 @@ def read_uvarint(cursor: ByteCursor) -> int:
 
 
 def signed32(value: int) -> int:
-    """What Java's int holds after `value` was put into it."""
+    """`value` as a Java int keeps it."""
     value &= 0xFFFFFFFF
     return value - 0x100000000 if value > MAX_INT32 else value
 

@@ -1,8 +1,7 @@
 """Writers: from a schema and a version to a function that appends a value to a bytearray.
 
-The mirror of `readers`. A writer takes structs as dicts (`decode` without classes makes them) or as objects
-with attributes; it checks every value before anything is returned, and a failure collects its path on the way
-up.
+The mirror of `readers`. A writer takes structs as dicts (`decode` without classes makes these) or as objects with
+attributes. It checks every value before it returns anything. A failure collects its path on the way up.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _LENGTHS: Final[dict[str, Callable[[bytearray, int], None]]] = {
 """Lengths and counts, -1 for null, by the type that the layout names."""
 
 _MARKERS: Final = {"int8": (b"\xff", b"\x01"), UVARINT: (b"\x00", b"\x01")}
-"""What stands for null and before a struct that may be null, by the type of the marker."""
+"""By the type of the marker: the bytes that stand for null, and those before a struct that is not null."""
 
 
 def message_writer(schema: MessageSchema, version: int) -> Writer:
@@ -55,7 +54,7 @@ def message_writer(schema: MessageSchema, version: int) -> Writer:
 
 
 def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object], Any], value: object) -> Any:
-    """A field of the struct `value`: what it holds, or the default when a dict leaves it out."""
+    """The value of a field in the struct `value`; its default if that is a dict without it."""
     found = get(field.name, MISSING)
     if found is not MISSING:
         return found
@@ -65,7 +64,7 @@ def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object
 
 
 def check_absent(schema: MessageSchema, field: FieldSchema, value: object) -> None:
-    """Refuse a value that the version cannot carry, unless the field is ignorable (Kafka drops it then)."""
+    """Refuse a value that the version cannot carry. Kafka drops it without a word if the field is ignorable."""
     if not field.ignorable and not is_default(schema, field, value):
         raise WriteFailure(FieldNotInVersion)
 
@@ -99,8 +98,8 @@ class _Builder:
                 return writer if value.marker is None else _optional(writer, *_MARKERS[value.marker])
 
     def struct(self, layout: StructLayout) -> Writer:
-        """The writer of a struct: untagged members in declared order, then, in flexible versions, the tagged
-        ones."""
+        """The writer of a struct. It writes the untagged members in declared order and then, in flexible versions, the
+        tagged ones."""
         made = self._structs.get(layout.name)
         if made is None:
             made = self._structs[layout.name] = self._struct(layout)

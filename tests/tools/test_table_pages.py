@@ -17,7 +17,7 @@ def test_the_page_is_what_the_declarations_say() -> None:
 def test_every_table_and_column_is_on_it() -> None:
     text = table_pages.page(TABLES.values())
     for table in TABLES.values():
-        assert f"\n## {table.name}\n\n{table.notes}" in text
+        assert f"\n## {table.name}\n\n{table.rules}" in text
         for column in table.columns:
             assert f"\n| `{column.name}` | {column.type} | {column.about} |\n" in text
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120

@@ -252,7 +252,7 @@ class StructWriter:
             self._lines.add(f"tags += {head!r} + {self._uses.pack((FORMATS[value.type],))}({name})")
             return
         if isinstance(value, ArrayValue):
-            # A list may be empty and yet not equal to the default: the walker tells.
+            # An empty list does not equal the default, which is an empty tuple. The walker decides.
             self._lines.add(f"{self._uses.runtime_name('refuse_list')}({name})")
         self._lines.add(f"raw = {self._payload(member, value, name)}")
         self._lines.add(f"tags += {tag!r} + {self._uses.runtime_name('uvarint')}(len(raw)) + raw")

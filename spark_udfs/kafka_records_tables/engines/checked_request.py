@@ -1,4 +1,4 @@
-"""From what a caller asks for to the request that an engine runs: every argument checked, every mistake named."""
+"""Turns what a caller asks for into the request that an engine runs. Every argument is checked, every mistake named."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
 
 
 def _checked_module(table: Table) -> str:
-    """Where the declaration stands. Other processes look for it there, so it has to be the one that stands there."""
+    """The module of the declaration. Other processes import it from there, so it has to be `TABLE` of that module."""
     try:
         found = getattr(import_module(table.module), "TABLE", None)
     except ImportError:

@@ -16,7 +16,7 @@ def write_frame(pipe: IO[bytes], content: bytes) -> None:
 
 
 def read_frame(pipe: IO[bytes]) -> bytes | None:
-    """Read one message; None when the other end is gone, in the middle of one too."""
+    """Read one message; None if the other end has closed the pipe, even in the middle of a message."""
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -26,7 +26,7 @@ def read_frame(pipe: IO[bytes]) -> bytes | None:
 
 
 def portable(error: Exception) -> Exception:
-    """The error, or one that says the same, where it cannot be pickled and read again."""
+    """The error itself or, if it cannot be pickled and read again, a RuntimeError with its name and text."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -27,7 +27,7 @@ class JavaMissing(KafkaRecordsError, RuntimeError):
 def check_java() -> None:
     """Raise JavaMissing when there is no Java, or one too old for Spark.
 
-    Looks where the launcher looks: in JAVA_HOME when that is set, and only otherwise on PATH.
+    It looks where the launcher looks: in JAVA_HOME if that is set, and on PATH only if it is not.
     """
     needs = f"Spark needs Java {JAVA_NEEDED} or later"
     home = os.environ.get("JAVA_HOME")

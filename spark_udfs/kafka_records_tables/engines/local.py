@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress, TableRequest
 
 SMALL: Final = 64 * 1024 * 1024
-"""Up to so many bytes are read in this process unless the caller asks for others."""
+"""A source of at most so many bytes is read in this process, unless the caller asks for more processes."""
 
 
 def _directory() -> str:
@@ -48,11 +48,11 @@ _IMPORTED_IN: Final = _directory()
 """Entries of the module path may be relative to a directory that the caller leaves later."""
 
 _QUEUED: Final = 16
-"""Messages of workers that wait to be taken: whoever is slow to take rows slows the workers down."""
+"""So many messages of workers may wait. A caller who takes rows slowly slows the workers down."""
 
 
 class WorkerEnded(KafkaRecordsError, RuntimeError):
-    """A process that ended while it was reading the log partition `log`; `status` is its exit status."""
+    """A process ended while it was reading the log partition `log`; `status` is its exit status."""
 
     def __init__(self, log: str, status: int) -> None:
         super().__init__(log, status)
@@ -64,7 +64,7 @@ class WorkerEnded(KafkaRecordsError, RuntimeError):
 
     @property
     def what_happened(self) -> str:
-        """Without what can be done about it, which a command says in its own words."""
+        """The text without its advice. A command gives advice in terms of its own options."""
         how = f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
         return (
             f"the process that was reading {self.log} {how}. Signal 9 mostly means that the machine ran out of memory"
@@ -167,7 +167,7 @@ def _here(
 
 
 class _Workers:
-    """Some processes that take one log partition after another; a thread for each reads what it says."""
+    """Some processes, each of which takes one log partition after another. A thread for each reads what it sends."""
 
     def __init__(
         self, request: TableRequest, logs: Sequence[LogPartition], report: RunReport, watched: _Watched, count: int
@@ -217,7 +217,7 @@ class _Workers:
                 _closed(process)
 
     def _attend(self, process: subprocess.Popen[bytes]) -> None:
-        """Hand one partition after another to a process, and pass on what it says."""
+        """Hand one partition after another to a process, and pass on what it sends."""
         try:
             while not self._stopped.is_set():
                 try:
@@ -279,8 +279,8 @@ class _StoppedError(Exception):
 def _started() -> subprocess.Popen[bytes]:
     places = [os.path.join(_IMPORTED_IN, place) for place in sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    # -P: modules of the current directory are none of ours. -c instead of -m: it also runs from an archive on the path,
-    # and says nothing of how it was found.
+    # -P keeps modules of the current directory out. -c works where -m does not, for a package in an archive, and does
+    # not warn that the module was imported before.
     program = "from kafka_records_tables.engines.worker import main; main()"
     return subprocess.Popen(
         [sys.executable, "-P", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -294,4 +294,4 @@ def _closed(process: subprocess.Popen[bytes]) -> None:
             try:
                 pipe.close()
             except OSError:
-                continue  # what was still to be written has no reader any more
+                continue  # the process that should read the rest is gone

@@ -49,4 +49,4 @@ class TableRequest:
 
 
 OnProgress = Callable[[int, int], None]
-"""Called with the bytes that were read so far, and with those there are."""
+"""Called with the number of bytes that were read so far, and with that of all bytes."""

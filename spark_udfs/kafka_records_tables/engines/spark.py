@@ -57,7 +57,8 @@ def run(
     report
         Gets the findings and counts.
     on_progress
-        Called with the bytes that were read so far, as the tasks that are done tell it, and with those there are.
+        Called with the number of bytes that were read so far, and with that of all bytes. The bytes of a log partition
+        are counted when its task is done.
 
     Raises
     ------
@@ -88,14 +89,14 @@ def run(
 
 
 def over_logs(spark: SparkSession, count: int, function: BatchFunction, returned: StructType) -> DataFrame:
-    """What `function` gives for the numbers from 0 to `count`, each in a task of its own."""
+    """What `function` gives for each number below `count`, in a task of its own."""
     check_workers(spark)
     return map_batches(spark.range(0, count, 1, max(count, 1)), _NUMBERS, function, returned)
 
 
 @contextmanager
 def _no_noise() -> Iterator[None]:
-    """Py4J logs a traceback of its own for a Ctrl-C that interrupts one of its calls."""
+    """Keep Py4J from logging a traceback when Ctrl-C interrupts one of its calls."""
 
     def is_wanted(record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith("KeyboardInterrupt while sending command")

@@ -1,4 +1,4 @@
-"""What went wrong in Spark, in a sentence: its own texts are traces of the JVM."""
+"""Says in a sentence what went wrong in Spark, whose own texts are stack traces of the JVM."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def memory_ran_out(error: BaseException) -> bool:
 
 
 def detail_of(error: BaseException) -> str:
-    """What an exception of Spark says: that memory ran out where that is the likely reason, and else its first line."""
+    """Why Spark failed: memory ran out if the exception looks like that, and what its first line says if not."""
     text = str(error)
     if any(each in text for each in _WORKER_IS_GONE):
         return (
@@ -63,7 +63,7 @@ def detail_of(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """What an exception of Spark says, without the trace of the JVM."""
     text = str(error).strip() or type(error).__name__
-    # Py4J says first that it called something, and behind it what went wrong there.
+    # Py4J first says what it called, and then what went wrong there.
     called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)
     if called:
         return called[1]
@@ -78,7 +78,7 @@ _CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE
 def gateway_detail(said: str) -> str | None:
     """Why the JVM of a session ended before it was ready, out of what it printed; None when it printed nothing.
 
-    The cause of an exception says more than the exception, and the first complaint more than those that follow it.
+    The cause of an exception says more than the exception itself, and the first complaint more than later ones.
     """
     lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
     causes = [line for line in lines if line.startswith("Caused by: ")]

@@ -50,7 +50,7 @@ _PLACE: Final = ("partition", "offset")
 
 
 def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
-    """The rows that decide about a table, each partition in one task and by offset, and their columns.
+    """The raw rows that a table needs, and their columns. Each partition is in one task, sorted by offset.
 
     Raises StreamGiven, MissingColumn and WrongColumnType at once.
     """
@@ -58,7 +58,7 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     refuse_stream(raw, table)
     check_workers(raw.sparkSession)
     names = {*_PLACE, "key", "value", "control", *table.reads}
-    # What is left out can no longer tell where a cleaner has been, nor where a moment lies.
+    # Where a cleaner has been, and where the moment of `as_of` lies, only all rows together can tell.
     needs_all = table.is_history or request.as_of_ms is not None
     if request.as_of_ms is not None:
         names.add("timestamp_ms")
@@ -89,8 +89,11 @@ def refuse_stream(df: DataFrame, table: Table) -> None:
 
 
 def _reads_stream(df: Any) -> bool:
-    """Whether a DataFrame of Spark Connect reads a stream, as far as its client knows: to ask is a round trip, which a
-    Declarative Pipeline refuses. What a server would find out besides (a streaming view) fails there."""
+    """Whether a DataFrame of Spark Connect reads a stream, as far as its client knows.
+
+    To ask the server is a round trip, which a Declarative Pipeline refuses. A stream that only the server knows of,
+    such as a streaming view, is refused there.
+    """
     from pyspark.sql.connect.plan import LogicalPlan
 
     plans, seen = [getattr(df, "_plan", None)], set[int]()
@@ -106,7 +109,7 @@ def _reads_stream(df: Any) -> bool:
 
 
 def _required(name: str, table: Table) -> Column:
-    """The column; a query fails at a row without it, which a plain filter would lose without a word."""
+    """The column. A row without it fails the query; a plain filter would drop the row without a word."""
     message = f"a row of {table.topic} has no {name}: without it nobody can tell which record of a key is the last"
     kind = RAW_SCHEMA[name].dataType.simpleString()
     return F.coalesce(F.col(name), F.raise_error(F.lit(message)).cast(kind))

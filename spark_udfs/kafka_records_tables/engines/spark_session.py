@@ -69,7 +69,7 @@ def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 
 def _stop(session: SparkSession, log: IO[bytes]) -> None:
-    """A second Ctrl-C while the JVM ends, or one that has ended already, is no reason for a traceback."""
+    """Stop a session, without a traceback if Ctrl-C is pressed once more meanwhile, or if the JVM has ended already."""
     previous = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -93,7 +93,7 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.driver.host": "127.0.0.1",
-        # The answer is to be in memory here anyway.
+        # The whole answer comes into the memory of this process anyway.
         "spark.driver.maxResultSize": "0",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(_SHUFFLE_PARTITIONS),
@@ -115,7 +115,7 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Workers run this interpreter, and Spark is the one this interpreter has, on this machine, whatever is set."""
+    """Whatever the environment says, workers run this interpreter, and Spark is the one it has, on this machine."""
     import pyspark
 
     before = dict(os.environ)
@@ -134,8 +134,10 @@ def _environment() -> Iterator[None]:
 
 @contextmanager
 def _output_into(log: IO[bytes]) -> Iterator[None]:
-    """Processes started meanwhile inherit `log` as their standard output and error: the JVM greets and warns there, and
-    only the result may go to ours."""
+    """Give `log` to processes that are started meanwhile as their standard output and error.
+
+    The JVM greets and warns there; on ours, nothing may stand but the result.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     saved = [(descriptor, os.dup(descriptor)) for descriptor in (1, 2)]

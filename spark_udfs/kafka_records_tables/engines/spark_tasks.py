@@ -92,7 +92,7 @@ class FailFast(Context):
 
 @dataclass(frozen=True)
 class LogRows:
-    """Rows of a table, in some columns."""
+    """Rows of a table, with the columns `names`."""
 
     request: TableRequest
     logs: Sequence[LogPartition]
@@ -113,7 +113,7 @@ class LogRows:
 
 @dataclass(frozen=True)
 class LogFindings:
-    """What is found while the rows of a table are made, in the columns of FINDINGS."""
+    """Findings of a table, in the columns of FINDINGS."""
 
     request: TableRequest
     logs: Sequence[LogPartition]
@@ -130,7 +130,7 @@ class LogFindings:
 class LogFrames:
     """Rows, findings and counts of one run, in the columns of FRAMES.
 
-    An exception is a message too: as a failure of the task it would be a traceback in a text.
+    An exception is a frame too. If it ended the task, the driver would get its traceback as text, and no exception.
     """
 
     request: TableRequest
@@ -178,7 +178,7 @@ def _rows_of(findings: Sequence[Finding]) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class SortedRows:
-    """Rows of a table, in some columns, of raw rows by partition and offset."""
+    """Rows of a table, with the columns `names`, from raw rows that are sorted by partition and offset."""
 
     request: TableRequest
     names: Sequence[str]
@@ -194,7 +194,7 @@ class SortedRows:
 
 @dataclass(frozen=True)
 class SortedFindings:
-    """What is found while the rows of a table are made, of raw rows by partition and offset."""
+    """Findings of a table, in the columns of FINDINGS, from raw rows that are sorted by partition and offset."""
 
     request: TableRequest
 
@@ -209,9 +209,9 @@ class SortedFindings:
 
 @dataclass(frozen=True)
 class LastOfKeys:
-    """Raw rows in any order, without those that later ones make superfluous (`Table.last_of_key`).
+    """Raw rows in any order, without those that later rows make superfluous (`Table.last_of_key`).
 
-    What has to wait for the end of its transaction stays, and so do control rows and keys without a record type.
+    Rows that have to wait for the end of a transaction stay, and so do control rows and keys without a record type.
     Raises UntoldTransactions as the table does.
     """
 
@@ -269,7 +269,7 @@ def _partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterat
 
 
 def _each_offset_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of one partition, of which those of one offset are neighbours."""
+    """The rows of one partition, without repeated offsets. Rows of the same offset must stand side by side."""
     last = None
     for batch in batches:
         offsets = batch.column("offset").to_numpy()

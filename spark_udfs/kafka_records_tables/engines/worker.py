@@ -1,4 +1,4 @@
-"""What a process of the local engine runs: it reads requests from standard input and writes rows to standard output."""
+"""A worker of the local engine: a process that reads requests from standard input and writes rows to its output."""
 
 from __future__ import annotations
 

@@ -26,22 +26,22 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "offset"),
     details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
     last_of_key=True,
-    notes="""\
+    rules="""\
 One row per group, topic and partition with a committed offset.
 
-Of all records for a key, types 0 and 1 taken together, the one with the highest offset in the log decides. A tombstone
-counts whoever wrote it; a value counts when it was written outside a transaction or in a committed one, and then at
-the offset of the value, not of the marker (`OffsetMetadataManager.replayEndTransactionMarker`).
+Of all records for a key, the one with the highest offset in the log decides; types 0 and 1 count together. A tombstone
+counts, whoever wrote it. A value counts if it was written outside a transaction or in a committed one. Its place is
+then its own offset, not that of the marker (`OffsetMetadataManager.replayEndTransactionMarker`).
 
-A key whose deciding record cannot be used has no row, because an older offset would be wrong; a finding names it.
-Either its bytes cannot be decoded or are of a version this build does not know (a broker stops loading the partition
-there), or it is a value in a transaction of which nobody can tell how it ended.
+If the deciding record cannot be used, the key has no row, because an older offset would be wrong; a finding names the
+record. A record cannot be used if its bytes cannot be decoded, if this build does not know its version (a broker stops
+loading the partition there), or if it is a value and nobody can tell how its transaction ended.
 """,
 )
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.notes` has the rules."""
+    """The rows; `TABLE.rules` says which."""
     import numpy as np
     import pyarrow as pa
 

@@ -55,7 +55,7 @@ class Table:
     """Whether rows depend on how transactions ended, so that a source has to tell."""
     group: str | None
     """The column that names the group, or whatever else the first field of every key names."""
-    notes: str
+    rules: str
     """Paragraphs: which row there is, by which rule of Kafka's, and what the log cannot know."""
     module: str
     """Where this declaration stands, as TABLE, beside the function `rows`. A user's own table is a module like those of

@@ -51,16 +51,20 @@ TABLE: Final = Table(
         Column(
             "state",
             "string",
-            "state as the broker spells it; null where a record that would tell cannot be decoded",
+            "state as the broker spells it; null if the record with it cannot be decoded",
         ),
         Column(
-            "epoch", "int32", "epoch, of a classic group its generation; null for groups without a record of their own"
+            "epoch", "int32", "epoch, or generation of a classic group; null for groups without a record of their own"
         ),
         Column("protocol_type", "string", "consumer, connect, share, … and empty for simple groups"),
         Column("protocol", "string", "assignor or protocol that members agreed on; null but for classic groups"),
         Column("member_count", "int32", "members in the log"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
-        Column("log_offset", "int64", "offset of the record of the group, or else of the newest that makes it exist"),
+        Column(
+            "log_offset",
+            "int64",
+            "offset of the group's own record; without one, of the newest record that shows the group",
+        ),
     ),
     sort=("group_id",),
     needs_transactions=False,
@@ -69,17 +73,18 @@ TABLE: Final = Table(
     essential=("group_id", "group_kind", "state"),
     details=("epoch", "protocol_type", "protocol", "log_partition", "log_offset"),
     last_of_key=True,
-    notes="""\
+    rules="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 
-A group exists from the first record of its kind on, that of a member too; any commit value makes a simple group where
-there is no other, whatever became of its transaction and of the offset. It ends with the tombstone of a group record of
-any kind. Compaction may take the last record away that told of a group known by superseded, deleted or aborted commits.
+A group exists from the first record of its kind on; the record of a member is enough. Any commit value makes a simple
+group if there is no group of that name, whatever became of its transaction and of the offset. The tombstone of a group
+record of any kind ends the group. Superseded, deleted or aborted commits may be all that shows a group; compaction may
+remove the last of them, and the group has no row then.
 
-What the log cannot know: classic groups are never logged as PreparingRebalance, CompletingRebalance or Dead. One that
-is Stable here may be rebalancing, or its members may be gone for less than a session timeout; the same holds for
-members of the other kinds. A record that cannot be decoded leaves no wrong answer behind: the group stays, known by
-the key, with null in what that record would have told.
+What the log cannot know: brokers never log a classic group as PreparingRebalance, CompletingRebalance or Dead. A group
+that is Stable here may be rebalancing, or its members may have been gone for less than a session timeout; the same
+holds for members of the other kinds. A record that cannot be decoded makes no answer wrong: its group keeps its row, by
+the key of the record, with null for what the value would have said.
 """,
 )
 
@@ -87,7 +92,7 @@ _OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partitio
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.notes` has the rules."""
+    """The rows; `TABLE.rules` says which."""
     from heapq import merge
     from operator import attrgetter
 

@@ -45,18 +45,19 @@ TABLE: Final = Table(
         "log_partition",
         "log_offset",
     ),
-    notes="""\
+    rules="""\
 One row per record that commits an offset or deletes one (types 0 and 1), aborted and open commits too.
 
-A cleaner takes away what was written over later and, after a while, tombstones: where it has been, rows are missing,
-and a finding says from which offset on none is. A record that cannot be decoded has no row; a finding names it. A
-commit of a transaction whose marker damage or a missing file hides is `unknown`, with a finding.
+A cleaner removes records that were written over later and, after a while, tombstones. Where it has been, rows are
+missing; a finding says from which offset on the rows are complete. A record that cannot be decoded has no row; a
+finding names it. A commit is `unknown` if damage or a missing file hides the marker of its transaction; a finding names
+it too.
 """,
 )
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.notes` has the rules."""
+    """The rows; `TABLE.rules` says which."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -44,7 +44,7 @@ TABLE: Final = Table(
     essential=("transactional_id", "state", "last_update_timestamp"),
     details=("producer_epoch", "timeout_ms", "start_timestamp", "log_partition", "log_offset"),
     last_of_key=True,
-    notes="""\
+    rules="""\
 One row per transactional id that has a record and no tombstone behind it
 (`TransactionStateManager.loadTransactionMetadata`; KIP-98). A record that cannot be decoded has no row, because an
 older state would be wrong; a finding names it.
@@ -53,7 +53,7 @@ older state would be wrong; a finding names it.
 
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.notes` has the rules."""
+    """The rows; `TABLE.rules` says which."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
