@@ -77,6 +77,21 @@ def test_raw_rows_are_those_of_the_segments(served: Served) -> None:
                 assert rows["offset"][expected.num_rows].as_py() > expected["offset"][-1].as_py()
 
 
+def test_a_range_is_fetched_from_its_start_to_its_end(served: Served) -> None:
+    for topic in INTERNAL:
+        for log in served.live.partitions(topic) if topic in served.live.topics() else []:
+            whole, _ = raw_rows(log)
+            offsets = whole["offset"].to_pylist()
+            for start, end in ((3, 20), (0, 7), (11, None), (None, 9), (-5, 1 << 40)):
+                context = Context(log.topic, log.partition)
+                rows = pa.Table.from_batches(list(log.batches(context, RAW_SCHEMA.names, start, end)), RAW_SCHEMA)
+                first = start if start is not None else 0
+                behind = end if end is not None else log.end
+                assert rows["offset"].to_pylist() == [each for each in offsets if first <= each < behind]
+                assert context.log_start == log.start
+                assert context.holes == ([end - 1] if end is not None and max(log.start, end) < log.end else [])
+
+
 class AsCaptured:
     """The brokers' logs up to where the captured ones end."""
 

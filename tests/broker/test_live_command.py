@@ -12,6 +12,7 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_records_tables.cli.main import main
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
+from tests.cli.terminals import running_on
 from tests.cli.test_command import Example, examples
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import HOST, Broker, free_ports
@@ -83,6 +84,53 @@ def test_only_some_offsets_are_fetched(quiet: Broker, capsys: pytest.CaptureFixt
     assert {json.loads(line)["offset"] for line in live[1].splitlines()} == {3, 4}
 
 
+def test_what_comes_later_is_followed(broker: Broker, admin: KafkaAdminClient) -> None:
+    create_topics(admin, followed=1)
+    commit(admin, "followed", {("followed", 0): 1})
+    topic = ("--topic", "__consumer_offsets", "--group", "followed")
+    with running_on(
+        "dump", "--bootstrap", broker.bootstrap, "--follow", *topic, stdout="pipe", stderr="pipe"
+    ) as running:
+        running.wait_for("stdout", '"data":{"offset":1,')
+        for number in (2, 3):
+            commit(admin, "followed", {("followed", 0): number})
+            running.wait_for("stdout", f'"data":{{"offset":{number},')
+        running.interrupt()
+        seen = running.finish()
+    assert seen.status == 0
+    committed = [json.loads(line)["value"]["data"]["offset"] for line in seen.out.splitlines()]
+    assert committed == [1, 2, 3]
+    assert seen.err.splitlines()[-1].startswith("not asked for: ")
+    assert "3 records and 0 transaction markers in 3 partitions" in seen.err
+
+
+def test_following_waits_for_a_broker_that_is_away(tmp_path: Path) -> None:
+    stopped = Broker(tmp_path / "broker", port=free_ports(1)[0])
+    with skipped_without_kafka():
+        stopped.start()
+    try:
+        with closing(KafkaAdminClient(bootstrap_servers=stopped.bootstrap)) as admin:
+            wait_for_coordinators(admin)
+            create_topics(admin, t=1)
+            commit(admin, "before", {("t", 0): 1})
+        arguments = ("dump", "--bootstrap", stopped.bootstrap, "--follow", "--topic", "__consumer_offsets")
+        with running_on(*arguments, stdout="pipe", stderr="pipe") as running:
+            running.wait_for("stdout", '"before"')
+            stopped.stop()
+            running.wait_for("stderr", "; it is asked again")
+            stopped.start()
+            with closing(KafkaAdminClient(bootstrap_servers=stopped.bootstrap)) as admin:
+                wait_for_coordinators(admin)
+                commit(admin, "after", {("t", 0): 2})
+            running.wait_for("stdout", '"after"')
+            running.interrupt()
+            seen = running.finish()
+        assert seen.status == 0
+        assert [json.loads(line)["offset"] for line in seen.out.splitlines() if "before" in line] == [0]
+    finally:
+        stopped.stop()
+
+
 def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def said(*arguments: str | Path) -> tuple[int, str]:
         status, out, err = run(capsys, *arguments)
@@ -115,7 +163,6 @@ def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureF
         ("counts", str(quiet.data), *at): "--bootstrap reads brokers, and SOURCE is for files: give one of them",
         ("counts", str(quiet.data), "--command-config", str(missing)): "--command-config says how to talk to the "
         "brokers of --bootstrap, which is not there",
-        ("dump", *at, "--follow"): "--follow reads files: it does not go with --bootstrap",
         ("table", "groups", *at, "--engine", "spark"): "--engine spark reads files: it does not go with --bootstrap",
         ("counts", "--bootstrap", "localhost"): "argument --bootstrap: 'localhost' is no broker: write HOST:PORT",
     }.items():

@@ -327,7 +327,7 @@ def test_a_package_of_ones_own(acme: str, tmp_path: Path) -> None:
     assert (first["record_type"], tombstone["value"]) == (number, None)
     assert first["value"]["version"] == version
     assert whole.err.splitlines()[0] == (
-        f"note: 1 partition of 1 other topic left out: read are the topics of {acme} ({', '.join(catalog.folders)})"
+        f"note: 1 other topic left out: read are the topics of {acme} ({', '.join(catalog.folders)})"
     )
     named = run("dump", str(tmp_path), "--package", f"{acme}.{folder}", "--topic", "elsewhere", "--type", record.name)
     assert [line["key"] for line in lines(named)] == [first["key"]]

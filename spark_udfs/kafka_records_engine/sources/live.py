@@ -78,8 +78,11 @@ class LiveBrokers:
         return _named(self._bootstrap)
 
     def topics(self) -> list[str]:
-        """The names of the topics that may be described. Raises LogSourceError."""
-        return sorted(self._names())
+        """The names of the topics that may be described. Raises LogSourceError, also where there is none."""
+        names = sorted(self._names())
+        if not names:
+            raise LogSourceError(self.name, "there is no topic that may be described")
+        return names
 
     def topic_names(self) -> dict[str, str]:
         """The same by their ids, as Kafka writes them. Raises LogSourceError."""

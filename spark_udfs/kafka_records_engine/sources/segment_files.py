@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.ranges import OffsetRange
+from kafka_records_engine.log.topic_ids import topic_names
 from kafka_records_engine.sources.protocol import Context
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -44,6 +46,11 @@ class Segments:
     def topics(self) -> list[str]:
         """The topics of the logs. Raises LogSourceError when there is none."""
         return sorted({log.topic for log in reader.find_logs(self._paths, unnamed=self._topic)})
+
+    def topic_names(self) -> dict[str, str]:
+        """Names of topics by their ids, which a broker keeps beside its logs. Raises LogSourceError."""
+        logs = reader.find_logs(self._paths, unnamed=self._topic)
+        return topic_names(str(Path(log.folder).resolve().parent) for log in logs)
 
     def partitions(self, topic: str) -> list[SegmentPartition]:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, output_of
-from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, brokers_of
+from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, given_source
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
@@ -49,4 +49,4 @@ def run(options: argparse.Namespace) -> int:
     require("counts", "tables", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_tables.runs.count_run import count
 
-    return count(options.sources, brokers_of(options), options.topic, options.package, output_of(options))
+    return count(given_source(options), options.topic, options.package, output_of(options))

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from kafka_records_tables.cli.record_options import add_record_options
-from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, brokers_of
-from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
+from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, given_source
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
 Print one JSON object per line and record, by topic, partition and offset. No Spark, no Java.
@@ -42,8 +42,8 @@ Records below a raised log start are shown, and so are those of aborted and open
 escape sequences and marks that turn the direction of text are \\uXXXX on a terminal; in a file or a pipe the JSON holds
 what the records hold.
 
---follow goes on with what is appended, also in files that are rolled and while the log cleaner works. Ctrl-C ends it;
-the counts follow, and the exit status is that of a dump.
+--follow goes on with what is appended, also in files that are rolled and while the log cleaner works, and on brokers
+up to their high watermarks of every second. Ctrl-C ends it; the counts follow, and the exit status is that of a dump.
 """
 
 _EXAMPLES = """\
@@ -87,22 +87,11 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
     require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
-    from kafka_records_tables.runs.broker_logs import broker_logs
     from kafka_records_tables.runs.catalog import catalog_of
-    from kafka_records_tables.runs.chosen_logs import chosen_logs
     from kafka_records_tables.runs.dump_run import DumpRun
     from kafka_records_tables.runs.record_choice import RecordChoice
 
     catalog = catalog_of(options.package)
     choice = RecordChoice(catalog, options.type, options.group, options.transactional_id, options.offset)
-    brokers = brokers_of(options)
-    if brokers is not None:
-        if options.follow:
-            raise UsageError("--follow reads files: it does not go with --bootstrap")
-        live = brokers.live()
-        logs = broker_logs(live, options.topic, catalog, options.offset)
-        return DumpRun((), catalog, choice, with_bytes=options.bytes, live=logs, names=live.topic_names()).run()
-    dump = DumpRun(chosen_logs(options.sources, options.topic, catalog), catalog, choice, with_bytes=options.bytes)
-    if not options.follow:
-        return dump.run()
-    return dump.follow(lambda: chosen_logs(options.sources, options.topic, catalog, quietly=True))
+    dump = DumpRun(given_source(options), options.topic, catalog, choice, with_bytes=options.bytes)
+    return dump.follow() if options.follow else dump.run()

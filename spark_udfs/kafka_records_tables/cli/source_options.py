@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kafka_records_tables.runs.broker_logs import Brokers
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import UsageError
+from kafka_records_tables.runs.given_source import GivenSource
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
@@ -32,17 +32,18 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def brokers_of(options: argparse.Namespace) -> Brokers | None:
-    """The brokers that are read; None where it is files. Raises UsageError unless it is one of them."""
+def given_source(options: argparse.Namespace) -> GivenSource:
+    """What is read. Raises UsageError unless it is one of files and brokers."""
     if options.bootstrap is None:
         if options.command_config is not None:
             raise UsageError("--command-config says how to talk to the brokers of --bootstrap, which is not there")
         if not options.sources:
             raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
-        return None
+        return GivenSource(tuple(options.sources))
     if options.sources:
         raise UsageError("--bootstrap reads brokers, and SOURCE is for files: give one of them")
-    return Brokers(options.bootstrap, None if options.command_config is None else Path(options.command_config))
+    config = None if options.command_config is None else Path(options.command_config)
+    return GivenSource(bootstrap=options.bootstrap, config=config)
 
 
 def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:

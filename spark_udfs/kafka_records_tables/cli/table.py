@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.lean import let_pandas_in
 from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, file_path, output_of
-from kafka_records_tables.cli.source_options import add_sources, add_topic, brokers_of, path_argument
+from kafka_records_tables.cli.source_options import add_sources, add_topic, given_source, path_argument
 from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, milliseconds, query_of, topic_column
 from kafka_records_tables.report.described import described
@@ -255,15 +255,15 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
     _check_engine(options)
     _set_format(options)
-    brokers = brokers_of(options)
-    if brokers is not None and options.engine == "spark":
+    given = given_source(options)
+    if given.bootstrap is not None and options.engine == "spark":
         raise UsageError("--engine spark reads files: it does not go with --bootstrap")
     from kafka_records_tables.runs.table_run import SparkSettings, TableRun, TableTask
 
     task = TableTask(
         table,
         query,
-        options.sources,
+        given,
         output_of(options),
         options.findings,
         groups=options.group,
@@ -274,7 +274,6 @@ def run(options: argparse.Namespace) -> int:
         spark=SparkSettings(options.master, dict(options.conf)) if options.engine == "spark" else None,
         needs_order=bool(options.sort),
         may_hide_details=not options.columns,
-        brokers=brokers,
     )
     return TableRun(task).run()
 

@@ -1,43 +1,78 @@
-"""From the sources on the command line to log partitions of the coordinators' topics."""
+"""From a source to the log partitions of the coordinators' topics, and to their raw rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_engine.sources import Context
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.catalog import TOPICS_TEXT, Catalog
 from kafka_records_tables.runs.endings import CommandError
 from kafka_records_tables.runs.standard_error import say
 
 if TYPE_CHECKING:
-    from kafka_records_engine.log.reading import FoundLog
+    from kafka_records_engine.findings import Finding, OnFinding
+    from kafka_records_engine.sources import LogPartition, Source
+
+_MOST_NAMED: Final = 20
 
 
-def chosen_logs(sources: Sequence[str], topic: str | None, catalog: Catalog, quietly: bool = False) -> list[FoundLog]:
+def chosen_logs(source: Source, topic: str | None, catalog: Catalog, quietly: bool = False) -> list[LogPartition]:
     """The log partitions whose records `catalog` knows, sorted by topic and partition.
 
-    Other topics in the same directory are left out; a line on standard error says so unless `quietly`. Raises a
+    Other topics in the same source are left out; a line on standard error says so unless `quietly`. Raises a
     CommandError when nothing is left or a source is not there.
     """
-    from kafka_records_engine.log.reading import LogSourceError, find_logs
+    from kafka_records_engine.log.discovery import LogSourceError
 
-    if topic is not None:
-        catalog.checked(topic)
     try:
-        logs = find_logs(sources, topic)
+        if topic is not None:
+            return [*source.partitions(catalog.checked(topic))]
+        topics = source.topics()
+        chosen = [name for name in topics if catalog.folder_of(name) is not None]
+        if not chosen:
+            names = ", ".join(topics[:_MOST_NAMED])
+            more = f" and {len(topics) - _MOST_NAMED} more" if len(topics) > _MOST_NAMED else ""
+            raise CommandError(f"{source.name}: only {names}{more} here, none of {catalog.text}")
+        logs = [log for name in chosen for log in source.partitions(name)]
     except LogSourceError as error:
         hint = " (--topic NAME)" if error.detail.endswith("say which topic it holds") else ""
         raise CommandError(f"{error}{hint}") from None
-    chosen = [log for log in logs if catalog.folder_of(log.topic) is not None]
-    if not chosen:
-        names = ", ".join(dict.fromkeys(log.topic for log in logs))
-        raise CommandError(f"{', '.join(sources)}: only {names} here, none of {catalog.text}")
-    if len(chosen) < len(logs) and not quietly:
-        others = len({log.topic for log in logs}.difference(log.topic for log in chosen))
+    if len(chosen) < len(topics) and not quietly:
         read = TOPICS_TEXT if catalog.is_kafka else catalog.text
-        say(
-            f"note: {plural(len(logs) - len(chosen), 'partition')} of {plural(others, 'other topic')} left out: "
-            f"read are {read}"
-        )
-    return chosen
+        say(f"note: {plural(len(topics) - len(chosen), 'other topic')} left out: read are {read}")
+    return logs
+
+
+@dataclass(slots=True)
+class ToldContext(Context):
+    """Tells each finding as soon as it is met, however many there are: nobody keeps them."""
+
+    tell: OnFinding | None = None
+
+    def add_finding(self, finding: Finding) -> None:
+        """Tell it."""
+        if self.tell is not None:
+            self.tell(finding)
+
+    def has_room(self, severity: object, reason: str, records: int = 0, size: int = 0) -> bool:
+        """Always."""
+        return True
+
+
+def raw_rows(
+    log: LogPartition,
+    context: Context,
+    columns: Collection[str],
+    start: int | None = None,
+    end: int | None = None,
+) -> Iterator[Any]:
+    """The raw rows of a log partition. Raises a CommandError where a right or the topic is missing."""
+    from kafka_records_engine.log.discovery import LogSourceError
+
+    try:
+        yield from log.batches(context, columns, start, end)
+    except LogSourceError as error:
+        raise CommandError(str(error)) from None

@@ -3,57 +3,59 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Never, cast
 
 import pyarrow as pa
 
-from kafka_records_engine.log.reading import FoundLog, OpenLog, open_log, read_partition
+from kafka_records_engine.sources import PLACE_COLUMNS
 from kafka_records_runtime.jsontext import json_lines
-from kafka_records_tables.runs.broker_logs import broker_rows
+from kafka_records_tables.runs.chosen_logs import ToldContext, chosen_logs, raw_rows
+from kafka_records_tables.runs.endings import CommandError
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.record_lines import COLUMNS, RecordPrinter, found_records
 from kafka_records_tables.runs.standard_error import over_a_bar, say
-from kafka_records_tables.runs.topic_names import TopicNames
+from kafka_records_tables.runs.topic_names import names_of
 from kafka_records_tables.runs.totals import FileTotals, RecordTotals
 
 if TYPE_CHECKING:
+    from kafka_records_engine.log.reading import FoundLog
+    from kafka_records_engine.sources import LogPartition
     from kafka_records_engine.sources.live import BrokerPartition
+    from kafka_records_engine.sources.segment_files import SegmentPartition
     from kafka_records_tables.runs.catalog import Catalog
+    from kafka_records_tables.runs.given_source import GivenSource
     from kafka_records_tables.runs.record_choice import Mask, RecordChoice
 
+_PLACES: Final = tuple(name for name in PLACE_COLUMNS if name not in COLUMNS)
 
 _ROWS: Final = 4096
 """So many rows are Python objects at a time: a small block of a log can hold millions."""
 
 
 class DumpRun:
-    """Prints the records of `logs` that `choice` asks for."""
+    """Prints the records of a source that `choice` asks for."""
 
     def __init__(
         self,
-        logs: Sequence[FoundLog],
+        given: GivenSource,
+        topic: str | None,
         catalog: Catalog,
         choice: RecordChoice,
         *,
         with_bytes: bool = False,
-        live: Sequence[BrokerPartition] = (),
-        names: Mapping[str, str] | None = None,
     ) -> None:
-        """`live` are logs on brokers, and `names` those of topics that the brokers know, by their ids."""
-        self._logs = logs
-        self._live = live
+        """Without a `topic` those whose records `catalog` knows are read. Raises a CommandError when there is none."""
+        self._source = given.source(topic)
+        self._topic = topic
         self._catalog = catalog
         self._choice = choice
+        self._logs = chosen_logs(self._source, topic, catalog)
         self._with_bytes = with_bytes
-        self._names = TopicNames((str(Path(log.folder).resolve().parent) for log in logs), names)
+        self._names = names_of(self._source)
         self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
-        self._files, self._records = FileTotals(), RecordTotals()
-        if live:
-            self._files.place, self._records.has_files = "the logs", False
+        self._files, self._records = FileTotals(place=given.place), RecordTotals(has_files=given.has_files)
         self._text = json_lines(sys.stdout)
         self._passed_over = 0
 
@@ -65,54 +67,78 @@ class DumpRun:
         else:
             with ByteProgress("dump") as progress, over_a_bar(progress.is_drawn):
                 self._read(progress.moved)
-        self._records.counts.partitions = len(self._logs) + len(self._live)
+        self._records.counts.partitions = len(self._logs)
         return self._say_totals()
 
     def _read(self, moved: Callable[[int, int], None]) -> None:
-        total, done = sum(log.size for log in self._logs) + sum(log.size for log in self._live), 0
+        total, done = sum(log.size for log in self._logs), 0
         for log in self._logs:
-            with open_log(log) as opened:
-                asked = _only(opened, self._choice.offsets)
-                self._records.counts.files += len(asked.segments)
-                for rows in read_partition(
-                    asked,
-                    below_log_start=True,
-                    on_finding=self._files.tell,
-                    batch_rows=None,
-                    settle=False,
-                    columns=COLUMNS,
-                    places=True,
-                ):
-                    self.print_rows(rows)
-                    moved(done + asked.bytes_read, total)
-                done += opened.size
-        for each in self._live:
-            self._read_live(each, partial(self._moved, moved, done, total))
-            done += each.size
+            self._print(log, partial(_moved, moved, done, total), *self._range)
+            done += log.size
 
-    @staticmethod
-    def _moved(moved: Callable[[int, int], None], done: int, total: int, more: int) -> None:
-        moved(done + more, total)
+    @property
+    def _range(self) -> tuple[int, int | None]:
+        """The offsets to read, by which records below the log start are shown too."""
+        offsets = self._choice.offsets
+        return (0, None) if offsets is None else (offsets[0], offsets[1] + 1)
 
-    def _read_live(self, log: BrokerPartition, moved: Callable[[int], None]) -> None:
-        file = pa.scalar(f"{log.topic}-{log.partition}")
-        for rows in broker_rows(log, COLUMNS, self._files.tell, moved):
-            names = [*COLUMNS, "file", "position"]
-            places = pa.repeat(file, rows.num_rows), pa.nulls(rows.num_rows, pa.int64())
-            self.print_rows(pa.record_batch([*(rows.column(name) for name in COLUMNS), *places], names=names))
+    def _print(self, log: LogPartition, progress: Callable[[int], None], start: int, end: int | None) -> None:
+        context = ToldContext(log.topic, log.partition, progress=progress, tell=self._files.tell)
+        for rows in raw_rows(log, context, (*COLUMNS, *_PLACES), start, end):
+            self.print_rows(_with_places(rows, log))
+        self._records.counts.files += context.counts.files
+        self._passed_over += context.counts.outside
 
-    def follow(self, find: Callable[[], Sequence[FoundLog]]) -> int:
-        """Print them, and then what is appended, until Ctrl-C. `find` finds the logs, those of new partitions too."""
-        from kafka_records_tables.runs.log_follower import Follower
+    def follow(self) -> int:
+        """Print them, and then what is appended, until Ctrl-C. New partitions are found too."""
+        from kafka_records_engine.sources.live import BrokerPartition
+        from kafka_records_engine.sources.segment_files import SegmentPartition
 
-        follower = Follower(self._logs, find, self._files.tell)
         try:
-            follower.run(self._follow)
+            if all(isinstance(log, SegmentPartition) for log in self._logs):
+                self._follow_files()
+            if all(isinstance(log, BrokerPartition) for log in self._logs):
+                self._follow_brokers()
         except KeyboardInterrupt:
             # Ctrl-C is the normal end.
+            return self._say_totals()
+        raise CommandError(f"{self._source.name}: --follow reads log files and brokers: only they grow")
+
+    def _follow_files(self) -> Never:
+        from kafka_records_tables.runs.log_follower import Follower
+
+        follower = Follower(self._found(self._logs), lambda: self._found(self._find()), self._files.tell)
+        try:
+            follower.run(self._follow)
+        finally:
             self._records.counts.files = follower.file_count
             self._records.counts.partitions = follower.partition_count
-            return self._say_totals()
+
+    def _follow_brokers(self) -> Never:
+        from kafka_records_tables.runs.broker_follower import BrokerFollower
+
+        def shown(log: BrokerPartition, start: int, end: int) -> None:
+            first, behind = self._range
+            behind = end if behind is None else min(end, behind)
+            if max(start, first) < behind:
+                self._print(log, lambda done: None, max(start, first), behind)
+                sys.stdout.flush()
+
+        def live(logs: Sequence[LogPartition]) -> Sequence[BrokerPartition]:
+            return cast("Sequence[BrokerPartition]", logs)
+
+        follower = BrokerFollower(live(self._logs), lambda: live(self._find()))
+        try:
+            follower.run(shown)
+        finally:
+            self._records.counts.partitions = follower.partition_count
+
+    @staticmethod
+    def _found(logs: Sequence[LogPartition]) -> list[FoundLog]:
+        return [cast("SegmentPartition", log).log for log in logs]
+
+    def _find(self) -> Sequence[LogPartition]:
+        return chosen_logs(self._source, self._topic, self._catalog, quietly=True)
 
     def _follow(self, rows: Any) -> None:
         self.print_rows(rows)
@@ -145,18 +171,19 @@ class DumpRun:
         return max(self._files.status, self._records.status)
 
 
-def _only(opened: OpenLog, offsets: tuple[int, int] | None) -> OpenLog:
-    """The log with only those files that may hold one of the offsets from the first to the last, both included."""
-    if offsets is None:
-        return opened
-    first, last = offsets
-    bases = [segment.base_offset for segment in opened.segments]
-    begun = [number for number, base in enumerate(bases) if base is None or base <= first]
-    start = begun[-1] if begun else 0
-    if None in bases[: start + 1]:
-        start = 0
-    end = next((number for number, base in enumerate(bases) if base is not None and base > last), len(bases))
-    segments = opened.segments[start : max(end, start)]
-    ends_early = opened.ends_early or end < len(bases)
-    is_part = opened.is_part or len(segments) < len(bases)
-    return replace(opened, segments=segments, ends_early=ends_early, is_part=is_part)
+def _with_places(rows: Any, log: LogPartition) -> Any:
+    """The rows with the columns of the place of their batch, as far as the source told it: else the log partition."""
+    names = [*COLUMNS, *_PLACES]
+    if rows.schema.names == names:
+        return rows
+    there = set(rows.schema.names)
+    unknown = {
+        "file": pa.repeat(pa.scalar(f"{log.topic}-{log.partition}"), rows.num_rows),
+        "position": pa.nulls(rows.num_rows, pa.int64()),
+    }
+    columns = [rows.column(name) if name in there else unknown[name] for name in names]
+    return pa.record_batch(columns, names=names)
+
+
+def _moved(moved: Callable[[int, int], None], done: int, total: int, more: int) -> None:
+    moved(done + more, total)

@@ -47,8 +47,8 @@ class FoundRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     base_offset: int
-    producer_id: int
-    transaction: str
+    producer_id: int | None
+    transaction: str | None
     control: str | None
     file: str
     position: int | None
@@ -138,7 +138,7 @@ class RecordPrinter:
             "key": key,
             "value": value,
             "producer_id": found.producer_id,
-            "is_transactional": found.transaction != "none",
+            "is_transactional": None if found.transaction is None else found.transaction != "none",
             "control": found.control,
             "opened": opened(record) if record is not None and self._is_kafka else {},
             "topic_names": {} if record is None else self._names.of(record.key, record.value),

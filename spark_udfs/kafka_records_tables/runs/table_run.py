@@ -18,9 +18,9 @@ from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.report.finding_lines import finding_json, finding_lines
-from kafka_records_tables.runs.broker_logs import Brokers
 from kafka_records_tables.runs.catalog import KAFKA, Catalog, catalog_of
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
+from kafka_records_tables.runs.given_source import GivenSource
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.standard_error import say
 from kafka_records_tables.runs.totals import FileTotals, RecordTotals
@@ -59,7 +59,7 @@ class TableTask:
 
     table: Table
     query: Query
-    sources: Sequence[str]
+    given: GivenSource
     output: Output
     findings: Path | None = None
     """A file that gets all that is found, as JSON lines."""
@@ -73,8 +73,6 @@ class TableTask:
     """Whether rows are sorted whatever memory that takes, because somebody asked for an order."""
     may_hide_details: bool = True
     """Whether a narrow terminal may do without `Table.details`, because nobody named the columns."""
-    brokers: Brokers | None = None
-    """What is read instead of `sources`."""
 
 
 class TableRun:
@@ -136,7 +134,7 @@ class TableRun:
         task = self._task
         return stream_table(
             self._table,
-            task.sources if task.brokers is None else task.brokers.live(),
+            task.given.source(self._table.topic),
             group=task.groups or None,
             as_of=task.as_of_ms,
             untold=task.untold,
@@ -164,15 +162,13 @@ class TableRun:
             yield batch
 
     def _no_log(self, error: LogSourceError) -> str:
-        from kafka_records_engine.log.reading import find_logs
         from kafka_records_tables import TABLES
 
-        if self._task.brokers is not None:
+        if not self._task.given.has_files:
             return str(error)
-
         try:
-            there = {log.topic for log in find_logs(self._task.sources)}
-        except (LogSourceError, OSError):
+            there = {*self._task.given.source().topics()}
+        except (LogSourceError, CommandError, OSError):
             return str(error)
         others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
         return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
@@ -189,9 +185,8 @@ class TableRun:
                 out.writelines(map(finding_json, findings))
 
     def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
-        files, records = FileTotals(), RecordTotals(counts)
-        if self._task.brokers is not None:
-            files.place, records.has_files = "the logs", False
+        given = self._task.given
+        files, records = FileTotals(place=given.place), RecordTotals(counts, has_files=given.has_files)
         for finding in findings:
             if finding.reason in (UNREAD_LOG, DAMAGED_LOG):
                 files.count(finding)
@@ -223,12 +218,12 @@ def _check(task: TableTask) -> None:
             check_java()
         except JavaMissing as error:
             raise CommandError(str(error)) from None
-    check_output(task.output, task.sources)
+    check_output(task.output, task.given.paths)
     if task.findings is not None:
         check_file(task.findings, "--findings", task.output.overwrite)
         if task.output.path is not None and is_same_file(task.findings, task.output.path):
             raise CommandError(f"{task.findings}: is the file of --output as well: --findings needs one of its own")
-        refuse_source(task.findings, task.sources)
+        refuse_source(task.findings, task.given.paths)
     _check_package(task.table, task.package)
 
 

@@ -1,0 +1,69 @@
+"""Following logs on brokers: asks for their ends again and again, and reads what came since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Never
+
+from kafka_records_tables.runs.endings import CommandError
+from kafka_records_tables.runs.standard_error import say
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.live import BrokerPartition
+
+INTERVAL: Final = 1.0
+"""Seconds between two questions where logs end: a few small requests for each topic."""
+
+Print = Callable[["BrokerPartition", int, int], None]
+"""Prints the records of a log from an offset on, up to another one."""
+
+
+class BrokerFollower:
+    """Follows the partitions that `find` finds, from their start on; those of new topics and partitions too."""
+
+    def __init__(self, logs: Sequence[BrokerPartition], find: Callable[[], Sequence[BrokerPartition]]) -> None:
+        self._logs: Sequence[BrokerPartition] | None = logs
+        self._find = find
+        self._next: dict[tuple[str, int], tuple[bytes, int]] = {}
+        """The id of the topic, and the offset to go on from."""
+        self._trouble: str | None = None
+
+    @property
+    def partition_count(self) -> int:
+        return len(self._next)
+
+    def run(self, show: Print) -> Never:
+        """Print records as soon as they are there, until Ctrl-C or a failure ends this."""
+        while True:
+            for log in self._found():
+                start = self._start(log)
+                if start < log.end:
+                    show(log, start, log.end)
+                self._next[log.topic, log.partition] = log.topic_id, log.end
+            time.sleep(INTERVAL)
+
+    def _found(self) -> Sequence[BrokerPartition]:
+        """The logs with their ends of now; none while no broker answers, which is told once."""
+        if self._logs is not None:
+            logs, self._logs = self._logs, None
+            return logs
+        try:
+            logs, self._trouble = self._find(), None
+        except CommandError as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                say(f"note: {error}; it is asked again")
+            return ()
+        return logs
+
+    def _start(self, log: BrokerPartition) -> int:
+        """Where to go on: at the start where a log was made anew, behind all of it where it was cut back."""
+        topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, 0))
+        name = f"{log.topic}-{log.partition}"
+        if topic_id != log.topic_id:
+            say(f"note: {name}: the topic was deleted and made anew: it is shown from offset {log.start} on")
+            return log.start
+        if log.end < behind:
+            say(f"note: {name}: the log went up to {behind} and goes up to {log.end} now: what follows is shown")
+        return behind

@@ -1,0 +1,52 @@
+"""What the arguments of a command name as its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafka_records_tables.runs.endings import CommandError, UsageError
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Source
+
+
+@dataclass(frozen=True)
+class GivenSource:
+    """Paths, or running brokers instead."""
+
+    paths: tuple[str, ...] = ()
+    bootstrap: str | None = None
+    """Addresses of brokers, as somebody wrote them."""
+    config: Path | None = None
+    """A properties file that says how to talk to them."""
+
+    @property
+    def has_files(self) -> bool:
+        """Whether it is files that are read."""
+        return self.bootstrap is None
+
+    @property
+    def place(self) -> str:
+        """Where damage is, in words."""
+        return "the files" if self.has_files else "the logs"
+
+    def source(self, topic: str | None = None) -> Source:
+        """The source; `topic` is the topic of files that do not name one. Raises UsageError for an address that is
+        none, CommandError for what cannot be used."""
+        from kafka_records_engine.log.discovery import LogSourceError
+        from kafka_records_engine.sources.given import source_of
+
+        try:
+            if self.bootstrap is None:
+                return source_of(self.paths, topic)
+            from kafka_records_engine.sources.live import LiveBrokers
+
+            return LiveBrokers(self.bootstrap, self.config)
+        except LogSourceError as error:
+            raise CommandError(str(error)) from None
+        except ValueError as error:
+            if self.bootstrap is None:
+                raise CommandError(f"{', '.join(self.paths)}: {error}") from None
+            raise UsageError(f"argument --bootstrap: {error}") from None
