@@ -32,7 +32,7 @@ from kafka_records_runtime.errors import (
 
 if TYPE_CHECKING:
     from kafka_records_runtime.codec import Codec
-    from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_runtime.schema import MessageSchema, RecordSchema
 
 PREFIX: Final = Struct(">h")
 """What stands before a message: the record type of a key, the version of a value. NumPy takes `PREFIX.format` too."""
@@ -90,6 +90,15 @@ def unframed_key(length: int | None) -> FramingError:
 def unframed_value(length: int) -> FramingError:
     """The error of a value of so many bytes, which are too few for a version."""
     return MissingValueVersion(length)
+
+
+def newer_as_highest(message: MessageSchema, version: int) -> int:
+    """The version at which to read a message whose readers take a newer version for the highest they know.
+
+    Kafka does so where newer versions add fields at the end only (`ConsumerProtocol.deserializeSubscription`). The
+    values of coordinator records are not read in this way.
+    """
+    return min(version, -1 if message.versions is None else message.versions[1])
 
 
 def message_start(text: bytes) -> bytes | None:

@@ -9,9 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION
 from kafka_records_engine.columns import _pieces
 from kafka_records_engine.columns.framing_in_columns import begins_with, prefix_bytes, prefix_column, prefixes
-from kafka_records_runtime.framing import message_start, prefix_of
+from kafka_records_engine.spark._from_bytes import Capped
+from kafka_records_runtime.framing import framed, message_start, newer_as_highest, prefix_of
+from tests.columns.reference import assert_columns, read_row
 from tests.framed import KEYS, PREFIXES, TEXTS
 
 KINDS = [pa.binary(), pa.large_binary(), pa.binary_view()]
@@ -74,6 +77,29 @@ def test_cut_off_behind_the_prefix() -> None:
     cut = prefix_bytes(pa.array([data for data, _ in PREFIXES], pa.binary())).to_pylist()
     assert cut == [data if data is None else data[:2] for data, _ in PREFIXES]
     assert [prefix_of(data) for data in cut] == [number for _, number in PREFIXES]
+
+
+@pytest.mark.parametrize("fields", ["", "00000001 0001 61 ffffffff 00000000 00000007 0001 72", "00000001 0001"])
+def test_a_version_that_is_newer_than_the_highest(fields: str) -> None:
+    """Which version a row is read at, for a message whose readers take a newer version for the highest."""
+    message = CONSUMER_PROTOCOL_SUBSCRIPTION
+    assert message.versions == (0, 3)
+    body = bytes.fromhex(fields)
+    rows = [data if prefix_of(data) is None else framed(prefix_of(data) or 0, body) for data, _ in PREFIXES]
+    rows += [framed(version, body) for version in range(-3, 8)]
+
+    (found,) = Capped()(message, pa.array(rows, pa.binary()), None, True)
+
+    versions = [prefix_of(row) for row in rows]
+    expected = [
+        (
+            read_row(message, row, None, True, True)
+            if row is None or version is None
+            else read_row(message, row[2:], newer_as_highest(message, version), True, False)
+        )
+        for row, version in zip(rows, versions, strict=True)
+    ]
+    assert_columns(found, message, expected, True)
 
 
 @pytest.mark.parametrize("kind", KINDS[:2], ids=str)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION
 from kafka_records_runtime.errors import FramingError, MissingRecordType, MissingValueVersion, NullKey
 from kafka_records_runtime.framing import (
     PREFIX,
     framed,
     message_start,
+    newer_as_highest,
     prefix_of,
     record_type_of,
     split_key,
@@ -54,6 +56,11 @@ def test_no_key_at_all() -> None:
         split_key(None)
     assert isinstance(failure.value, FramingError)
     assert str(failure.value) == "the record has no key"
+
+
+@pytest.mark.parametrize(("version", "read_at"), [(-1, -1), (0, 0), (3, 3), (4, 3), (32767, 3)])
+def test_a_newer_version_reads_as_the_highest(version: int, read_at: int) -> None:
+    assert newer_as_highest(CONSUMER_PROTOCOL_SUBSCRIPTION, version) == read_at
 
 
 @pytest.mark.parametrize(

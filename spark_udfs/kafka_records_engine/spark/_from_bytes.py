@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,10 @@ import pyarrow as pa
 from kafka_records_engine.columns import Columns, arrow_type, decode_behind_int16, decode_column
 from kafka_records_engine.columns.arrow_arrays import joined
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
-from kafka_records_runtime.framing import KEY_VERSION, unframed_key, unframed_value
+from kafka_records_runtime.framing import KEY_VERSION, newer_as_highest, unframed_key, unframed_value
 from kafka_records_runtime.schema import MessageSchema
+
+_NEWEST: Final = np.iinfo(np.int16).max
 
 
 class MessagePrefix(Protocol):
@@ -71,15 +73,13 @@ class Bare:
 
 @dataclass(frozen=True)
 class Capped:
-    """An int16 version stands before each message; one above the `highest` that is known reads as that one."""
-
-    highest: int
+    """An int16 version stands before each message; one above the highest known reads as that one."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
     ) -> Iterator[Columns]:
         def choose(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
-            return rows, np.minimum(numbers, self.highest)
+            return rows, np.minimum(numbers, newer_as_highest(message, _NEWEST))
 
         return decode_behind_int16(message, data, choose, unframed_value, unknown_tags=unknown_tags)
 

@@ -124,7 +124,7 @@ def from_message(
     if parse_as is not None:
         prefix = ReadAs(parse_as)
     elif newer_as_highest:
-        prefix = Capped(max(versions_of(message), default=-1))
+        prefix = Capped()
     return _decoded(name, message, prefix, mode, unknown_tags, col)
 
 

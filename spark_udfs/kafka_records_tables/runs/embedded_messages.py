@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.framing import PREFIX, prefix_of
+from kafka_records_runtime.framing import PREFIX, newer_as_highest, prefix_of
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.walker import decode
 
@@ -43,10 +43,9 @@ def _parts(record: Record) -> Iterator[tuple[str, MessageSchema, bytes]]:
 
 def _shown(schema: MessageSchema, data: bytes) -> dict[str, Any] | None:
     version = prefix_of(data)
-    lowest, highest = schema.versions or (0, -1)
-    if version is None or version < lowest:
+    if version is None:
         return None
-    read_as = min(version, highest)
+    read_as = newer_as_highest(schema, version)
     try:
         value, _ = decode(schema, data[PREFIX.size :], read_as, lenient=True, allow_trailing=True)
     except DecodeError:

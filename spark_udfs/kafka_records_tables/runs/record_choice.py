@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_runtime.framing import KEY_VERSION
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.runs.endings import UsageError
 
@@ -77,7 +78,7 @@ class RecordChoice:
             if (fields := record.key.root.fields)
             and fields[0].name in names
             and fields[0].type == "string"
-            and not record.key.is_flexible(0)
+            and not record.key.is_flexible(KEY_VERSION)
         }
 
 
