@@ -12,7 +12,7 @@ from pathlib import Path
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Field, Message, Struct
 from kafka_records_codegen.spec.attributes import read_message
-from kafka_records_codegen.spec.violations import Source, SpecErrors
+from kafka_records_codegen.spec.violations import SpecErrors, SpecText
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
@@ -130,7 +130,7 @@ def _compare_structs(
 
 def _common_structs(folder: Path, message: Message, older_dialect: bool) -> tuple[str, ...]:
     text = (folder / message.source).read_text(encoding="utf-8")
-    spec = read_message(Source(message.source, text, older_dialect))
+    spec = read_message(SpecText(message.source, text, older_dialect))
     return tuple(sorted(struct.name for struct in spec.common_structs)) if spec else ()
 
 

@@ -67,6 +67,8 @@ def _table(table: Table) -> Iterator[str]:
     if not table.needs_transactions:
         how += " It does not depend on how transactions ended."
     yield textwrap.fill(f"{how} It is made from the records {', '.join(table.records)}.", 120) + "\n"
+    place = f"{table.module.replace('.', '/')}.py"
+    yield f"In code: [{place}](../spark_udfs/{place}).\n"
     yield "| column | type | meaning |"
     yield "|---|---|---|"
     for column in table.columns:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kafka_records_codegen.model.checks import check_message
-from kafka_records_codegen.model.messages import Folder, Message, Model, Record
+from kafka_records_codegen.model.messages import Folder, Message, Model, RecordPair
 from kafka_records_codegen.model.naming import (
     RESERVED_CONSTANTS,
     RESERVED_MODULES,
@@ -24,7 +24,7 @@ from kafka_records_codegen.model.note_checks import Notes, check_notes, resolved
 from kafka_records_codegen.model.resolve import SpecFile, resolve_module
 from kafka_records_codegen.spec.attributes import read_message
 from kafka_records_codegen.spec.notes import NOTES, NotesSpec, read_notes
-from kafka_records_codegen.spec.violations import Position, Source, SpecErrors, Violation, in_order
+from kafka_records_codegen.spec.violations import Position, SpecErrors, SpecText, Violation, in_order
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
@@ -159,13 +159,13 @@ def _folder_problem(name: str, *, is_top: bool) -> str | None:
     return None
 
 
-def _read(path: Path, violations: list[Violation], older_dialect: bool) -> Source | None:
+def _read(path: Path, violations: list[Violation], older_dialect: bool) -> SpecText | None:
     data = path.read_bytes()
     try:
-        return Source(str(path), data.decode("utf-8"), older_dialect)
+        return SpecText(str(path), data.decode("utf-8"), older_dialect)
     except UnicodeDecodeError as error:
         readable = data[: error.start].decode("utf-8")
-        source = Source(str(path), readable + data[error.start :].decode("utf-8", "replace"))
+        source = SpecText(str(path), readable + data[error.start :].decode("utf-8", "replace"))
         line = readable.count("\n") + 1
         column = len(readable) - (readable.rfind("\n") + 1) + 1
         source.report(
@@ -296,7 +296,7 @@ def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:
 
 def _resolve_folder(folder: str, files: Sequence[SpecFile], spec: NotesSpec | None) -> Folder:
     messages: list[Message] = []
-    records: list[Record] = []
+    records: list[RecordPair] = []
     notes = Notes() if spec is None else resolved_notes(spec)
     for _, group in _modules(files):
         resolved = [_noted(message, notes) for message in resolve_module(group)]
@@ -304,7 +304,7 @@ def _resolve_folder(folder: str, files: Sequence[SpecFile], spec: NotesSpec | No
         if len(resolved) == 2:
             key, value = resolved
             assert key.api_key is not None
-            records.append(Record(key.api_key, record_name(key.name), key, value))
+            records.append(RecordPair(key.api_key, record_name(key.name), key, value))
     messages.sort(key=lambda message: message.source)
     records.sort(key=lambda record: record.type)
     return Folder(folder, tuple(messages), tuple(records), notes.retired_types, notes.enums)

@@ -12,7 +12,7 @@ import pytest
 
 from kafka_records_engine.columns import _leaves
 from kafka_records_engine.columns._cursor import Cursor, ElementSet, Slices
-from kafka_records_engine.columns._notes import Scanned
+from kafka_records_engine.columns._slots import Scanned
 
 
 def all_bytes(array: pa.Array) -> Iterator[bytes]:

@@ -11,8 +11,8 @@ import pytest
 from kafka_records_engine.columns import arrow_type, decode_column
 from kafka_records_engine.columns._cursor import Cursor, RowBlock
 from kafka_records_engine.columns._interfaces import Members
-from kafka_records_engine.columns._notes import ElementNotes, Notes, Scanned, Slot, WrongSlots
 from kafka_records_engine.columns._plans import StructPlan, ValuePlan
+from kafka_records_engine.columns._slots import ElementVectors, Scanned, Slot, SlotVectors, WrongSlots
 from kafka_records_engine.columns._steps import Variable
 from kafka_records_engine.columns._tags import TagSection
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
@@ -27,15 +27,15 @@ def vector(*numbers: int) -> Any:
     return np.array(numbers)
 
 
-def gathered() -> ElementNotes:
+def gathered() -> ElementVectors:
     """The elements a0, b0 and then b1."""
-    notes = ElementNotes(TWO_ROWS, [NAME, COUNT])
+    notes = ElementVectors(TWO_ROWS, [NAME, COUNT])
     notes.add(vector(0, 1), 0, {COUNT: vector(10, 20), NAME: vector(1, 2)})
     notes.add(vector(1), 1, {NAME: vector(3), COUNT: vector(30)})
     return notes
 
 
-def scanned(notes: ElementNotes) -> Scanned:
+def scanned(notes: ElementVectors) -> Scanned:
     outer = Cursor(RowBlock(pa.py_buffer(b""), np.zeros(0, np.uint8), 2), vector(0, 0), vector(0, 0))
     return Scanned(outer, np.diff(TWO_ROWS), 3, notes.vectors, notes.order)
 
@@ -49,7 +49,7 @@ def test_what_is_noted_in_a_slot_is_found_in_it() -> None:
 
 
 def test_notes_in_the_order_of_reading_come_back_in_the_order_of_elements() -> None:
-    notes = ElementNotes(np.array([0, 2, 3]), [NAME])
+    notes = ElementVectors(np.array([0, 2, 3]), [NAME])
     notes.add(vector(0, 1), 0, {NAME: vector(1, 3)})
     notes.add(vector(0), 1, {NAME: vector(2)})
     assert notes.vectors[NAME].tolist() == [1, 3, 2]
@@ -70,7 +70,7 @@ def test_notes_in_the_order_of_reading_come_back_in_the_order_of_elements() -> N
     ids=["one is missing", "one of another plan, in place of one", "one too many"],
 )
 def test_a_scan_that_does_not_fill_the_slots_of_its_plan(noted: list[Slot], message: str) -> None:
-    notes = ElementNotes(TWO_ROWS, [NAME, COUNT])
+    notes = ElementVectors(TWO_ROWS, [NAME, COUNT])
     with pytest.raises(WrongSlots) as failure:
         notes.add(vector(0, 1), 0, {slot: vector(1, 2) for slot in noted})
     assert str(failure.value) == message
@@ -112,7 +112,7 @@ def test_a_step_that_forgets_a_slot(few: int, monkeypatch: pytest.MonkeyPatch) -
         assert decode_column(message(), ROWS, 0).values.to_pylist() == EXPECTED
         scan = Variable.scan
 
-        def forgetful(self: Variable, cursor: Cursor, size: int, lengths: Any, notes: Notes) -> None:
+        def forgetful(self: Variable, cursor: Cursor, size: int, lengths: Any, notes: SlotVectors) -> None:
             scan(self, cursor, size, lengths, notes)
             del notes[self.slots[1]]
 

@@ -18,8 +18,8 @@ from kafka_records_engine.columns import decode_column
 from kafka_records_engine.columns._cursor import Cursor
 from kafka_records_engine.columns._elements import Elements, ElementWalk
 from kafka_records_engine.columns._interfaces import Content, Plan, Step
-from kafka_records_engine.columns._notes import ElementNotes, Slot
 from kafka_records_engine.columns._plans import StructPlan, message_plan
+from kafka_records_engine.columns._slots import ElementVectors, Slot
 from kafka_records_engine.columns._steps import Compact
 from kafka_records_engine.columns._tags import TagSection
 from kafka_records_engine.log.reading import read_partition
@@ -106,7 +106,7 @@ def _watched(seen: Seen) -> Iterator[None]:
     """The engine with everything written down that it does; arrays are read level by level, however few the rows."""
     plan = message_plan(TRANSACTION_LOG_VALUE, VERSION, unknown_tags=False)
     assert isinstance(plan, StructPlan)
-    scan, add = ElementWalk._scan, ElementNotes.add
+    scan, add = ElementWalk._scan, ElementVectors.add
 
     class Watched:
         """A step of the message that says where the cursor was and where it is."""
@@ -130,7 +130,7 @@ def _watched(seen: Seen) -> Iterator[None]:
         scan(walk, elements, owners, level)
         seen.levels.append(f"         moved to {_vector(elements.pos)}")
 
-    def watched_add(gathered: ElementNotes, owners: Any, level: Any, notes: Any) -> None:
+    def watched_add(gathered: ElementVectors, owners: Any, level: Any, notes: Any) -> None:
         seen.levels.extend(_slot_lines(notes, "    "))
         add(gathered, owners, level, notes)
         if gathered._count == len(gathered.order):
@@ -140,7 +140,7 @@ def _watched(seen: Seen) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, engine_limits(few=0):
         patch.setattr(plan, "steps", [Watched(step, number) for number, step in enumerate(plan.steps, 1)])
         patch.setattr(ElementWalk, "_scan", watched_scan)
-        patch.setattr(ElementNotes, "add", watched_add)
+        patch.setattr(ElementVectors, "add", watched_add)
         yield
 
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_records_codegen.spec.json_text import Node, leading_comment, parse
-from kafka_records_codegen.spec.violations import Source
+from kafka_records_codegen.spec.violations import SpecText
 
 
 def read(text: str) -> tuple[Node | None, list[str]]:
     """The node, and what was reported as `line:column: path: message`."""
-    source = Source("x.json", text)
+    source = SpecText("x.json", text)
     node = parse(source)
     return node, [f"{it.line}:{it.column}: {it.path}: {it.message}" for it in source.violations]
 
@@ -68,7 +68,7 @@ def test_every_value_and_name_knows_its_place() -> None:
 
 @given(st.lists(st.sampled_from([*"{}[],:\"'#/*\\u0 \n-1aé", "//", "/*", "*/", "null", '"a":'])).map("".join))
 def test_any_text_is_read_or_reported(text: str) -> None:
-    source = Source("x.json", text)
+    source = SpecText("x.json", text)
     assert parse(source) is not None or source.violations
     lines = text.split("\n")
     for violation in source.violations:

@@ -22,7 +22,6 @@ GENERATED: Final = "generated/kafka_records"
 _ENTRANCE: Final = "how the command of a package is entered"
 _AVRO: Final = "values to Avro and back, and the product that writes their schemas: each named for what it is for"
 _SPARK: Final = "what needs PySpark, and the product that writes some of it: each named for what it is for"
-_CODECS: Final = "what reads and writes by schema, and what writes the source of functions that do so"
 
 SHARED_MODULES: Final = {
     "avro": _AVRO,
@@ -31,27 +30,18 @@ SHARED_MODULES: Final = {
     "enums": "the module of a generated package, and the product that writes it",
     "errors": "where the exceptions that callers catch are imported from, in the runtime and for Spark",
     "explain": "a subcommand is called as the thing that it runs",
-    "functions": "the functions of a generated module, and those over Spark columns",
     "messages": "what a spec describes, and the requests and responses that the live source sends",
-    "notes": "notes of a folder of specs, as read and as resolved; and the vectors that a step of the columns notes",
-    "readers": _CODECS,
-    "reading": "a spec file is read, and a log is",
+    "notes": "notes of a folder of specs, as read and as resolved",
     "registry": "the module of a generated package, and the product that writes it",
     "schemas": "the modules of a generated package, and the product that writes them",
     "spark": _SPARK,
     "wire": "how types lie in bytes, and how requests lie in frames",
-    "writers": _CODECS,
 }
 """Names that several modules or folders bear, and why."""
 
 SHARED_CLASSES: Final = {
     "Api": "a request of Kafka's with its response, by its specs and as the live source sends it",
-    "Member": "a member of a struct, and one of a JSON object",
-    "Notes": "notes of a folder of specs, and the vectors that a step of the columns notes",
-    "Plain": "a function to plain values, and the SASL mechanism PLAIN",
-    "Record": "a record that was decoded, and a pair of specs that describes one",
-    "RetiredType": "a record type that is gone, in the model and in generated schemas",
-    "Source": "where raw rows come from, and where a spec stands",
+    "RetiredType": "a record type that is gone, in the model and in the schemas that are generated from it",
 }
 """Names that several public classes bear, and why."""
 

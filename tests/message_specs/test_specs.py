@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_records_codegen.loader import load
-from kafka_records_codegen.model.messages import Field, Message, Model, Record
+from kafka_records_codegen.model.messages import Field, Message, Model, RecordPair
 from kafka_records_codegen.spec.notes import NOTES
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.schema import EMPTY_STRUCT
@@ -241,7 +241,7 @@ class TestAgreementWithKafka:
         assert [str(difference) for difference in compare(read_specs(SPECS), theirs)] == []
 
 
-def folder_records(model: Model, folder: str) -> tuple[Record, ...]:
+def folder_records(model: Model, folder: str) -> tuple[RecordPair, ...]:
     return next(it for it in model.folders if it.path == folder).records
 
 

@@ -128,7 +128,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordPair:
     """A record type of a topic: a coordinator key and its value, paired by `apiKey`. `name` lacks Key and Value."""
 
     type: int
@@ -143,7 +143,7 @@ class Folder:
 
     path: str
     messages: tuple[Message, ...]
-    records: tuple[Record, ...]
+    records: tuple[RecordPair, ...]
     retired_types: tuple[RetiredType, ...] = ()
     enums: tuple[Enum, ...] = ()
 

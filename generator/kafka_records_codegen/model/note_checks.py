@@ -11,8 +11,8 @@ from typing import Final
 from kafka_records_codegen.model.naming import RESERVED_CLASSES, record_name
 from kafka_records_codegen.model.notes import Enum, EnumValue, RetiredType, VersionNote
 from kafka_records_codegen.spec.attributes import MessageSpec
+from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.notes import EnumSpec, EnumValueSpec, NotesSpec
-from kafka_records_codegen.spec.reading import Element
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.open_enum import OpenIntEnum
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_records_codegen.spec.attributes import FieldSpec, MessageSpec, StructSpec
-from kafka_records_codegen.spec.reading import Element
+from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.versions import MAX_VERSION, Versions
 
 

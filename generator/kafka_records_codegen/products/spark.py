@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any, Final
 
-from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Record, Struct
+from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair, Struct
 from kafka_records_codegen.model.naming import snake_case, spark_names, upper_snake_case
 from kafka_records_codegen.model.units import Unit, pages, units
 from kafka_records_codegen.products.schemas import with_root
@@ -177,7 +177,7 @@ def _function(folder: Folder, message: Message) -> dict[str, Any]:
     }
 
 
-def _bytes(kind: str, record: Record | None) -> str:
+def _bytes(kind: str, record: RecordPair | None) -> str:
     """What the binary side of a function holds, as the end of a sentence."""
     if record is None:
         return "messages"
@@ -186,7 +186,7 @@ def _bytes(kind: str, record: Record | None) -> str:
     return f"values of {record.name} records (type {record.type}): int16 version, then the value"
 
 
-def _example(message: Message, record: Record | None) -> dict[str, Any] | None:
+def _example(message: Message, record: RecordPair | None) -> dict[str, Any] | None:
     """What the examples of both functions are made of: bytes with all that stands before them, a column, its value."""
     made = example(message)
     if made is None:

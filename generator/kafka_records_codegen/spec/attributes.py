@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, cast, get_args
 
+from kafka_records_codegen.spec.element import INT16, INT32, MESSAGE_NAME, MESSAGE_NAME_RULE, AttributeReader, Element
 from kafka_records_codegen.spec.json_text import Node, leading_comment, parse
-from kafka_records_codegen.spec.reading import INT16, INT32, MESSAGE_NAME, MESSAGE_NAME_RULE, AttributeReader, Element
 from kafka_records_codegen.spec.suggestions import camel_case, type_like
 from kafka_records_codegen.spec.versions import Versions
-from kafka_records_codegen.spec.violations import Source
+from kafka_records_codegen.spec.violations import SpecText
 from kafka_records_runtime.schema import PRIMITIVES
 
 MessageType = Literal["request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value"]
@@ -119,7 +119,7 @@ class MessageSpec(Element):
         return self.versions.is_empty and self.is_sound("validVersions")
 
 
-def read_message(source: Source) -> MessageSpec | None:
+def read_message(source: SpecText) -> MessageSpec | None:
     """The message in `source`; what is wrong is reported there. `None` if there is no JSON object."""
     node = parse(source)
     if node is None:
@@ -146,7 +146,7 @@ def read_message(source: Source) -> MessageSpec | None:
 
 
 def _read_struct(
-    source: Source, node: Node, path: str, read_field: Callable[[Source, Node, str], FieldSpec]
+    source: SpecText, node: Node, path: str, read_field: Callable[[SpecText, Node, str], FieldSpec]
 ) -> StructSpec:
     reader = _Reader(source, node, path, _STRUCT, "a common struct")
     return StructSpec(
@@ -157,7 +157,7 @@ def _read_struct(
     )
 
 
-def _read_field(source: Source, node: Node, path: str, structs: frozenset[str]) -> FieldSpec:
+def _read_field(source: SpecText, node: Node, path: str, structs: frozenset[str]) -> FieldSpec:
     """A field; `structs` are the names that a type may have been meant to be."""
     reader = _Reader(source, node, path, _FIELD, "a field")
     tagged = reader.versions("taggedVersions")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NoReturn
 
-from kafka_records_codegen.spec.violations import Position, Source
+from kafka_records_codegen.spec.violations import Position, SpecText
 
 Kind = Literal["object", "array", "string", "number", "boolean", "null"]
 
@@ -26,7 +26,7 @@ _LITERALS: Final[Mapping[str, Kind]] = {"true": "boolean", "false": "boolean", "
 
 
 @dataclass(frozen=True)
-class Member:
+class JsonMember:
     """A member of an object: where its name stands, and its value."""
 
     position: Position
@@ -45,7 +45,7 @@ class Node:
     position: Position
     text: str = ""
     items: tuple[Node, ...] = ()
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: Mapping[str, JsonMember] = field(default_factory=dict)
     is_whole: bool = True
 
     def describe(self) -> str:
@@ -63,7 +63,7 @@ class _StopReadingError(Exception):
     node: Node | None = None
 
 
-def parse(source: Source) -> Node | None:
+def parse(source: SpecText) -> Node | None:
     """The value in `source`, or what comes before the place at which nothing can be understood any more.
 
     Mistakes are reported to `source`. `None` if there is nothing at all.
@@ -76,7 +76,7 @@ def parse(source: Source) -> Node | None:
 
 
 class _Reader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SpecText) -> None:
         self._source = source
         self._text = source.text
         self._at = 1 if source.text.startswith("\ufeff") else 0
@@ -128,7 +128,7 @@ class _Reader:
         if self._depth > _MAX_DEPTH:
             self._stop(path, f"nested more than {_MAX_DEPTH} levels deep")
         self._at += 1
-        members: dict[str, Member] = {}
+        members: dict[str, JsonMember] = {}
         items: list[Node] = []
         try:
             if kind == "object":
@@ -141,7 +141,7 @@ class _Reader:
         self._depth -= 1
         return Node(kind, position, items=tuple(items), members=members)
 
-    def _read_members(self, path: str, members: dict[str, Member]) -> None:
+    def _read_members(self, path: str, members: dict[str, JsonMember]) -> None:
         while self._another(path, "}"):
             position = self._position()
             if self._peek() not in ('"', "'"):
@@ -154,10 +154,10 @@ class _Reader:
             self._at += 1
             self._skip_blanks(inner)
             try:
-                members[name] = Member(position, self._value(inner))
+                members[name] = JsonMember(position, self._value(inner))
             except _StopReadingError as stop:
                 if stop.node is not None:
-                    members[name] = Member(position, stop.node)
+                    members[name] = JsonMember(position, stop.node)
                 raise
             self._comma(path, "}")
 

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_records_codegen.spec.element import INT16, INT32, MESSAGE_NAME, MESSAGE_NAME_RULE, AttributeReader, Element
 from kafka_records_codegen.spec.json_text import Node, parse
-from kafka_records_codegen.spec.reading import INT16, INT32, MESSAGE_NAME, MESSAGE_NAME_RULE, AttributeReader, Element
 from kafka_records_codegen.spec.versions import Versions
-from kafka_records_codegen.spec.violations import Source
+from kafka_records_codegen.spec.violations import SpecText
 
 NOTES: Final = "_notes.json"
 """The file of a folder that holds its notes and no message."""
@@ -69,7 +69,7 @@ class NotesSpec(Element):
     enums: tuple[EnumSpec, ...]
 
 
-def read_notes(source: Source) -> NotesSpec | None:
+def read_notes(source: SpecText) -> NotesSpec | None:
     """The notes in `source`; what is wrong is reported there. `None` if there is no JSON object."""
     node = parse(source)
     if node is None:
@@ -87,7 +87,7 @@ def read_notes(source: Source) -> NotesSpec | None:
     )
 
 
-def _read_retired_type(source: Source, node: Node, path: str) -> RetiredTypeSpec:
+def _read_retired_type(source: SpecText, node: Node, path: str) -> RetiredTypeSpec:
     reader = AttributeReader(source, node, path, ("type", "name", "why"), "a retired type")
     return RetiredTypeSpec(
         type=reader.required_integer("type", INT16),
@@ -97,7 +97,7 @@ def _read_retired_type(source: Source, node: Node, path: str) -> RetiredTypeSpec
     )
 
 
-def _read_version_note(source: Source, node: Node, path: str) -> VersionNoteSpec:
+def _read_version_note(source: SpecText, node: Node, path: str) -> VersionNoteSpec:
     reader = AttributeReader(source, node, path, ("message", "versions", "note"), "a version note")
     return VersionNoteSpec(
         message=reader.required("message", "the name of a message of this folder"),
@@ -107,7 +107,7 @@ def _read_version_note(source: Source, node: Node, path: str) -> VersionNoteSpec
     )
 
 
-def _read_enum(source: Source, node: Node, path: str) -> EnumSpec:
+def _read_enum(source: SpecText, node: Node, path: str) -> EnumSpec:
     reader = AttributeReader(source, node, path, ("name", "about", "values"), "an enum")
     return EnumSpec(
         name=reader.name(_ENUM_NAME, "letters and digits, starting with an upper-case letter"),
@@ -117,7 +117,7 @@ def _read_enum(source: Source, node: Node, path: str) -> EnumSpec:
     )
 
 
-def _read_value(source: Source, node: Node, path: str) -> EnumValueSpec:
+def _read_value(source: SpecText, node: Node, path: str) -> EnumValueSpec:
     reader = AttributeReader(source, node, path, ("name", "value", "about"), "a value")
     return EnumValueSpec(
         name=reader.name(_VALUE_NAME, "upper-case letters, digits and underscores, starting with a letter"),

@@ -66,7 +66,7 @@ def in_order(violations: Iterable[Violation]) -> tuple[Violation, ...]:
 
 
 @dataclass(frozen=True)
-class Source:
+class SpecText:
     """A spec file as text, with the violations and warnings found in it so far. `name` is what messages call the file.
 
     In the older dialect of `loader.load`, what Kafka wrote before 4.0 and would refuse today is no violation.

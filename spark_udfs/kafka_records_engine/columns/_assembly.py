@@ -14,7 +14,7 @@ from kafka_records_engine.columns._cursor import Cursor, RowBlock
 from kafka_records_engine.columns._pieces import MOST_BYTES, ColumnPiece
 from kafka_records_engine.columns._plans import message_plan
 from kafka_records_engine.columns.arrow_arrays import at, joined, without_inner_nulls
-from kafka_records_engine.columns.walker_values import Plain, holds_unknown_tags, plain_values
+from kafka_records_engine.columns.walker_values import ToPlain, holds_unknown_tags, plain_values
 from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError, UnsupportedVersion
@@ -105,7 +105,7 @@ class RowAssembly:
         self._count = count
         self._parts: list[_DecodedRows] = []
         self._walked: list[_WalkedRow] = []
-        self._plain: Plain | None = None
+        self._plain: ToPlain | None = None
         self.errors: dict[int, DecodeError | FramingError] = {}
         self._leniencies: dict[int, list[str]] = {}
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_engine.columns._cursor import Cursor, Slices
 from kafka_records_engine.columns._interfaces import Broken, Members, Packed, Plan
 from kafka_records_engine.columns._leaves import items
-from kafka_records_engine.columns._notes import ElementNotes, Notes, Scanned, Slot
+from kafka_records_engine.columns._slots import ElementVectors, Scanned, Slot, SlotVectors
 from kafka_records_engine.columns._steps import existing, present
 from kafka_records_engine.columns.arrow_arrays import lists
 from kafka_records_engine.numpy_types import FLAGS, INT64
@@ -56,7 +56,7 @@ class Elements:
         cursor.fail_where(counts * self._smallest > cursor.end - cursor.pos if self._smallest else counts > 0)
         return (counts if cursor.dead is None else np.where(cursor.dead, 0, counts)), valid
 
-    def scan(self, cursor: Cursor, size: int, lengths: INT64, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, size: int, lengths: INT64, notes: SlotVectors) -> None:
         counts, valid = self._enter(cursor, size, lengths)
         notes[self._positions] = cursor.pos
         notes[self._counts] = counts
@@ -98,7 +98,7 @@ class Elements:
         return lists(self._kind, first, self._element.build(scanned), valid)
 
     def _scanned(self, cursor: Cursor, counts: INT64, first: INT64) -> Scanned:
-        notes = ElementNotes(first, self._element.slots)
+        notes = ElementVectors(first, self._element.slots)
         ElementWalk(self._element, cursor, counts, notes).run()
         return Scanned(cursor, counts, int(first[-1]), notes.vectors, notes.order)
 
@@ -132,7 +132,7 @@ class ElementWalk:
     `notes` gathers the notes of the elements; None: the walk only passes by.
     """
 
-    def __init__(self, element: Plan, cursor: Cursor, counts: INT64, notes: ElementNotes | None) -> None:
+    def __init__(self, element: Plan, cursor: Cursor, counts: INT64, notes: ElementVectors | None) -> None:
         self._element = element
         self._cursor = cursor
         self._counts = counts
@@ -187,7 +187,7 @@ class ElementWalk:
         if self._notes is None:
             self._element.skip(elements)
             return
-        notes: Notes = {}
+        notes: SlotVectors = {}
         self._element.scan(elements, notes)
         self._notes.add(owners, level, notes)
 

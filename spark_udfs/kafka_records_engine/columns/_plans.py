@@ -12,7 +12,7 @@ from kafka_records_engine.columns._arrow_types import UNKNOWN_TAGS_TYPE, arrow_t
 from kafka_records_engine.columns._cursor import Cursor
 from kafka_records_engine.columns._elements import Elements
 from kafka_records_engine.columns._interfaces import Content, Members, Packed, Plan, Step
-from kafka_records_engine.columns._notes import Notes, Scanned, WrongSlots, own_slots
+from kafka_records_engine.columns._slots import Scanned, SlotVectors, WrongSlots, own_slots
 from kafka_records_engine.columns._steps import Compact, Fixed, Nested, Nullable, Variable
 from kafka_records_engine.columns._tags import KnownTag, TagSection
 from kafka_records_engine.columns.arrow_arrays import Constant, structs
@@ -47,7 +47,7 @@ class _StepPlan(ABC):
         self.slots = own_slots(step.slots for step in steps)
         self.packed = _packed(steps)
 
-    def scan(self, cursor: Cursor, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, notes: SlotVectors) -> None:
         for step in self.steps:
             step.scan(cursor, notes)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kafka_records_engine.columns._cursor import Cursor, Vector
 from kafka_records_engine.columns._interfaces import Broken, Content, Members, Packed, Plan
 from kafka_records_engine.columns._leaves import BUILDERS, WIRE_WIDTHS, raw_bytes, texts
-from kafka_records_engine.columns._notes import Notes, Scanned, Slot
+from kafka_records_engine.columns._slots import Scanned, Slot, SlotVectors
 from kafka_records_engine.columns.arrow_arrays import at
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire import FIXED_SIZES, MAX_INT32, MAX_STRING
@@ -70,7 +70,7 @@ class Fixed:
         lengths = items.view(self._item)[_LENGTH] if self._items else items
         return lengths.astype(np.int64)
 
-    def scan(self, cursor: Cursor, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, notes: SlotVectors) -> None:
         items = cursor.peek(self._kind)
         if self._items:
             notes[self._items] = items
@@ -121,7 +121,7 @@ class Compact:
         self._content = content
         self.slots = content.slots
 
-    def scan(self, cursor: Cursor, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, notes: SlotVectors) -> None:
         self._content.scan(cursor, 0, self._lengths(cursor), notes)
 
     def build(self, scanned: Scanned, members: Members) -> None:
@@ -172,7 +172,7 @@ class Variable:
         self._present = Slot(f"{name}: present", "?")
         self.slots = [self._starts, self._stops, *([self._present] if nullable else [])]
 
-    def scan(self, cursor: Cursor, size: int, lengths: INT64, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, size: int, lengths: INT64, notes: SlotVectors) -> None:
         lengths, valid = existing(cursor, lengths, self._nullable)
         slices = cursor.slices(size, lengths)
         notes[self._starts] = slices.starts
@@ -214,7 +214,7 @@ class Nested:
         self._plan = plan
         self.slots = plan.slots
 
-    def scan(self, cursor: Cursor, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, notes: SlotVectors) -> None:
         self._plan.scan(cursor, notes)
 
     def build(self, scanned: Scanned, members: Members) -> None:
@@ -251,7 +251,7 @@ class Nullable:
         cursor.fail_where(~there & (marks != self._null))
         return cursor.live(there)
 
-    def scan(self, cursor: Cursor, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, notes: SlotVectors) -> None:
         there = self._marks(cursor)
         notes[self._positions] = cursor.pos
         notes[self._present] = there

@@ -13,7 +13,7 @@ from kafka_records_engine.columns._arrow_types import UNKNOWN_TAGS_TYPE
 from kafka_records_engine.columns._cursor import Cursor, ElementSet, RowBlock, Slices
 from kafka_records_engine.columns._interfaces import Broken, Members, Plan
 from kafka_records_engine.columns._leaves import raw_bytes
-from kafka_records_engine.columns._notes import Notes, Scanned, Slot
+from kafka_records_engine.columns._slots import Scanned, Slot, SlotVectors
 from kafka_records_engine.columns._steps import hop_uvarint
 from kafka_records_engine.columns.arrow_arrays import Constant, at, joined, lists, structs
 from kafka_records_engine.numpy_types import INT64
@@ -81,7 +81,7 @@ class TagSection:
         self._counts = Slot("tagged fields: counts", "i8")
         self.slots = [self._positions, self._counts]
 
-    def scan(self, cursor: Cursor, notes: Notes) -> None:
+    def scan(self, cursor: Cursor, notes: SlotVectors) -> None:
         pos = cursor.pos
         counts = self._walk(cursor, None)
         notes[self._positions] = pos

@@ -9,17 +9,17 @@ from kafka_records_engine.columns.type_mapping import TypeMapping, mapped
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema
 
-Plain = Callable[[Any], Any]
+ToPlain = Callable[[Any], Any]
 """A conversion of values; a mapping gives None for one that changes nothing."""
 
 
-def _plain_array(item: Plain | None) -> Plain | None:
+def _plain_array(item: ToPlain | None) -> ToPlain | None:
     if item is None:
         return None
     return lambda values: None if values is None else [item(value) for value in values]
 
 
-def _plain_struct(fields: list[tuple[str, bool, Plain | None]]) -> Plain | None:
+def _plain_struct(fields: list[tuple[str, bool, ToPlain | None]]) -> ToPlain | None:
     changed = [(name, plain) for name, _, plain in fields if plain is not None]
     if not changed:
         return None
@@ -40,7 +40,7 @@ def _plain_tags(tags: Any) -> Any:
     return [{"tag": tag, "data": data} for tag, data in tags]
 
 
-def _mapping(tags: Plain | None) -> TypeMapping[Plain | None]:
+def _mapping(tags: ToPlain | None) -> TypeMapping[ToPlain | None]:
     return TypeMapping(
         primitive=lambda name: str if name == "uuid" else None, array=_plain_array, struct=_plain_struct, tags=tags
     )
@@ -50,7 +50,7 @@ _PLAIN_VALUES: Final = _mapping(None)
 _PLAIN_VALUES_WITH_TAGS: Final = _mapping(_plain_tags)
 
 
-def plain_values(message: MessageSchema, unknown_tags: bool = False) -> Plain:
+def plain_values(message: MessageSchema, unknown_tags: bool = False) -> ToPlain:
     """A function from a decoded value of `message` (a tree of dicts, `walker.decode`) to one that columns take.
 
     Uuids become text, and with `unknown_tags` the (tag, bytes) pairs become dicts. Values without either stay as they

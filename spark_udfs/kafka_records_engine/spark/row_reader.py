@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafka_records_engine.columns.walker_values import Plain, holds_unknown_tags, plain_values
+from kafka_records_engine.columns.walker_values import ToPlain, holds_unknown_tags, plain_values
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, UnsupportedVersion
 from kafka_records_runtime.framing import SchemaRecordType, split_key, split_value
 from kafka_records_runtime.schema import RecordSchema
@@ -94,8 +94,8 @@ class RowReader:
 @dataclass(frozen=True, slots=True)
 class _TypeReader:
     reader: SchemaRecordType
-    plain_key: Plain
-    plain_value: Plain
+    plain_key: ToPlain
+    plain_value: ToPlain
 
 
 def error_fields(row: DecodedRow) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
 """Where steps note what they find in the elements of arrays, and where they read it again.
 
 Each step that has something to note owns *slots*, made with the step. `Step.scan` puts one vector into each slot of its
-own; `ElementNotes` gathers the vectors of all scans slot by slot; `Step.build` takes each vector from the same slot of
-a `Scanned`. Two steps that share a slot, a slot that nobody filled and one of another plan are refused at once.
+own. `ElementVectors` gathers the vectors of all scans, slot by slot. `Step.build` takes each vector from the same slot
+of a `Scanned`. Two steps that share a slot, a slot that nobody filled, and a slot of another plan are refused at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WrongSlots(LookupError):
     """A step and its slots do not agree: a mistake in this package, never in what it reads."""
 
 
-Notes = dict[Slot, Vector]
+SlotVectors = dict[Slot, Vector]
 """What one scan notes: a vector for each slot of the plan, with an entry for each element of the cursor."""
 
 
@@ -45,7 +45,7 @@ def own_slots(owners: Iterable[Sequence[Slot]]) -> list[Slot]:
     return slots
 
 
-class ElementNotes:
+class ElementVectors:
     """The notes of all elements of some arrays in the order of reading: first elements of all rows, then the second.
 
     Elements are numbered row by row: `first` has the number of the first element of each row and, at its end, the count
@@ -57,10 +57,10 @@ class ElementNotes:
         total = int(first[-1])
         self._first = first
         self._count = 0
-        self.vectors: Notes = {slot: np.empty(total, slot.kind) for slot in slots}
+        self.vectors: SlotVectors = {slot: np.empty(total, slot.kind) for slot in slots}
         self.order = np.zeros(total, np.int64)
 
-    def add(self, owners: INT64, level: int | INT64, notes: Notes) -> None:
+    def add(self, owners: INT64, level: int | INT64, notes: SlotVectors) -> None:
         """Add the notes of one element in each of the rows `owners`; `level` elements of its row come before it."""
         start, stop = self._count, self._count + len(owners)
         self.order[self._first[owners] + level] = np.arange(start, stop)
@@ -80,7 +80,7 @@ class Scanned(ElementSet):
 
     __slots__ = ("_counts", "_order", "_outer", "_owners", "_total", "_vectors")
 
-    def __init__(self, outer: Cursor, counts: INT64, total: int, vectors: Notes, order: INT64 | None) -> None:
+    def __init__(self, outer: Cursor, counts: INT64, total: int, vectors: SlotVectors, order: INT64 | None) -> None:
         """`total` is the sum of `counts`."""
         self._outer = outer
         self._counts = counts
@@ -122,7 +122,7 @@ class Scanned(ElementSet):
         return Slices(_noted(starts, self._vectors), _noted(stops, self._vectors), self._order)
 
 
-def _noted(slot: Slot, vectors: Notes) -> Vector:
+def _noted(slot: Slot, vectors: SlotVectors) -> Vector:
     try:
         return vectors[slot]
     except KeyError:

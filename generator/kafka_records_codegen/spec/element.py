@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from kafka_records_codegen.spec.json_text import Node
 from kafka_records_codegen.spec.suggestions import camel_case, nearest
 from kafka_records_codegen.spec.versions import Versions
-from kafka_records_codegen.spec.violations import Source
+from kafka_records_codegen.spec.violations import SpecText
 
 MESSAGE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 MESSAGE_NAME_RULE: Final = "letters, digits and underscores, starting with a letter"
@@ -32,7 +32,7 @@ T = TypeVar("T")
 class Element:
     """A message, struct or field: its JSON object, its path, and the attributes that could not be read."""
 
-    source: Source
+    source: SpecText
     node: Node
     path: str
     broken: frozenset[str]
@@ -70,7 +70,7 @@ class Element:
 class AttributeReader:
     """Reads the attributes of one object."""
 
-    def __init__(self, source: Source, node: Node, path: str, allowed: Sequence[str], what: str) -> None:
+    def __init__(self, source: SpecText, node: Node, path: str, allowed: Sequence[str], what: str) -> None:
         self._element = Element(source, node, path, frozenset())
         self._broken: set[str] = set() if node.is_whole else {name for name in allowed if name not in node.members}
         for name, member in node.members.items():
@@ -191,7 +191,7 @@ class AttributeReader:
                 self._broken.add(attribute)
         return tuple(found)
 
-    def children(self, attribute: str, read: Callable[[Source, Node, str], T]) -> tuple[T, ...]:
+    def children(self, attribute: str, read: Callable[[SpecText, Node, str], T]) -> tuple[T, ...]:
         """The objects of a list; a single object stands for a list of one."""
         found = []
         source = self._element.source

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.model.messages import Message
+from kafka_records_codegen.python.inner_readers import read_array_function, read_struct_function
 from kafka_records_codegen.python.message_readers import read_message_function
 from kafka_records_codegen.python.names import function
-from kafka_records_codegen.python.readers import read_array_function, read_struct_function
+from kafka_records_codegen.python.struct_writer import write_array_function, write_function
 from kafka_records_codegen.python.tag_readers import read_tags_function
 from kafka_records_codegen.python.uses import Uses
-from kafka_records_codegen.python.writers import write_array_function, write_function
 from kafka_records_runtime.layout import UVARINT, ArrayValue, StructValue, TagsLayout
 
 
