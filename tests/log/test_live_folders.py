@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.log import _opening as opening
+from kafka_records_engine.log.places import Place
 from kafka_records_engine.log.reading import FoundLog, find_logs, open_log, read_partition, scan
 from tests.log.logs import commit, files_of, lines, marker, read_both, write_log
 
@@ -37,7 +38,7 @@ class Meanwhile:
         monkeypatch.setattr(opening, "list_folder", self._list)
         monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
-    def _list(self, folder: str) -> opening.Listing:
+    def _list(self, folder: Place) -> opening.Listing:
         found = self._original(folder)
         self.listed += 1
         self.happens.pop(self.listed, lambda: None)()
@@ -152,7 +153,7 @@ def test_a_list_that_misses_a_file_under_way_from_name_to_name(tmp_path: Path, m
     log = write_log(tmp_path, {0: commit(0), 1: commit(1)}, FOLDER)
     original, listed = opening.list_folder, []
 
-    def list_folder(folder: str) -> opening.Listing:
+    def list_folder(folder: Place) -> opening.Listing:
         listed.append(folder)
         found = original(folder)
         return {name: inode for name, inode in found.items() if len(listed) > 1 or not name.startswith(f"{0:020}")}
@@ -203,7 +204,7 @@ def test_a_file_system_that_gives_other_inodes_every_time(tmp_path: Path, monkey
     log = write_log(tmp_path, {0: commit(0)}, FOLDER)
     original, listed = opening.list_folder, []
 
-    def list_folder(folder: str) -> opening.Listing:
+    def list_folder(folder: Place) -> opening.Listing:
         listed.append(folder)
         return dict.fromkeys(original(folder), len(listed))
 

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Final
 
+from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log.batches import LARGEST_OFFSET
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.places import LogSourceError, Place
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
 
@@ -16,41 +17,46 @@ _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
 _QUOTED: Final = 40
 
 
-def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
+def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
     """An offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
 
-    An empty file holds no entries; a broker leaves the file empty until the first log start moves. Raises
+    Neither an empty file nor none holds entries; a broker leaves the file empty until the first log start moves. Raises
     LogSourceError for any other content (`CheckpointFile`, `OffsetCheckpointFile`).
     """
+    place = file if isinstance(file, Place) else Place(LOCAL, str(file))
+    path = str(place)
     try:
-        if not path.is_file():
-            raise LogSourceError(str(path), "this is no file")
-        lines = path.read_text("utf-8", errors="replace").splitlines()
+        kind = place.kind
+        if kind is None:
+            return {}
+        if kind != "file":
+            raise LogSourceError(path, "this is no file")
+        lines = place.read_bytes().decode("utf-8", "replace").splitlines()
     except OSError as error:
-        raise LogSourceError(str(path), f"this cannot be read: {error.strerror or error}") from error
+        raise LogSourceError(path, f"this cannot be read: {error.strerror or error}") from error
     if not lines:
         return {}
     if lines[0].strip() != "0":
-        raise LogSourceError(str(path), f"not an offset checkpoint of version 0: line 1 is {_quoted(lines, 0)}")
+        raise LogSourceError(path, f"not an offset checkpoint of version 0: line 1 is {_quoted(lines, 0)}")
     offsets: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines[2:], 3):
         match = _ENTRY.fullmatch(line)
         if not match:
             raise LogSourceError(
-                str(path), f"line {number} is {_quoted(lines, number - 1)}, not <topic> <partition> <offset>"
+                path, f"line {number} is {_quoted(lines, number - 1)}, not <topic> <partition> <offset>"
             )
         partition = _number(path, number, "partition", match[2], _LARGEST_PARTITION)
         offsets[match[1], partition] = _number(path, number, "offset", match[3], LARGEST_OFFSET)
     if len(lines) < 2 or lines[1].strip() != str(len(offsets)):
-        raise LogSourceError(str(path), f"line 2 is {_quoted(lines, 1)}, not the count {len(offsets)}")
+        raise LogSourceError(path, f"line 2 is {_quoted(lines, 1)}, not the count {len(offsets)}")
     return offsets
 
 
-def _number(path: Path, line: int, what: str, text: str, largest: int) -> int:
+def _number(path: str, line: int, what: str, text: str, largest: int) -> int:
     """Read a number of at most `largest`. Its length is checked first: Python refuses to read thousands of digits."""
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(largest)) or int(digits) > largest:
-        raise LogSourceError(str(path), f"line {line} has the {what} {_shortened(text)}, which is more than {largest}")
+        raise LogSourceError(path, f"line {line} has the {what} {_shortened(text)}, which is more than {largest}")
     return int(digits)
 
 

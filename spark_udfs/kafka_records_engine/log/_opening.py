@@ -15,14 +15,12 @@ The cleaner replaces files in four steps, which may each be met (`LocalLog.repla
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 from kafka_records_engine.findings import Finding, in_file
@@ -30,7 +28,8 @@ from kafka_records_engine.log._checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log._scanning import next_offset
 from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.discovery import SUFFIXES, FoundLog, LogSourceError
-from kafka_records_engine.log.opened import FrozenFile, NoRegularFile, OpenLog, SegmentFile, with_descriptors
+from kafka_records_engine.log.opened import NoRegularFile, OpenLog, SegmentFile
+from kafka_records_engine.log.places import Place
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
@@ -45,34 +44,40 @@ _NAMES_ONLY: Final = 40
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 _CLEANED: Final = re.compile(r"([0-9]{20})\.log\.cleaned")
 
-Listing = dict[str, int]
-"""Inodes by file name, of all files that belong to the log or may belong to it soon."""
+Listing = dict[str, Hashable]
+"""Versions (for files of this machine inodes) by file name, of all files that belong to the log or may belong to it
+soon."""
 
 
 def open_log(log: FoundLog) -> OpenLog:
     """Open the files of `log` as they are now. Nothing is raised: what could not be opened is among its findings."""
     try:
-        taken = _settled_files(log.folder)
+        taken = _settled_files(log.place)
     except OSError as error:
         return OpenLog(log.topic, log.partition, (), findings=(_unlisted(log, error),))
+    except LogSourceError as error:
+        unread = in_file(printable(error.path), None, None, error.detail, "nothing in it is read")
+        return OpenLog(log.topic, log.partition, (), findings=(unread,))
     if taken is None:
         what = f"its files changed {plural(TRIES, 'time')} in a row while they were opened"
-        never = in_file(printable(log.folder), None, None, what, "nothing in it is read; try again")
+        never = in_file(printable(str(log.place)), None, None, what, "nothing in it is read; try again")
         return OpenLog(log.topic, log.partition, (), findings=(never,))
     try:
         opened = _chosen(log, taken)
-        return _with_log_start(opened, Path(log.folder).resolve().parent / CHECKPOINT)
+        return _with_log_start(opened, log.place.resolved().parent.child(CHECKPOINT))
     except BaseException:
         taken.close(())
         raise
 
 
 def _unlisted(log: FoundLog, error: OSError) -> Finding:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and not log.system.is_local:
+        what = "this folder is gone"
+    elif isinstance(error, FileNotFoundError | NotADirectoryError):
         what = "this folder is gone: a broker that deletes or moves a partition renames it"
     else:
         what = f"this folder cannot be listed: {error.strerror or error}"
-    return in_file(printable(log.folder), None, None, what, "nothing in it is read")
+    return in_file(printable(str(log.place)), None, None, what, "nothing in it is read")
 
 
 # -- one moment --------------------------------------------------------------------------------------------------------
@@ -82,7 +87,7 @@ def _unlisted(log: FoundLog, error: OSError) -> Finding:
 class _Taken:
     """The files of a folder at one moment, by name."""
 
-    folder: str
+    folder: Place
     files: dict[str, SegmentFile] = field(default_factory=dict)
     vanished: bool = False
     """Whether a file was gone when it should have been opened."""
@@ -96,17 +101,16 @@ class _Taken:
                 segment.file.close()
 
 
-def list_folder(folder: str) -> Listing:
+def list_folder(folder: Place) -> Listing:
     """What the folder of a partition holds of its log: `.log` and `.log.swap` files, and unfinished `.log.cleaned`."""
-    with with_descriptors(lambda: os.scandir(folder)) as entries:
-        return {
-            entry.name: entry.inode()
-            for entry in entries
-            if entry.name.endswith(SUFFIXES) or _CLEANED.fullmatch(entry.name)
-        }
+    return {
+        entry.name: entry.version
+        for entry in folder.listed()
+        if entry.name.endswith(SUFFIXES) or _CLEANED.fullmatch(entry.name)
+    }
 
 
-def _settled_files(folder: str) -> _Taken | None:
+def _settled_files(folder: Place) -> _Taken | None:
     """The open files of one moment; None if they changed during every try. Raises OSError when they cannot be
     listed."""
     for number in range(TRIES):
@@ -144,29 +148,29 @@ def _offset_in_name(name: str) -> int:
     return int(match[1]) if match else -1
 
 
-def _open_all(folder: str, listing: Listing) -> _Taken:
+def _open_all(folder: Place, listing: Listing) -> _Taken:
     taken = _Taken(folder)
     cleaned = (_CLEANED.fullmatch(name) for name in listing)
     taken.cleaned = tuple(int(match[1]) for match in cleaned if match)
     for name in listing:
         if name.endswith(SUFFIXES):
-            taken.files[name] = _opened(folder, name)
+            taken.files[name] = _opened(folder.child(name), listing[name])
     return taken
 
 
-def _opened(folder: str, name: str) -> SegmentFile:
-    path = str(Path(folder) / name)
-    offset = _offset_in_name(name)
-    segment = SegmentFile(printable(path), offset if 0 <= offset <= LARGEST_OFFSET else None)
+def _opened(place: Place, version: Hashable) -> SegmentFile:
+    offset = _offset_in_name(place.name)
+    segment = SegmentFile(printable(str(place)), offset if 0 <= offset <= LARGEST_OFFSET else None)
     try:
-        segment.file = FrozenFile(path)
+        # What is open on this machine stays what it is; elsewhere a file has to be the one that was listed.
+        segment.file = place.opened(None if place.files.is_local else version)
         segment.size = segment.file.size
     except NoRegularFile as error:
         segment.trouble = str(error.strerror)
     except OSError as error:
         segment.trouble = f"cannot be read: {error.strerror or error}"
         with suppress(OSError):
-            segment.size = os.stat(path).st_size
+            segment.size = place.size
     return segment
 
 
@@ -231,8 +235,9 @@ def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: li
     findings = [finding for finding in findings if finding.file in paths]
     missing = [segment for segment in settled if segment not in kept]
     for name in sorted(names - taken.files.keys()):
-        path = str(Path(taken.folder) / name)
-        gone = SegmentFile(printable(path), offset if (offset := _offset_in_name(name)) >= 0 else None)
+        gone = SegmentFile(
+            printable(str(taken.folder.child(name))), offset if (offset := _offset_in_name(name)) >= 0 else None
+        )
         missing.append(gone)
         what = "this file is gone: a broker that cleans or deletes its log renames it"
         findings.append(in_file(gone.path, None, None, what, "nothing in it is read"))
@@ -252,11 +257,10 @@ def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: li
 # -- the start of the log ----------------------------------------------------------------------------------------------
 
 
-def _with_log_start(opened: OpenLog, checkpoint: Path) -> OpenLog:
+def _with_log_start(opened: OpenLog, checkpoint: Place) -> OpenLog:
     """Set the log start from the checkpoint file of the data directory, if there is one."""
     try:
-        if os.path.lexists(checkpoint):
-            opened.log_start = read_checkpoint(checkpoint).get((opened.topic, opened.partition), 0)
+        opened.log_start = read_checkpoint(checkpoint).get((opened.topic, opened.partition), 0)
     except LogSourceError as error:
         finding = in_file(printable(error.path), None, None, error.detail, "the log is read from its first record")
         opened.findings = (*opened.findings, finding)

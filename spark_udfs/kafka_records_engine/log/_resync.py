@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from struct import Struct
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from kafka_records_engine.log.batches import ENTRY_HEAD, LARGEST_OFFSET, SMALLEST_SIZES, computed_crc
+from kafka_records_engine.log.opened import Readable
 from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
@@ -48,12 +49,12 @@ def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
     return f"{plural(len(head), 'byte')} that cannot begin an offset {place}"
 
 
-def length_of(file: BinaryIO) -> int:
+def length_of(file: Readable) -> int:
     """How many bytes an open file has now."""
     return file.seek(0, 2)
 
 
-def zeros_end(file: BinaryIO, position: int) -> int:
+def zeros_end(file: Readable, position: int) -> int:
     """Where the zeros end that start at `position`."""
     file.seek(position)
     size = _FIRST_WINDOW
@@ -84,7 +85,7 @@ class BatchSearch:
     twice the size of the file. `is_used_up` says that this budget did not suffice, so that a batch may be overlooked.
     """
 
-    def __init__(self, file: BinaryIO, base_offset: int | None) -> None:
+    def __init__(self, file: Readable, base_offset: int | None) -> None:
         self.is_used_up = False
         self._file = file
         self._low, self._high = offset_bounds(base_offset)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from struct import Struct
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from kafka_records_engine.log._resync import BatchSearch, length_of, wrong_offse
 from kafka_records_engine.log._suspects import HasSize, Stands, Suspects
 from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES, read_head
 from kafka_records_engine.log.crc import crc32, crc32c
-from kafka_records_engine.log.opened import SegmentFile
+from kafka_records_engine.log.opened import Readable, SegmentFile
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import plural
 
@@ -99,7 +99,7 @@ class _Cutter:
     """Cuts one open file into chunks. Everything before byte `done` was given or reported."""
 
     def __init__(
-        self, file: BinaryIO, path: str, base_offset: int | None, is_last: bool, on_finding: OnFinding
+        self, file: Readable, path: str, base_offset: int | None, is_last: bool, on_finding: OnFinding
     ) -> None:
         self.done = 0
         self._file = file

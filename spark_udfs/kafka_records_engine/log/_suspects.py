@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
-from typing import BinaryIO, Final
+from typing import Final
 
 from kafka_records_engine.log._resync import BatchSearch, FoundBatch, length_of, offset_bounds, wrong_offset
 from kafka_records_engine.log.batches import ENTRY_HEAD, RECORDS_AT, SMALLEST_SIZES, read_head, records_end
+from kafka_records_engine.log.opened import Readable
 
 _HEAD: Final = Struct(">qiiB")
 _OFFSET: Final = Struct(">q")
@@ -56,7 +57,7 @@ Verdict = Stands | Swallows | HasSize
 class Suspects:
     """Judges the entries of one file; the caller asks in the order of the file."""
 
-    def __init__(self, file: BinaryIO, base_offset: int | None, search: BatchSearch) -> None:
+    def __init__(self, file: Readable, base_offset: int | None, search: BatchSearch) -> None:
         self._file = file
         self._base_offset = base_offset
         self._low, self._high = offset_bounds(base_offset)

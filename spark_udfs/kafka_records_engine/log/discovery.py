@@ -1,4 +1,4 @@
-"""Where logs are: data directories, partition folders and single files.
+"""Where logs are: data directories, partition folders and single files, on any file system and in archives.
 
 A broker's data directory holds one folder `<topic>-<partition>` per log partition. Its `.log` files are named for the
 offset they start at. All other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not part
@@ -11,36 +11,37 @@ live broker replaces them all the time.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
-from typing import Final
+from os import PathLike
+from typing import Any, Final
 
-from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_engine.log._local_files import LOCAL
+from kafka_records_engine.log.paths import expanded, inside_of, is_archive, without_secrets
+from kafka_records_engine.log.places import Entry, Files, LogSourceError, Place
+from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
+
+__all__ = ["SUFFIXES", "FoundLog", "LogSourceError", "find_logs"]
 
 SUFFIXES: Final = (".log", ".log.swap")
 """Files that hold records have names with these ends."""
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
+_PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
+"""Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
 _LARGEST_PARTITION: Final = (1 << 31) - 1
 _MOST_DIGITS: Final = 20
+_AT_ONCE: Final = 16
+"""So many folders of an object store are listed side by side."""
 
-
-class LogSourceError(KafkaRecordsError, ValueError):
-    """A source in which no log can be found; `detail` says why, `path` is the source as it was given."""
-
-    def __init__(self, path: str, detail: str) -> None:
-        super().__init__(path, detail)
-        self.path = path
-        self.detail = detail
-
-    def __str__(self) -> str:
-        return f"{printable(self.path)}: {self.detail}"
+Source = str | PathLike[str] | Place
+Folders = list[tuple[Place, list[str] | None]]
+"""Partition folders, each with the names of the files that were asked for (None: all of them)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +51,29 @@ class FoundLog:
     topic: str
     partition: int
     folder: str
-    """The folder with its files."""
+    """The path of the folder with its files."""
     files: tuple[str, ...] | None = None
     """The names of the files that were asked for; None for all files that the log has when it is read."""
     size: int = field(default=0, compare=False)
     """Bytes of these files when the log was found."""
+    system: Files = LOCAL
+    """The file system that the folder belongs to."""
+
+    @property
+    def place(self) -> Place:
+        """The folder with its files."""
+        return Place(self.system, self.folder)
 
 
-def find_logs(sources: Sequence[Path | str], topic: str | None = None, unnamed: str | None = None) -> list[FoundLog]:
+def find_logs(
+    sources: Sequence[Source], topic: str | None = None, unnamed: str | None = None, filesystem: Any = None
+) -> list[FoundLog]:
     """The log partitions in `sources`, sorted by topic and partition.
 
-    A source is a data directory, a partition folder, or a `.log` file. `topic` leaves out every other topic. Where the
-    folder of a file is not called `<topic>-<partition>`, the file belongs to `unnamed` (or else `topic`), partition 0.
+    A source is a data directory, a partition folder, or a `.log` file; an archive of them; or a pattern (`paths`), of
+    whose matches those that hold no log are left out. `topic` leaves out every other topic. Where the folder of a file
+    is not called `<topic>-<partition>`, the file belongs to `unnamed` (or else `topic`), partition 0. `filesystem` is
+    the file system that the paths belong to, of `pyarrow.fs` or fsspec; without, each says it.
 
     The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
     and an int32. So folders of deleted, stray and future replicas are not read.
@@ -69,12 +81,14 @@ def find_logs(sources: Sequence[Path | str], topic: str | None = None, unnamed: 
     A partition folder that cannot be listed is found here, and reported when it is read. Raises
     LogSourceError for a source that is not there or holds no log, and for a partition found in two places.
     """
-    asked: dict[Path, tuple[Path, list[str] | None]] = {}
+    looks = _Looks(topic)
+    asked: dict[Place, tuple[Place, list[str] | None]] = {}
     for source in sources:
-        for folder, files in _source_folders(source):
-            known = asked.setdefault(folder.resolve(), (folder, files))
+        for folder, files in _source_folders(source, filesystem, looks):
+            resolved = folder.resolved()
+            known = asked.setdefault(resolved, (folder, files))
             if known[1] is not None and files is not known[1]:
-                asked[folder.resolve()] = (known[0], None if files is None else [*known[1], *files])
+                asked[resolved] = (known[0], None if files is None else [*known[1], *files])
     named = [(*_told(folder, unnamed or topic), folder, files) for folder, files in asked.values()]
     chosen = [each for each in named if topic in (None, each[0])]
     if topic is not None and not chosen:
@@ -85,77 +99,145 @@ def find_logs(sources: Sequence[Path | str], topic: str | None = None, unnamed: 
         if one[:2] == other[:2]:
             places = _listed((one[2], other[2]))
             raise LogSourceError(places, f"both hold {one[0]}-{one[1]}; read one of them at a time")
-    return [_found(*each) for each in chosen]
+    looks.look([folder for _, _, folder, _ in chosen])
+    return [_found(*each, looks) for each in chosen]
 
 
-def _found(topic: str, partition: int, folder: Path, files: list[str] | None) -> FoundLog:
+def _found(topic: str, partition: int, folder: Place, files: list[str] | None, looks: _Looks) -> FoundLog:
     names = None if files is None else tuple(sorted(set(files)))
-    return FoundLog(topic, partition, str(folder), names, _size(folder, names))
-
-
-def _size(folder: Path, names: tuple[str, ...] | None) -> int:
     size = 0
     with suppress(OSError):
-        for entry in _files(folder):
+        for entry in looks.files(folder):
             if names is None or entry.name in names:
                 with suppress(OSError):
-                    size += entry.stat().st_size if entry.is_file() else 0
-    return size
+                    size += entry.size if entry.kind == "file" else 0
+    return FoundLog(topic, partition, folder.path, names, size, folder.files)
 
 
-def _listed(sources: Iterable[Path | str]) -> str:
-    return ", ".join(map(str, sources))
+def _listed(sources: Iterable[Source]) -> str:
+    return ", ".join(str(source) if isinstance(source, Place) else without_secrets(str(source)) for source in sources)
 
 
-def _source_folders(source: Path | str) -> list[tuple[Path, list[str] | None]]:
-    if source == "":
-        raise LogSourceError("''", "an empty name is no source; say . for the current directory")
+# -- from a source to partition folders --------------------------------------------------------------------------------
+
+
+class _HoldsNoLog(LogSourceError):
+    """What stands there can be read, and is no log."""
+
+
+def _source_folders(source: Source, filesystem: Any, looks: _Looks) -> Folders:
+    places, is_pattern = expanded(source, filesystem)
+    if not is_pattern:
+        return _folders_at(places[0], looks)
+    found: Folders = []
+    for place in places:
+        if not _PUT_AWAY.fullmatch(place.name):
+            with suppress(_HoldsNoLog):
+                found += _folders_at(place, looks)
+    if not found:
+        matches = plural(len(places), "name")
+        raise LogSourceError(_listed([source]), f"{matches} match this pattern, and none holds a log")
+    return found
+
+
+def _folders_at(place: Place, looks: _Looks) -> Folders:
     try:
-        return _folders(Path(source))
+        return _folders(place, looks)
     except OSError as error:
-        raise LogSourceError(str(source), f"this cannot be read: {error.strerror or error}") from error
+        raise LogSourceError(str(place), f"this cannot be read: {error.strerror or error}") from error
 
 
-def _folders(source: Path) -> list[tuple[Path, list[str] | None]]:
-    """Partition folders, each with the names of the files that were asked for (None: all of them)."""
-    if not source.exists():
+def _folders(source: Place, looks: _Looks) -> Folders:
+    kind = source.kind
+    if kind is None:
         raise LogSourceError(str(source), "there is no such file or directory")
-    if source.is_file():
+    if is_archive(source):
+        return _folders(inside_of(source), looks)
+    if kind == "file":
         if not source.name.endswith(SUFFIXES):
-            raise LogSourceError(str(source), "this is no .log file")
+            raise _HoldsNoLog(str(source), "this is no .log file")
         return [(source.parent, [source.name])]
-    if not source.is_dir():
-        raise LogSourceError(str(source), "this is neither a file nor a directory")
-    if _place(source.resolve().name) and _has_files(source):
+    if kind == "other":
+        raise _HoldsNoLog(str(source), "this is neither a file nor a directory")
+    if _place(source.resolved().name) and looks.has_files(source):
         return [(source, None)]
-    with os.scandir(source) as listing:
-        entries = sorted(listing, key=lambda entry: entry.name)
+    entries = sorted(source.listed(), key=lambda entry: entry.name)
     if not entries:
-        raise LogSourceError(str(source), "the directory is empty")
-    folders = (source / entry.name for entry in entries if _place(entry.name) and entry.is_dir())
-    partitions = [folder for folder in folders if _has_files(folder)]
+        raise _HoldsNoLog(str(source), "the directory is empty")
+    folders = [source.child(entry.name) for entry in entries if _place(entry.name) and entry.kind == "folder"]
+    looks.look(folders)
+    partitions = [folder for folder in folders if looks.has_files(folder)]
     if partitions:
         return [(folder, None) for folder in partitions]
-    if _has_files(source):
+    if looks.has_files(source):
         return [(source, None)]
-    raise LogSourceError(
+    if source.files.is_archive:
+        # People archive a directory by its whole path, and two of them in one archive.
+        below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
+        return _below(source, below, looks)
+    raise _HoldsNoLog(
         str(source), "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
     )
 
 
-def _has_files(folder: Path) -> bool:
-    """Whether a folder holds a log: no if the folder is gone, yes if it may not be listed."""
+def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> Folders:
+    """What is found in some folders of an archive."""
+    found: Folders = []
+    for folder in folders:
+        with suppress(_HoldsNoLog):
+            found += _folders(folder, looks)
+    if not found:
+        raise _HoldsNoLog(str(source), "there is no .log file in this archive")
+    return found
+
+
+class _Looks:
+    """Looks into folders for files of logs. On an object store each look is a request: it is done once, many are done
+    side by side, and folders of other topics are taken for what their names say."""
+
+    def __init__(self, topic: str | None) -> None:
+        self._topic = topic
+        self._seen: dict[Place, Sequence[Entry] | OSError] = {}
+
+    def look(self, folders: Sequence[Place]) -> None:
+        """Look into folders of which will be asked."""
+        wanted = [each for each in folders if not each.files.is_local and each not in self._seen and self._counts(each)]
+        if len(wanted) > 1:
+            with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:
+                self._seen.update(zip(wanted, pool.map(_look_into, wanted), strict=True))
+
+    def files(self, folder: Place) -> Sequence[Entry]:
+        """The files of a log. Raises OSError for a folder that cannot be listed."""
+        found = self._seen.get(folder)
+        if found is None:
+            found = _look_into(folder)
+            if not folder.files.is_local:
+                self._seen[folder] = found
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    def has_files(self, folder: Place) -> bool:
+        """Whether a folder holds a log: no if the folder is gone, yes if it may not be listed."""
+        if not self._counts(folder):
+            return True
+        try:
+            return bool(self.files(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+
+    def _counts(self, folder: Place) -> bool:
+        told = None if folder.files.is_local else _place(folder.name)
+        return told is None or self._topic in (None, told[0])
+
+
+def _look_into(folder: Place) -> Sequence[Entry] | OSError:
     try:
-        return any(True for _ in _files(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-
-
-def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(folder) as listing:
-        yield from (entry for entry in listing if entry.name.endswith(SUFFIXES))
+        return [entry for entry in folder.listed() if entry.name.endswith(SUFFIXES)]
+    except OSError as error:
+        return error
 
 
 def _place(name: str) -> tuple[str, int] | None:
@@ -166,8 +248,8 @@ def _place(name: str) -> tuple[str, int] | None:
     return match[1], int(match[2])
 
 
-def _told(folder: Path, topic: str | None) -> tuple[str, int]:
-    told = _place(folder.resolve().name)
+def _told(folder: Place, topic: str | None) -> tuple[str, int]:
+    told = _place(folder.resolved().name)
     if told:
         return told
     if topic is None:

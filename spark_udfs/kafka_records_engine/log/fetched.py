@@ -19,7 +19,7 @@ from kafka_records_engine.log._heads import Heads
 from kafka_records_engine.log._scanning import PAD, Chunk, entries_of, nonsense_at, right_crcs
 from kafka_records_engine.log._transaction_index import Holes, OnHole
 from kafka_records_engine.log._vetting import Vetted
-from kafka_records_engine.log.opened import FrozenFile, OpenLog, SegmentFile
+from kafka_records_engine.log.opened import LogFile, OpenLog, SegmentFile
 from kafka_records_engine.log.raw_rows import RowColumns
 
 _KEPT: Final = 1000
@@ -126,7 +126,7 @@ class RecordSets:
             data = data[:end]
         if not data:
             return Taken(None, iter(()), is_cut=True)
-        held = SegmentFile(place, None, cast(FrozenFile, _Held(data)), size=len(data))
+        held = SegmentFile(place, None, cast(LogFile, _Held(data)), size=len(data))
         log = OpenLog(self._topic, self._partition, (held,), is_part=True, end=log_end)
         chunks: list[Vetted] = []
         behind = None

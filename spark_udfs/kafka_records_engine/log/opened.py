@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import FileIO
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.ranges import OffsetRange
@@ -32,6 +32,34 @@ _KINDS: Final = (
 
 class NoRegularFile(OSError):
     """A directory, a named pipe, a socket or a device: no file with bytes of its own."""
+
+
+class ReplacedFile(OSError):
+    """What a path names is not what was found there before."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.ESTALE, "it was replaced while it was read; try again")
+
+
+class Readable(Protocol):
+    """Bytes to read from a position on."""
+
+    def seek(self, position: int, whence: int = 0, /) -> int:
+        """As for any file; `whence` 2 counts from the end."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As many bytes as asked for, fewer only at the end. Raises OSError."""
+
+
+class LogFile(Readable, Protocol):
+    """An open file of a log, wherever it is: it ends where it ended when it was opened."""
+
+    size: int
+    furthest: int
+    """The file was read up to this byte so far."""
+
+    def close(self) -> None:
+        """Let go of it. A second call does nothing."""
 
 
 class FrozenFile(FileIO):
@@ -116,7 +144,7 @@ class SegmentFile:
     path: str
     """In printable characters (`printable`)."""
     base_offset: int | None
-    file: FrozenFile | None = None
+    file: LogFile | None = None
     """None if it could not be opened; `trouble` says why."""
     trouble: str = ""
     size: int = 0

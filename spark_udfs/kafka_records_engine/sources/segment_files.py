@@ -13,11 +13,14 @@ import pyarrow as pa
 from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.log.batches import LARGEST_OFFSET
+from kafka_records_engine.log.paths import without_secrets
+from kafka_records_engine.log.places import Place
 from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.topic_ids import topic_names
 from kafka_records_engine.sources.protocol import Context
 
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+Path = str | PathLike[str] | Place
+Paths = Path | Sequence[Path]
 
 _BEHIND_ALL: Final = LARGEST_OFFSET + 1
 
@@ -28,24 +31,28 @@ class Segments:
     Parameters
     ----------
     paths
-        Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several.
+        Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several: paths
+        of this machine, URLs (`s3://bucket/backup`), patterns, archives of a data directory (docs/sources.md).
     topic
         The topic of files that do not stand in a folder `<topic>-<partition>`.
+    filesystem
+        The file system that the paths belong to, of `pyarrow.fs` or fsspec. Without, each path says it.
     """
 
-    def __init__(self, paths: Paths, topic: str | None = None) -> None:
-        given = [paths] if isinstance(paths, str | PathLike) else paths
-        self._paths = [fspath(path) for path in given]
+    def __init__(self, paths: Paths, topic: str | None = None, filesystem: Any = None) -> None:
+        given = [paths] if isinstance(paths, str | PathLike | Place) else paths
+        self._paths = [path if isinstance(path, Place) else fspath(path) for path in given]
         self._topic = topic
+        self._filesystem = filesystem
 
     @property
     def name(self) -> str:
-        """The paths, as they were given."""
-        return ", ".join(self._paths)
+        """The paths, as they were given, without secrets."""
+        return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
         """The topics of the logs. Raises LogSourceError when there is none."""
-        return sorted({log.topic for log in reader.find_logs(self._paths, unnamed=self._topic)})
+        return sorted({log.topic for log in self._found()})
 
     def topic_names(self) -> dict[str, str]:
         """Names of topics by their ids, which a broker keeps beside its logs. Raises LogSourceError."""
@@ -54,7 +61,10 @@ class Segments:
 
     def partitions(self, topic: str) -> list[SegmentPartition]:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""
-        return [SegmentPartition(log) for log in reader.find_logs(self._paths, topic, self._topic)]
+        return [SegmentPartition(log) for log in self._found(topic)]
+
+    def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
+        return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +90,8 @@ class SegmentPartition:
 
     @property
     def in_memory(self) -> bool:
-        """Never."""
-        return False
+        """Whether other processes would have to unpack an archive again, or cannot see the files."""
+        return self.log.system.stays_here
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None

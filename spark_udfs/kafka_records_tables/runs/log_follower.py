@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final, Never
+from typing import Any, Final, Never, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log.discovery import SUFFIXES
-from kafka_records_engine.log.opened import FrozenFile, OpenLog, SegmentFile
+from kafka_records_engine.log.opened import FrozenFile, LogFile, OpenLog, SegmentFile
 from kafka_records_engine.log.reading import FoundLog, open_log, read_partition
 from kafka_records_tables.runs.endings import CommandError
 from kafka_records_tables.runs.record_lines import COLUMNS
@@ -118,7 +118,7 @@ class _Tail:
         if last is None or last.file is None or (last.base_offset or 0) > self._last_base:
             return
         base = last.base_offset or 0
-        start = os.pread(last.file.fileno(), len(self._last_start), self._position)
+        start = os.pread(_on_disk(last.file).fileno(), len(self._last_start), self._position)
         if base == self._last_base and start == self._last_start:
             return
         before, self._next_offset = self._next_offset, base if base == self._last_base else 0
@@ -141,10 +141,10 @@ class _Tail:
         segments = [*opened.segments[begun[-1] if begun else 0 :]]
         start = 0
         first = segments[0] if segments else None
-        if first is not None and first.file is not None and self._last == _identity(first.file):
+        if first is not None and first.file is not None and self._last == _identity(_on_disk(first.file)):
             # If the log was cut short, its last file is read anew from its start.
             start = self._position if self._position < first.size else 0
-            rest_of_file = _RestOfFile(first.file, start)
+            rest_of_file = _RestOfFile(_on_disk(first.file), start)
             segments[0] = SegmentFile(first.path, first.base_offset, rest_of_file, size=first.size - start)
         is_rest = self._last is not None
         findings = () if is_rest and segments else opened.findings
@@ -164,7 +164,7 @@ class _Tail:
             report(finding)
 
         if last is not None and last.file is not None:
-            identity = _identity(last.file)
+            identity = _identity(_on_disk(last.file))
             if identity != self._last:
                 self._last_start, self._last_base = b"", last.base_offset or 0
                 self._position = 0
@@ -185,7 +185,7 @@ class _Tail:
             if last is not None and rows.column("file")[-1].as_py() == last.path:
                 self._position = rows.column("position")[-1].as_py()
                 if last.file is not None:
-                    self._last_start = os.pread(last.file.fileno(), _START, self._position)
+                    self._last_start = os.pread(_on_disk(last.file).fileno(), _START, self._position)
             new = rows.filter(pc.greater_equal(rows.column("offset"), self._next_offset))
             if new.num_rows:
                 yield new
@@ -213,6 +213,11 @@ def _moved(rows: Any, path: str, by: int) -> Any:
     moved = pc.if_else(is_there, pc.add(positions, by), positions)
     columns = [moved if at == number else column for at, column in enumerate(rows.columns)]
     return pa.record_batch(columns, schema=rows.schema)
+
+
+def _on_disk(file: LogFile) -> FrozenFile:
+    """A file of this machine: nothing else is followed."""
+    return cast(FrozenFile, file)
 
 
 def _identity(file: FrozenFile) -> tuple[int, int]:
