@@ -21,6 +21,7 @@ import struct
 import tarfile
 import tempfile
 import threading
+import weakref
 import zipfile
 import zlib
 from collections import OrderedDict
@@ -231,14 +232,18 @@ def _contents_of(archive: Place) -> Contents:
 
 def _read_archive(archive: Place, version: Hashable) -> Contents:
     file = archive.opened(version)
-    with _named(archive):
-        start = file.read(6)
-        if archive.path.lower().endswith(".zip"):
-            return _read_zip(archive, file, version)
-        codec = next((codec for mark, codec in _COMPRESSED.items() if start.startswith(mark)), None)
-        if codec is None:
-            return _read_tar(archive, file, version)
-        return _read_compressed_tar(archive, file, codec, version)
+    try:
+        with _named(archive):
+            start = file.read(6)
+            if archive.path.lower().endswith(".zip"):
+                return _read_zip(archive, file, version)
+            codec = next((codec for mark, codec in _COMPRESSED.items() if start.startswith(mark)), None)
+            if codec is None:
+                return _read_tar(file, version)
+            return _read_compressed_tar(file, codec, version)
+    except BaseException:
+        file.close()
+        raise
 
 
 @contextmanager
@@ -293,10 +298,11 @@ def _is_read(path: str) -> bool:
 
 
 class _Bytes(io.RawIOBase):
-    """An open file as Python's own modules want it. `read_at` is for one thread at a time."""
+    """The bytes of a file as Python's own modules want them."""
 
-    def __init__(self, file: LogFile) -> None:
-        self._file = file
+    def __init__(self, read_at: Callable[[int, int], bytes], size: int) -> None:
+        self._read_at = read_at
+        self._size = size
         self._at = 0
 
     def readable(self) -> bool:
@@ -306,30 +312,31 @@ class _Bytes(io.RawIOBase):
         return True
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        self._at = max(position + (0, self._at, self._file.size)[whence], 0)
+        self._at = max(position + (0, self._at, self._size)[whence], 0)
         return self._at
 
     def tell(self) -> int:
         return self._at
 
     def readinto(self, buffer: Any, /) -> int:
-        self._file.seek(self._at)
-        data = self._file.read(len(buffer))
+        data = self._read_at(self._at, min(len(buffer), max(self._size - self._at, 0)))
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
 
 
-def _locked(file: LogFile) -> Callable[[int, int], bytes]:
-    """Reads from a position on, whoever else reads the same file."""
-    lock = threading.Lock()
+class _Shared:
+    """An open archive that many members are read from. It is closed when none of them is left."""
 
-    def read_at(position: int, size: int) -> bytes:
-        with lock:
-            file.seek(position)
-            return file.read(size)
+    def __init__(self, file: LogFile) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        weakref.finalize(self, file.close)
 
-    return read_at
+    def read_at(self, position: int, size: int) -> bytes:
+        with self._lock:
+            self._file.seek(position)
+            return self._file.read(size)
 
 
 def _member(
@@ -352,11 +359,11 @@ def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
         yield member
 
 
-def _read_tar(archive: Place, file: LogFile, version: Hashable) -> Contents:
+def _read_tar(file: LogFile, version: Hashable) -> Contents:
     """A plain tar: where each member stands in it."""
     contents = Contents()
-    read_at = _locked(file)
-    stream: Any = _Limited(io.BufferedReader(_Bytes(file), _BUFFER))
+    read_at = _Shared(file).read_at
+    stream: Any = _Limited(io.BufferedReader(_Bytes(read_at, file.size), _BUFFER))
     with tarfile.open(fileobj=stream, mode="r:") as opened:
         for member in _members(opened):
             path = _label(member.name)
@@ -374,7 +381,7 @@ def _read_tar(archive: Place, file: LogFile, version: Hashable) -> Contents:
     return contents
 
 
-def _read_compressed_tar(archive: Place, file: LogFile, codec: str, version: Hashable) -> Contents:
+def _read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Contents:
     """A compressed tar: what is read of it is unpacked, as it comes along in the stream."""
     contents = Contents(is_unpacked=True)
     spool = _Spool(contents)
@@ -388,7 +395,6 @@ def _read_compressed_tar(archive: Place, file: LogFile, codec: str, version: Has
                 contents.add(path, _member(path, member.size, (version, member.offset), spool.read_at, start))
         _check_end(opened, stream)
         stream.drain()
-    file.close()
     return contents
 
 
@@ -490,7 +496,7 @@ class _Forward:
 
 
 def _decompressed(file: LogFile, codec: str) -> Any:
-    raw = io.BufferedReader(_Bytes(file), _PIECE)
+    raw = io.BufferedReader(_Bytes(_Shared(file).read_at, file.size), _PIECE)
     if codec == "xz":
         return lzma.LZMAFile(raw)
     return pa.CompressedInputStream(pa.PythonFile(raw, "r"), codec)
@@ -501,8 +507,8 @@ def _decompressed(file: LogFile, codec: str) -> Any:
 
 def _read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
     contents = Contents()
-    read_at = _locked(file)
-    opened = zipfile.ZipFile(io.BufferedReader(_Bytes(file), _BUFFER))
+    read_at = _Shared(file).read_at
+    opened = zipfile.ZipFile(io.BufferedReader(_Bytes(read_at, file.size), _BUFFER))
     if len(opened.filelist) > MOST_MEMBERS:
         raise _TooMuch(f"it has more than {plural(MOST_MEMBERS, 'member')}")
     lock = threading.Lock()
@@ -594,6 +600,7 @@ class _Spool:
 
     def __init__(self, contents: Contents) -> None:
         self._file = tempfile.TemporaryFile(prefix="kafka-records-")  # noqa: SIM115 (it is closed when nobody reads it)
+        weakref.finalize(self, self._file.close)
         self._end = 0
         self._contents = contents
 

@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 import pyarrow as pa
 import pyarrow.fs as arrow
 
-from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log._byte_ranges import RangeFile
+from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log.opened import LogFile, NoRegularFile, ReplacedFile
 from kafka_records_engine.log.places import LogSourceError, Place
 

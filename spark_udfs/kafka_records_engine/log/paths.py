@@ -85,7 +85,7 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
     except OSError as error:
         raise LogSourceError(shown, f"this cannot be read: {error.strerror or error}") from None
     if not found:
-        raise LogSourceError(shown, "nothing matches this pattern (in a shell, quote it: '…')")
+        raise LogSourceError(shown, "nothing matches this pattern")
     return found, is_pattern
 
 
