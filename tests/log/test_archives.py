@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log import _archives as archives
 from kafka_records_engine.log.places import LogSourceError
 from kafka_records_engine.log.reading import RAW_SCHEMA, find_logs, open_log, read_partition
@@ -29,12 +30,12 @@ def rows_of(source: Any) -> dict[tuple[str, int], tuple[pa.Table, list[str], int
     """Of each log partition its raw rows, what was found, its size and log start."""
     read = {}
     for log in find_logs([source]):
-        found: list[str] = []
+        found: list[Finding] = []
         with open_log(log) as opened:
-            batches = read_partition(opened, on_finding=lambda finding, found=found: found.append(finding.what))
+            batches = read_partition(opened, on_finding=found.append)
             read[log.topic, log.partition] = (
                 pa.Table.from_batches(batches, RAW_SCHEMA),
-                found,
+                [each.what for each in found],
                 log.size,
                 opened.log_start,
             )

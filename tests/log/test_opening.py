@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_records_engine.log._checkpoints import CHECKPOINT, read_checkpoint
+from kafka_records_engine.log.places import Place
 from kafka_records_engine.log.reading import LogSourceError, find_logs, open_log
 from tests.log.logs import commit, files_of, lines, read_both, write_log
 
@@ -112,10 +113,10 @@ def test_a_checkpoint_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mo
     write_log(tmp_path, {0: b""}, "t-0")
     (tmp_path / CHECKPOINT).write_text("0\n0\n")
 
-    def refuse(path: Path, *_: object, **__: object) -> str:
+    def refuse(place: Place, *_: object, **__: object) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(Place, "read_bytes", refuse)
     (log,) = find_logs([tmp_path])
     with open_log(log) as opened:
         assert [str(finding) for finding in opened.findings] == [

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as arrow
 import pytest
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.opened import ReplacedFile
 from kafka_records_engine.log.paths import located, places_of, without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
@@ -28,9 +29,13 @@ def rows_of(source: Any, **options: Any) -> dict[tuple[str, int], tuple[pa.Table
     """Of each log partition its raw rows, what was found, and its size."""
     read = {}
     for log in find_logs([source], **options):
-        found: list[str] = []
-        batches = read_partition(log, on_finding=lambda finding, found=found: found.append(finding.what))
-        read[log.topic, log.partition] = pa.Table.from_batches(batches, RAW_SCHEMA), found, log.size
+        found: list[Finding] = []
+        batches = read_partition(log, on_finding=found.append)
+        read[log.topic, log.partition] = (
+            pa.Table.from_batches(batches, RAW_SCHEMA),
+            [each.what for each in found],
+            log.size,
+        )
     return read
 
 

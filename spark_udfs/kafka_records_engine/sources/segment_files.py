@@ -19,8 +19,7 @@ from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.topic_ids import topic_names
 from kafka_records_engine.sources.protocol import Context
 
-Path = str | PathLike[str] | Place
-Paths = Path | Sequence[Path]
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 _BEHIND_ALL: Final = LARGEST_OFFSET + 1
 
@@ -39,7 +38,9 @@ class Segments:
         The file system that the paths belong to, of `pyarrow.fs` or fsspec. Without, each path says it.
     """
 
-    def __init__(self, paths: Paths, topic: str | None = None, filesystem: Any = None) -> None:
+    def __init__(
+        self, paths: Paths | Place | Sequence[Place], topic: str | None = None, filesystem: Any = None
+    ) -> None:
         given = [paths] if isinstance(paths, str | PathLike | Place) else paths
         self._paths = [path if isinstance(path, Place) else fspath(path) for path in given]
         self._topic = topic
