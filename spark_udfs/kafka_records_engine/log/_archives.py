@@ -29,13 +29,13 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
 from kafka_records_engine.log._byte_ranges import RangeFile
 from kafka_records_engine.log.opened import LogFile, NoRegularFile
-from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_engine.log.places import LogSourceError, Place, PlaceKind
 from kafka_records_runtime.errors import plural
 
 LARGEST_MEMBER: Final = 1 << 31
@@ -73,7 +73,7 @@ class Member:
     """None for what is no regular file."""
 
     @property
-    def kind(self) -> Literal["file", "folder", "other"]:
+    def kind(self) -> PlaceKind:
         """A file, or something that is none."""
         return "other" if self.open is None else "file"
 
@@ -81,7 +81,7 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class _Folder:
     name: str
-    kind: Literal["file", "folder", "other"] = "folder"
+    kind: PlaceKind = "folder"
     size: int = 0
     version: Hashable = None
 
@@ -146,7 +146,7 @@ class ArchiveFiles:
         """Whether another process would have to unpack it again."""
         return self._archive.files.stays_here or self._read().is_unpacked
 
-    def kind(self, path: str) -> Literal["file", "folder", "other"] | None:
+    def kind(self, path: str) -> PlaceKind | None:
         """See `places.Files.kind`."""
         if path in self._read().folders:
             return "folder"

@@ -12,7 +12,7 @@ import pickle
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.fs as arrow
 from kafka_records_engine.log._byte_ranges import RangeFile
 from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log.opened import LogFile, NoRegularFile, ReplacedFile
-from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_engine.log.places import LogSourceError, Place, PlaceKind
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class ArrowEntry:
     """What a folder of such a file system lists under one name."""
 
     name: str
-    kind: Literal["file", "folder", "other"]
+    kind: PlaceKind
     size: int
     version: Hashable
 
@@ -67,7 +67,7 @@ class ArrowFiles:
         """Never."""
         return False
 
-    def kind(self, path: str) -> Literal["file", "folder", "other"] | None:
+    def kind(self, path: str) -> PlaceKind | None:
         """See `places.Files.kind`."""
         info = self._info(path)
         if info.type == arrow.FileType.NotFound and self.filesystem.type_name in _BUCKETS:
@@ -189,7 +189,7 @@ class _Ranges:
 _ETAG: Final = "ETag"
 
 
-def _kind(info: arrow.FileInfo) -> Literal["file", "folder", "other"] | None:
+def _kind(info: arrow.FileInfo) -> PlaceKind | None:
     if info.type == arrow.FileType.NotFound:
         return None
     if info.type == arrow.FileType.File:

@@ -9,12 +9,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.log.opened import FrozenFile, ReplacedFile, with_descriptors
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
+
+    from kafka_records_engine.log.places import PlaceKind
 
 
 class LocalEntry:
@@ -25,7 +27,7 @@ class LocalEntry:
         self.name = entry.name
 
     @property
-    def kind(self) -> Literal["file", "folder", "other"]:
+    def kind(self) -> PlaceKind:
         """A symbolic link counts as what it leads to."""
         if self._entry.is_file():
             return "file"
@@ -65,7 +67,7 @@ class LocalFiles:
         """A path as `pathlib` spells it."""
         return str(Path(path))
 
-    def kind(self, path: str) -> Literal["file", "folder", "other"] | None:
+    def kind(self, path: str) -> PlaceKind | None:
         """See `places.Files.kind`."""
         try:
             mode = os.stat(path).st_mode

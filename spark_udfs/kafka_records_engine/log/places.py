@@ -18,7 +18,7 @@ from kafka_records_runtime.printable import printable
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-Kind = Literal["file", "folder", "other"]
+PlaceKind = Literal["file", "folder", "other"]
 
 
 class LogSourceError(KafkaRecordsError, ValueError):
@@ -41,7 +41,7 @@ class Entry(Protocol):
     def name(self) -> str: ...
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> PlaceKind: ...
 
     @property
     def size(self) -> int:
@@ -68,7 +68,7 @@ class Files(Protocol):
     def stays_here(self) -> bool:
         """Whether other processes cannot see these files, or only by doing costly work a second time."""
 
-    def kind(self, path: str) -> Kind | None:
+    def kind(self, path: str) -> PlaceKind | None:
         """What there is at `path`, `other` for a link that leads nowhere; None for nothing."""
 
     def listed(self, path: str) -> Sequence[Entry]:
@@ -113,7 +113,7 @@ class Place:
         return self.path.rpartition("/")[2]
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> PlaceKind | None:
         """What there is; None for nothing. Raises OSError."""
         return self.files.kind(self.path)
 
