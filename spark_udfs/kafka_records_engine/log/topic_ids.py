@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from kafka_records_engine.log.opened import FrozenFile
+from kafka_records_engine.log.places import Place
 
 _FILE: Final = "partition.metadata"
 _FOLDER: Final = re.compile(r"(.+)-[0-9]{1,10}")
@@ -16,10 +15,10 @@ _TOPIC_ID: Final = re.compile(r"^topic_id: ([A-Za-z0-9_-]{22})$", re.MULTILINE)
 _LARGEST: Final = 1024
 
 
-def topic_names(directories: Iterable[str]) -> dict[str, str]:
+def topic_names(directories: Iterable[Place]) -> dict[str, str]:
     """Names of the topics in some data directories by their ids, as Kafka writes them; those that a file tells."""
     names: dict[str, str] = {}
-    for directory in sorted(set(directories)):
+    for directory in dict.fromkeys(directories):
         topics: set[str] = set()
         for topic, folder in _folders(directory):
             if topic not in topics and (number := topic_id(folder)) is not None:
@@ -28,20 +27,19 @@ def topic_names(directories: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def topic_id(folder: str) -> str | None:
+def topic_id(folder: Place) -> str | None:
     """The id of the topic of a partition folder; None if no file tells it."""
     try:
-        with FrozenFile(os.path.join(folder, _FILE)) as file:
-            text = file.read(_LARGEST).decode("utf-8", "replace")
+        text = folder.child(_FILE).read_bytes(_LARGEST).decode("utf-8", "replace")
     except OSError:
         return None
     match = _TOPIC_ID.search(text)
     return match[1] if match else None
 
 
-def _folders(directory: str) -> Iterator[tuple[str, str]]:
-    with suppress(OSError), os.scandir(directory) as entries:
-        for entry in entries:
+def _folders(directory: Place) -> Iterator[tuple[str, Place]]:
+    with suppress(OSError):
+        for entry in directory.listed():
             match = _FOLDER.fullmatch(entry.name)
             if match:
-                yield match[1], entry.path
+                yield match[1], directory.child(entry.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -57,8 +56,7 @@ class Segments:
 
     def topic_names(self) -> dict[str, str]:
         """Names of topics by their ids, which a broker keeps beside its logs. Raises LogSourceError."""
-        logs = reader.find_logs(self._paths, unnamed=self._topic)
-        return topic_names(str(Path(log.folder).resolve().parent) for log in logs)
+        return topic_names(log.place.resolved().parent for log in self._found())
 
     def partitions(self, topic: str) -> list[SegmentPartition]:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""

@@ -95,14 +95,14 @@ class DumpRun:
         from kafka_records_engine.sources.segment_files import SegmentPartition
 
         try:
-            if all(isinstance(log, SegmentPartition) for log in self._logs):
+            if all(isinstance(log, SegmentPartition) and log.log.system.is_local for log in self._logs):
                 self._follow_files()
             if all(isinstance(log, BrokerPartition) for log in self._logs):
                 self._follow_brokers()
         except KeyboardInterrupt:
             # Ctrl-C is the normal end.
             return self._say_totals()
-        raise CommandError(f"{self._source.name}: --follow reads log files and brokers: only they grow")
+        raise CommandError(f"{self._source.name}: --follow reads brokers and log files of this machine: only they grow")
 
     def _follow_files(self) -> Never:
         from kafka_records_tables.runs.log_follower import Follower
