@@ -137,7 +137,7 @@ def _stage(path: Path, content: bytes, target: Path) -> None:
 
 @contextmanager
 def _named(consequence: str) -> Iterator[Callable[[Path], Path]]:
-    """Errors within name the file that should be written, which the given function is told, and what came of it."""
+    """Errors inside the block get the name of a file, which the function takes, and the `consequence`."""
     target = None
 
     def at(path: Path) -> Path:

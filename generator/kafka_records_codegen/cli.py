@@ -149,7 +149,7 @@ def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
 
 
 def _own_pages(package: str) -> Path | None:
-    """docs/reference, when reference pages of this very package stand there: then plain `generate` names them too."""
+    """docs/reference, if it has reference pages of this very package: `generate` names them even without --docs."""
     from kafka_records_codegen.text.mark import Mark
     from kafka_records_codegen.tree import read_mark
 

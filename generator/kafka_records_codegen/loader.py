@@ -140,7 +140,7 @@ def _has_readable_name(path: Path, violations: list[Violation]) -> bool:
 
 
 def unread(specs_dir: Path) -> list[Path]:
-    """The files in and below `specs_dir` that look like specs and are none, because of how their names end."""
+    """The files in and below `specs_dir` that look like specs and are not read, because of how their names end."""
     found = (path for path in sorted(specs_dir.rglob("*")) if path.suffix != ".json")
     return [path for path in found if path.suffix.lower() in _LIKE_SPECS and path.is_file()]
 

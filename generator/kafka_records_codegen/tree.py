@@ -24,7 +24,7 @@ _LISTED: Final = 20
 
 
 class UntrackedFiles(KafkaRecordsError):
-    """The output folder holds what is not this run's to replace or delete; `paths` below it, sorted.
+    """The output folder holds files that this run must neither replace nor delete; `paths` below it, sorted.
 
     These are files, links and folders at the place of a file that no run wrote, and files of other trees and
     packages: `marks` tells whose those are, by path.

@@ -58,7 +58,7 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
 
 
 def _some(names: Sequence[str]) -> Sequence[str]:
-    """All of a few names; of many the first and the last ones, and how many there are between."""
+    """A few names as they are. Of many names, the first and the last ones, with the number of those between."""
     left_out = len(names) - 2 * _SHOWN
     return names if left_out < 2 else (*names[:_SHOWN], f"… ({left_out} more) …", *names[-_SHOWN:])
 

@@ -27,7 +27,7 @@ class Layout:
 
     @property
     def version(self) -> int:
-        """The lowest of the versions: the one that names what is generated for all of them."""
+        """The lowest of the versions. It is part of the names of all that is generated for the layout."""
         return self.versions[0]
 
     def of(self, value: StructValue) -> Layout:

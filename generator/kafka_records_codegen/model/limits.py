@@ -21,7 +21,7 @@ MAX_FIELDS: Final = 10_000
 
 
 def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    """Report what of a message is too large. No struct of it may contain itself."""
+    """Report every part of a message that is too large. Call this only if no struct contains itself."""
     order = leaves_first(structs[message.name], structs)
     if _check_levels(message, structs, order) and not message.versions.is_open:
         _check_fields(message, structs, order)

@@ -24,7 +24,7 @@ _NUMBERED: Final = re.compile(r"UNKNOWN_[0-9]+")
 
 @dataclass(frozen=True)
 class Notes:
-    """The notes of a folder, those about messages by the name of the message."""
+    """The notes of a folder. Notes about messages are kept by the name of the message."""
 
     retired_types: tuple[RetiredType, ...] = ()
     version_notes: Mapping[str, tuple[VersionNote, ...]] = field(default_factory=dict)

@@ -67,7 +67,7 @@ def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
 
 
 def _functions(name: str) -> Iterable[str]:
-    """What the functions for the class `name` are called in a generated module, but for verb and version."""
+    """The names that the functions for the class `name` have in a generated module, without verb and version."""
     return [snake_case(name) + kind for kind in _FUNCTION_KINDS]
 
 

@@ -37,7 +37,7 @@ class StructDefinition:
 
 
 def collect_structs(message: MessageSpec) -> Mapping[str, StructDefinition]:
-    """Every struct of the message by name, itself included; what does not fit together is reported."""
+    """Every struct of the message by name, the message itself included. Reports what does not fit together."""
     root = StructDefinition(message.name, message.versions, message.fields, message)
     return _Registry(message, root).collect()
 

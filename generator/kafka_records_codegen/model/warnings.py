@@ -1,4 +1,4 @@
-"""What is no violation, because Kafka's generator takes it, and is hardly what its author meant."""
+"""Warnings: what Kafka's generator takes, so that it is no violation, and what the author of a spec hardly meant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VERSIONS: Final = ("versions", "taggedVersions")
 
 
 def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    """Warn about everything of this kind in a message that has versions. `structs` are those of the message."""
+    """Warn about all in a message that its author hardly meant. It has versions, and these are its `structs`."""
     for struct in structs.values():
         for field in struct.fields:
             used = structs.get(field.type.base) if field.type.is_struct and field.is_sound(*_TYPE) else None
@@ -42,7 +42,7 @@ def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mappi
 
 
 def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefinition) -> None:
-    """Warn of elements without content. Where they are not flexible, four bytes make two thousand million of them."""
+    """Warn of elements without content. In versions that are not flexible, four bytes make two thousand million."""
     if not used.origin.is_whole("fields") or not used.origin.is_sound("fields", "versions"):
         return
     if not all(member.is_sound(*_VERSIONS) for member in used.fields):
@@ -65,7 +65,8 @@ def _warn_about_versions(field: FieldSpec, struct: StructDefinition, message: Me
 
 
 def _warn_about_null(field: FieldSpec, message: MessageSpec) -> None:
-    """An open range such as `0+` ends with the field. Of versions that the message no longer has nobody is warned."""
+    """Warn of versions with null but without the field. An open range such as `0+` means the versions of the field, and
+    versions that the message no longer has do not count."""
     lacking = [part for part in field.nullable.subtract(field.versions) if part.highest >= message.versions.lowest]
     if field.nullable.is_open and field.nullable.intersect(field.versions):
         lacking = [part for part in lacking if not part.is_open]

@@ -79,7 +79,7 @@ class _Types:
         self._written: set[str] = set()
 
     def record(self, key: Message, value: Message) -> Json:
-        """Key and value: either is null where there is none or, in a column of decoded records, it was unreadable."""
+        """The type of a record. A key or value that is missing is null; so is an unreadable one in decoded columns."""
         members = [
             {
                 "name": name,

@@ -37,7 +37,7 @@ def generate(model: Model, package: Package) -> dict[str, str]:
 
 
 def _records(model: Model, package: Package) -> list[tuple[str, str]]:
-    """The records by name, each with its module. Should two folders have one of the same name, the first one's."""
+    """The records by name, each with its module. If two folders have a record of that name, the first folder counts."""
     found: dict[str, str] = {}
     for folder in model.folders:
         for record in folder.records:

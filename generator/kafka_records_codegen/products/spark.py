@@ -151,7 +151,7 @@ def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str
 
 
 def _abouts(message: Message, struct: Struct, path: str = "") -> Iterator[tuple[str, str]]:
-    """What the spec says about each field that it says something about: its path and one line, as Python text."""
+    """The path of each field that the spec describes, and the description in one line, both as Python text."""
     for field in struct.fields:
         if field.about.strip():
             yield repr(f"{path}{field.python_name}"), repr(" ".join(field.about.split()))
@@ -187,7 +187,7 @@ def _bytes(kind: str, record: RecordPair | None) -> str:
 
 
 def _example(message: Message, record: RecordPair | None) -> dict[str, Any] | None:
-    """What the examples of both functions are made of: bytes with all that stands before them, a column, its value."""
+    """What the examples of both functions need: the bytes with their prefix, a column, and its value."""
     made = example(message)
     if made is None:
         return None

@@ -53,7 +53,7 @@ class _WholeReader:
 
     @property
     def is_possible(self) -> bool:
-        """Whether, but for one or two strings that are never null, the message has a fixed width."""
+        """Whether the message has a fixed width, apart from one or two strings that are never null."""
         *strings, last = self._behind
         are_plain = all(isinstance(each, Member) and is_plain_string(each.value) for each in strings)
         return last is None and are_plain and len(strings) in (1, 2)

@@ -71,7 +71,7 @@ class StructWriter:
         return self._pieces
 
     def _refuse(self) -> None:
-        """Values the version cannot carry are left to the walker, which knows how to say so."""
+        """Leave values that the version cannot carry to the walker, whose errors name the field."""
         for member in self._layout.wire.body:
             if member.field.can_be_null and not member.value.nullable:
                 self._give_up_if(f"value.{member.field.name} is None")
@@ -100,7 +100,7 @@ class StructWriter:
             self._run = []
 
     def _piece(self, expression: str, *, null: str | None = None, value: str = "") -> None:
-        """Add an expression; with `null`, what is written for null, it stands for a `value` that is not None."""
+        """Add an expression. With `null`, the bytes of null, the expression is used only if `value` is not None."""
         self._flush()
         if null is None:
             self._pieces.append(Piece(expression))
@@ -123,7 +123,7 @@ class StructWriter:
                 self._struct(value, name)
 
     def _check_fixed(self, value: FixedValue, name: str) -> None:
-        """`struct` would cut or pad what is no uuid and take anything for a bool."""
+        """Check the type: `struct` would cut or pad bytes that are no uuid, and take any value for a bool."""
         if value.type == "uuid":
             self._give_up_if(f"type({name}) is not {self._uses.uuid_class}")
         elif value.type == "bool":

@@ -119,7 +119,7 @@ class Uses:
         return self._function("pack", formats, "pack")
 
     def unpack_text(self, kind: str, behind: Formats, before: Formats = ()) -> str:
-        """A table for a text with what is read along; `kind` is `text`, `compact_text`, `bytes` or `compact_bytes`."""
+        """A table for a text and its neighbours; `kind` is `text`, `compact_text`, `bytes` or `compact_bytes`."""
         entries = self.runtime_name("Unpack")
         return self._table(1, f"leading {kind}" if before else kind, entries, (before, kind, behind))
 

@@ -188,7 +188,7 @@ class _Reader(AttributeReader):
     """Reads what messages and fields alone have."""
 
     def valid_versions(self) -> Versions:
-        """The versions of a message; there are none for a retired API, and for that takes the word `none`."""
+        """The versions of a message. A retired API has none, which the spec spells `none`."""
         versions = self.versions("validVersions", required="a closed range such as 0-2, or none for a retired API")
         text = self.text("validVersions").strip()
         if versions.is_empty and text != "none" and self.is_sound("validVersions"):

@@ -80,7 +80,7 @@ class AttributeReader:
                 source.report(member.position, self._element.path_to(name), f"unknown attribute; {hint}")
 
     def finish(self, *ranges_to_check: str) -> dict[str, Any]:
-        """The part that all elements share; also reads ranges that mean nothing here, for their grammar."""
+        """Read what all elements share. Ranges without a meaning here are read too, which checks their grammar."""
         for attribute in ranges_to_check:
             self.versions(attribute)
         element = self._element
@@ -180,7 +180,7 @@ class AttributeReader:
         return text
 
     def texts(self, attribute: str) -> tuple[Element, ...]:
-        """The texts of a list, each with its place; whatever else it holds is refused."""
+        """The texts of a list, each with its place. Anything else in the list is a violation."""
         found = []
         source = self._element.source
         for node, path in self._list(attribute):

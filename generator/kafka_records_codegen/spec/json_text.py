@@ -232,7 +232,7 @@ class _Reader:
         return _ESCAPES.get(code, "")
 
     def _joined(self, parts: list[str], path: str, start: int) -> str:
-        """The parts as one text, in which escaped surrogates have found each other."""
+        """The parts as one text. Two escaped surrogates that stand side by side become one character."""
         text = "".join(parts)
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")

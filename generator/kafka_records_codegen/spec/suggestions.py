@@ -26,7 +26,7 @@ def nearest(text: str, allowed: Sequence[str]) -> str | None:
 
 
 def type_like(text: str, structs: Collection[str] = ()) -> str | None:
-    """The type that `text` was meant to be, which is none or a struct defined nowhere; `structs` are the defined."""
+    """The type that `text` means, which is no type or an undefined struct. `structs` are the defined ones."""
     array = _ARRAY.fullmatch(text)
     base = text if array is None else array["before"] or array["behind"] or array["around"] or ""
     meant = _base_like(base.strip(), structs)

@@ -77,7 +77,7 @@ def render_in_style(template: str, **values: Any) -> str:
 
 
 def origin(package: Package, sources: list[str]) -> list[str]:
-    """Made by what, from which specs, how to do it again. No clock: the same specs give the same bytes."""
+    """What made the file, from which specs, and how to make it again. No clock: the same specs give the same bytes."""
     docs = "" if package.docs is None else " --docs DIR"
     return [
         Mark("codecs", package.name).line,

@@ -28,7 +28,8 @@ def in_style(page: str) -> str:
 
 
 def with_long_lines_in_style(page: str) -> str:
-    """What black makes of a page which, but for lines that are too long or hold a single quote, is in its style.
+    """What black makes of a page that is in its style already, except for lines that are too long or hold a single
+    quote.
 
     Each of those lines is a statement or the head of one, on its own. When one is not (it ends with a comma, or black
     cannot read it), the page goes to black as a whole.

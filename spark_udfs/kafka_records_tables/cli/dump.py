@@ -35,8 +35,8 @@ fields of a line:
 Nothing is lost: what is not decoded has its bytes in "hex" where "data" would be, {"type":99,"hex":"0063..."} or
 {"version":9,"hex":"0009..."}. That happens to records with an error, and to record types and value versions that this
 build does not know, which are no errors. Text and lengths are read as leniently as Kafka reads them, bytes behind a key
-or value are left alone; both are counted on standard error. (table cannot do without such a value version: a row that
-an older record would give is wrong, so there it is told as an error.)
+or value are left alone; both are counted on standard error. (For the subcommand table such a
+value version is damage, since a row made from an older record would be wrong.)
 
 Records below a raised log start are shown, and so are those of aborted and open transactions. Control characters,
 escape sequences and marks that turn the direction of text are \\uXXXX on a terminal; in a file or a pipe the JSON holds
