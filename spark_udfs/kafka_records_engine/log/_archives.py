@@ -63,7 +63,7 @@ _ENCRYPTED: Final = 0x1
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """A file in an archive."""
 
     name: str
@@ -90,12 +90,12 @@ class _Folder:
 class Contents:
     """What an archive holds, as it was when it was opened. Members keep it, and what it keeps open, alive."""
 
-    folders: dict[str, dict[str, Member | _Folder]] = field(default_factory=lambda: {"": {}})
+    folders: dict[str, dict[str, ArchiveMember | _Folder]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
     is_unpacked: bool = False
     """Whether reading it again would mean to unpack it again."""
 
-    def add(self, path: str, member: Member) -> None:
+    def add(self, path: str, member: ArchiveMember) -> None:
         """Add a file. Of two with one name the later one counts, as it does when an archive is unpacked."""
         folder = posixpath.dirname(path)
         self.add_folder(folder)
@@ -153,7 +153,7 @@ class ArchiveFiles:
         found = self._member(path)
         return None if found is None else found.kind
 
-    def listed(self, path: str) -> Sequence[Member | _Folder]:
+    def listed(self, path: str) -> Sequence[ArchiveMember | _Folder]:
         """See `places.Files.listed`."""
         folder = self._read().folders.get(path)
         if folder is None:
@@ -200,12 +200,12 @@ class ArchiveFiles:
             self._contents = _contents_of(self._archive)
         return self._contents
 
-    def _member(self, path: str) -> Member | _Folder | None:
+    def _member(self, path: str) -> ArchiveMember | _Folder | None:
         return self._read().folders.get(posixpath.dirname(path), {}).get(posixpath.basename(path))
 
-    def _file(self, path: str) -> Member:
+    def _file(self, path: str) -> ArchiveMember:
         found = self._member(path)
-        if not isinstance(found, Member):
+        if not isinstance(found, ArchiveMember):
             raise FileNotFoundError(errno.ENOENT, "there is no such file in the archive")
         return found
 
@@ -341,13 +341,13 @@ class _Shared:
 
 def _member(
     path: str, size: int, version: Hashable, read_at: Callable[[int, int], bytes], start: int | Callable[[], int]
-) -> Member:
+) -> ArchiveMember:
     """A member whose bytes stand side by side from `start` on."""
 
     def part_at(position: int, wanted: int) -> bytes:
         return read_at((start if isinstance(start, int) else start()) + position, min(wanted, size - position))
 
-    return Member(posixpath.basename(path), size, version, lambda: RangeFile(part_at, size))
+    return ArchiveMember(posixpath.basename(path), size, version, lambda: RangeFile(part_at, size))
 
 
 def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
@@ -419,10 +419,10 @@ def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: 
             linked = _label(member.linkname)
             target = contents.folders.get(posixpath.dirname(linked), {}).get(posixpath.basename(linked))
         name = posixpath.basename(path)
-        if isinstance(target, Member):
-            contents.add(path, Member(name, target.size, target.version, target.open))
+        if isinstance(target, ArchiveMember):
+            contents.add(path, ArchiveMember(name, target.size, target.version, target.open))
         else:
-            contents.add(path, Member(name, 0, (version, member.offset), None))
+            contents.add(path, ArchiveMember(name, 0, (version, member.offset), None))
     return True
 
 
@@ -529,7 +529,7 @@ def _read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
         else:
             _check_size(info.file_size)
             unpack = partial(_unpacked, contents, opened, info, lock)
-            contents.add(path, Member(posixpath.basename(path), info.file_size, where, unpack))
+            contents.add(path, ArchiveMember(posixpath.basename(path), info.file_size, where, unpack))
     return contents
 
 

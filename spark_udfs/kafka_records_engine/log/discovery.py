@@ -33,14 +33,14 @@ SUFFIXES: Final = (".log", ".log.swap")
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
-"""Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
+"""_Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
 _LARGEST_PARTITION: Final = (1 << 31) - 1
 _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
 """So many folders of an object store are listed side by side."""
 
-Source = str | PathLike[str] | Place
-Folders = list[tuple[Place, list[str] | None]]
+_Asked = str | PathLike[str] | Place
+_Folders = list[tuple[Place, list[str] | None]]
 """Partition folders, each with the names of the files that were asked for (None: all of them)."""
 
 
@@ -66,7 +66,7 @@ class FoundLog:
 
 
 def find_logs(
-    sources: Sequence[Source], topic: str | None = None, unnamed: str | None = None, filesystem: Any = None
+    sources: Sequence[_Asked], topic: str | None = None, unnamed: str | None = None, filesystem: Any = None
 ) -> list[FoundLog]:
     """The log partitions in `sources`, sorted by topic and partition.
 
@@ -114,7 +114,7 @@ def _found(topic: str, partition: int, folder: Place, files: list[str] | None, l
     return FoundLog(topic, partition, folder.path, names, size, folder.files)
 
 
-def _listed(sources: Iterable[Source]) -> str:
+def _listed(sources: Iterable[_Asked]) -> str:
     return ", ".join(str(source) if isinstance(source, Place) else without_secrets(str(source)) for source in sources)
 
 
@@ -125,11 +125,11 @@ class _HoldsNoLog(LogSourceError):
     """What stands there can be read, and is no log."""
 
 
-def _source_folders(source: Source, filesystem: Any, looks: _Looks) -> Folders:
+def _source_folders(source: _Asked, filesystem: Any, looks: _Looks) -> _Folders:
     places, is_pattern = expanded(source, filesystem)
     if not is_pattern:
         return _folders_at(places[0], looks)
-    found: Folders = []
+    found: _Folders = []
     for place in places:
         if not _PUT_AWAY.fullmatch(place.name):
             with suppress(_HoldsNoLog):
@@ -140,14 +140,14 @@ def _source_folders(source: Source, filesystem: Any, looks: _Looks) -> Folders:
     return found
 
 
-def _folders_at(place: Place, looks: _Looks) -> Folders:
+def _folders_at(place: Place, looks: _Looks) -> _Folders:
     try:
         return _folders(place, looks)
     except OSError as error:
         raise LogSourceError(str(place), f"this cannot be read: {error.strerror or error}") from error
 
 
-def _folders(source: Place, looks: _Looks) -> Folders:
+def _folders(source: Place, looks: _Looks) -> _Folders:
     kind = source.kind
     if kind is None:
         raise LogSourceError(str(source), "there is no such file or directory")
@@ -180,9 +180,9 @@ def _folders(source: Place, looks: _Looks) -> Folders:
     )
 
 
-def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> Folders:
+def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
     """What is found in some folders of an archive."""
-    found: Folders = []
+    found: _Folders = []
     for folder in folders:
         with suppress(_HoldsNoLog):
             found += _folders(folder, looks)
