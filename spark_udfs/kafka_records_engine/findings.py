@@ -25,8 +25,18 @@ DAMAGED_LOG: Final = "DamagedLog"
 UNREAD_LOG: Final = "UnreadLog"
 """The `reason` of a note about a sound log: something stands in its files that is no record."""
 
+UNREACHABLE_LOG: Final = "UnreachableLog"
+"""The `reason` of damage that another try may not meet: nobody gave some offsets of a log in time."""
+
+DELETED_MEANWHILE: Final = "DeletedMeanwhile"
+"""The `reason` of a note about offsets that were deleted between the moment when a log was found and that when they
+were to be read."""
+
 INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 """The `reason` of a note that says from which offset or moment on a table can know what happened."""
+
+OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, DELETED_MEANWHILE)
+"""The reasons that are about logs and not about what a record holds."""
 
 
 @dataclass(frozen=True, slots=True)

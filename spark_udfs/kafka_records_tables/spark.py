@@ -22,6 +22,7 @@ from kafka_records_tables.engines.spark import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
+from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -190,7 +191,7 @@ def read_table(
     mode: str = FAILFAST,
     package: str = "kafka_records",
 ) -> DataFrame:
-    """A table over log segment files, read by the workers, one task per partition of the log.
+    """A table over any source, read by the workers, one task per partition of the log.
 
     The same rows as `spark.read.format("kafka-records")`, without a Python Data Source, which came with Spark 4.0.
 
@@ -220,7 +221,7 @@ def read_table(
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
-    logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
+    logs = spread(source_of(source, topic or declaration.topic).partitions(declaration.topic))
     function = LogRows(request, tuple(logs), tuple(names), is_failfast)
     return over_logs(spark, len(logs), function, schema_of(declaration, names))
 
@@ -239,7 +240,7 @@ def read_findings(
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
     request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
     declaration = request.table
-    logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
+    logs = spread(source_of(source, topic or declaration.topic).partitions(declaration.topic))
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 
 
@@ -274,7 +275,10 @@ def register(spark: SparkSession, package: str = "kafka_records") -> tuple[str, 
     -----
     Options of the source: `table` (raw rows without), `topic`, `group` (one, or a JSON array of several), `columns`
     (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
-    `untold` (`committed`), `package`. Nothing is pushed down: an option keeps rows from being made, WHERE does not.
+    `untold` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts). For
+    running brokers `bootstrap`, `commandConfig` (a properties file), `kafka.` and the name of a property,
+    `startingOffsets`, `endingOffsets`, and for streams `maxOffsetsPerTrigger` and `failOnDataLoss`. Nothing is pushed
+    down: an option keeps rows from being made, WHERE does not.
 
     Examples
     --------

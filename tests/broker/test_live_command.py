@@ -66,6 +66,13 @@ def test_tables(quiet: Broker, capsys: pytest.CaptureFixture[str], table: str) -
     assert err[-1].endswith("from 41 records and 0 transaction markers in 3 partitions")
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_spark_reads_brokers_too(quiet: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("table", "offset_commits", "--bootstrap", quiet.bootstrap, "--format", "json")
+    assert run(capsys, *arguments, "--engine", "spark") == run(capsys, *arguments)
+
+
 def test_dump_and_counts(quiet: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     live = run(capsys, "dump", "--bootstrap", quiet.bootstrap, "--bytes")
     files = run(capsys, "dump", quiet.data, "--bytes")
@@ -163,7 +170,6 @@ def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureF
         ("counts", str(quiet.data), *at): "--bootstrap reads brokers, and SOURCE is for files: give one of them",
         ("counts", str(quiet.data), "--command-config", str(missing)): "--command-config says how to talk to the "
         "brokers of --bootstrap, which is not there",
-        ("table", "groups", *at, "--engine", "spark"): "--engine spark reads files: it does not go with --bootstrap",
         ("counts", "--bootstrap", "localhost"): "argument --bootstrap: 'localhost' is no broker: write HOST:PORT",
     }.items():
         assert said(*arguments) == (2, f"kafka-records {arguments[0]}: error: {sentence}"), arguments

@@ -144,8 +144,9 @@ class ClientConfig:
         return context_of(self)
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Self:
-        """The configuration in a file as `--command-config` of Kafka's tools takes it.
+    def read(cls, path: str | PathLike[str], over: Mapping[str, str] | None = None) -> Self:
+        """The configuration in a file as `--command-config` of Kafka's tools takes it; the properties of `over` take
+        the place of its own.
 
         Raises LogSourceError for a file that cannot be read or says what is not supported.
         """
@@ -155,7 +156,7 @@ class ClientConfig:
         except OSError as error:
             raise LogSourceError(place, f"cannot be read: {error.strerror or error}") from None
         try:
-            return cls.of(read_properties(data))
+            return cls.of({**read_properties(data), **(over or {})})
         except ValueError as error:
             raise LogSourceError(place, str(error)) from None
 

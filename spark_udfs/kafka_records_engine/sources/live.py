@@ -7,13 +7,13 @@ records, producers and transactions are seen, which clients hide.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import DAMAGED_LOG, UNREAD_LOG, Finding, Severity
+from kafka_records_engine.findings import DAMAGED_LOG, DELETED_MEANWHILE, UNREACHABLE_LOG, Finding, Severity
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.fetched import RecordSets
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
@@ -108,7 +108,14 @@ class LiveBrokers:
             raise self._error(failed) from None
         return [
             BrokerPartition(
-                self._bootstrap, self._config, topic, found.topic_id, partition, starts.get(partition, 0), end
+                self._bootstrap,
+                self._config,
+                topic,
+                found.topic_id,
+                partition,
+                starts.get(partition, 0),
+                end,
+                found.leaders.get(partition, -1),
             )
             for partition, end in sorted(ends.items())
         ]
@@ -154,6 +161,8 @@ class BrokerPartition:
     partition: int
     start: int
     end: int
+    leader: int = field(default=-1, compare=False)
+    """The broker that led it when it was found; -1 if none did."""
 
     @property
     def size(self) -> int:
@@ -164,6 +173,11 @@ class BrokerPartition:
     def in_memory(self) -> bool:
         """Never."""
         return False
+
+    def cuts(self, size: int) -> list[int]:
+        """Offsets at which it can be cut into parts of about `size` bytes, as far as these can be guessed."""
+        count = max(-(-self.size // size), 1)
+        return [self.start + (self.end - self.start) * number // count for number in range(1, count)]
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
@@ -217,7 +231,7 @@ class _Reading:
         except Refused as failed:
             raise LogSourceError(failed.address, failed.detail) from None
         except GivenUp as given_up:
-            self._unread(self._position, log.end, str(given_up))
+            self._unread(self._position, log.end, str(given_up), reason=UNREACHABLE_LOG)
         finally:
             if fetcher is not None:
                 fetcher.close()
@@ -297,7 +311,7 @@ class _Reading:
     def _start_moved(self, came: StartMoved) -> None:
         first, behind = self._position, min(came.log_start, self._log.end)
         what = f"{_offsets(first, behind)} deleted while the log was read: it starts at {came.log_start} now"
-        self._find("note", UNREAD_LOG, what, "the answer is without them", came.address)
+        self._find("note", DELETED_MEANWHILE, what, "the answer is without them", came.address)
         self._sets.add_hole(first - 1)
         if first == self._log_start:
             self._context.log_start = behind
@@ -309,9 +323,9 @@ class _Reading:
         self._unread(self._position, behind, f"the broker cannot read its own log: {what}", address)
         self._position, self._ahead = behind, 0
 
-    def _unread(self, first: int, behind: int, why: str, address: str | None = None) -> None:
+    def _unread(self, first: int, behind: int, why: str, address: str | None = None, reason: str = DAMAGED_LOG) -> None:
         consequence = f"{_offsets(first, behind)} not read"
-        self._find("damage", DAMAGED_LOG, why, consequence, address, batch_offset=first)
+        self._find("damage", reason, why, consequence, address, batch_offset=first)
         self._sets.add_hole(first - 1)
 
     def _damaged(self, found: Finding) -> None:

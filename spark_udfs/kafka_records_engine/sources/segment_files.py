@@ -12,6 +12,7 @@ import pyarrow as pa
 from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.log.batches import LARGEST_OFFSET
+from kafka_records_engine.log.cuts import cuts_of
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import Place
 from kafka_records_engine.log.ranges import OffsetRange
@@ -91,6 +92,10 @@ class SegmentPartition:
     def in_memory(self) -> bool:
         """Whether other processes would have to unpack an archive again, or cannot see the files."""
         return self.log.system.stays_here
+
+    def cuts(self, size: int) -> list[int]:
+        """Offsets at which it can be cut into parts of about `size` bytes."""
+        return cuts_of(self.log, size)
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None

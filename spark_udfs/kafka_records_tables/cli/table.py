@@ -148,7 +148,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         choices=["local", "spark"],
         default="local",
         help="local (default): processes on this machine. spark: the same rows by Spark, a task per log partition, "
-        "where every worker sees the files; needs Java 17 or later and the extra spark",
+        "where every worker sees the files or reaches the brokers; needs Java 17 or later and the extra spark",
     )
     parser.add_argument(
         "--processes",
@@ -256,8 +256,6 @@ def run(options: argparse.Namespace) -> int:
     _check_engine(options)
     _set_format(options)
     given = given_source(options)
-    if given.bootstrap is not None and options.engine == "spark":
-        raise UsageError("--engine spark reads files: it does not go with --bootstrap")
     from kafka_records_tables.runs.table_run import SparkSettings, TableRun, TableTask
 
     task = TableTask(

@@ -19,6 +19,7 @@ from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_tables.engines.spark_failures import SparkFailed, memory_ran_out
 from kafka_records_tables.engines.spark_tasks import FRAMES, LogFrames
+from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +54,7 @@ def run(
     request
         The table and what is asked of it.
     logs
-        What to read, biggest first.
+        What to read.
     report
         Gets the findings and counts.
     on_progress
@@ -67,7 +68,7 @@ def run(
     Exception
         Whatever a table raises, from whichever task.
     """
-    ordered = sorted(logs, key=lambda log: (-log.size, log.topic, log.partition))
+    ordered = spread(logs)
     if not ordered:
         return
     frames = over_logs(spark, len(ordered), LogFrames(request, tuple(ordered)), spark_schema(FRAMES))

@@ -1,62 +1,32 @@
-"""`spark.read.format("kafka-records")`: tables and raw rows over log segment files, as a Python Data Source.
+"""`spark.read.format("kafka-records")`: tables and raw rows over any source, as a Python Data Source; raw rows of
+brokers as a stream too.
 
-One input partition per partition of the log. Nothing is pushed down: in PySpark 4.2 and 4.3 a filter that was pushed to
-such a source by one query takes part in the next one, and columns are not pruned at all. So there are options.
+One input partition per partition of the log, or several where that is asked for. Nothing is pushed down: in PySpark 4.2
+and 4.3 a filter that was pushed to such a source by one query takes part in the next one, and columns are not pruned at
+all. So there are options.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from kafka_records_engine.log.reading import find_logs
-from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
-from kafka_records_engine.spark.raw import RAW_SCHEMA
-from kafka_records_engine.spark.segments import SegmentReader
-from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
-from kafka_records_tables.engines.spark_schema import schema_of
-from kafka_records_tables.engines.spark_tasks import LogRows
-from kafka_records_tables.near_names import near
-from kafka_records_tables.query import milliseconds
+from kafka_records_engine.log.raw_rows import rebatched
+from kafka_records_engine.log.reading import BATCH_ROWS
+from kafka_records_engine.sources import Context
+from kafka_records_engine.spark.modes import FAILFAST
+from kafka_records_tables.engines.log_ranges import parts_of
+from kafka_records_tables.engines.raw_outcomes import raw_rows_of
+from kafka_records_tables.engines.spark_offsets import NAME, between
+from kafka_records_tables.engines.spark_options import Asked, asked
+from kafka_records_tables.engines.spark_tasks import FailFast
+from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-    from kafka_records_engine.sources import LogPartition
-
-NAME: Final = "kafka-records"
-
-OPTIONS: Final[Mapping[str, str]] = {
-    "table": "name of a table; raw rows without",
-    "topic": "topic of the raw rows, or of files that do not stand in a folder of their topic",
-    "group": 'only what is about this group, or about several: a JSON array, ["a", "b"]',
-    "columns": "columns to return, with commas between them",
-    "asOf": "the table as it was at this moment: ISO 8601, milliseconds since 1970, or 2h, 7d … ago",
-    "mode": "FAILFAST (the default) or PERMISSIVE",
-    "untold": "committed: what records count as whose source does not tell of transactions",
-    "package": "the generated package that says what the records hold",
-}
-"""The options by name; where upper case stands is of no matter to Spark."""
-
-_PLACES: Final = ("path", "paths")
-_OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package")
-
-
-class BadOption(KafkaRecordsError, ValueError):
-    """An option of the data source that is unknown, or a value that it cannot have; `detail` is a sentence."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
-        self.detail = detail
-
-    def __str__(self) -> str:
-        return f"{NAME}: {self.detail}"
 
 
 class KafkaRecordsSource(DataSource):
@@ -69,103 +39,47 @@ class KafkaRecordsSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the table, or of raw rows. Raises BadOption."""
-        return _asked(self.options).schema
+        return asked(self.options).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader over the files that there are when the query runs."""
-        return _Reader(_asked(self.options))
+        """A reader over what there is when the query runs."""
+        return _Reader(asked(self.options).for_batch())
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        """A reader that goes on where the one before ended."""
+        from kafka_records_tables.engines.spark_stream import stream_reader
 
-@dataclass(frozen=True)
-class _Asked:
-    """What the options ask for: a table, or with `rows` None raw rows."""
-
-    paths: tuple[str, ...]
-    topic: str | None
-    schema: StructType
-    rows: LogRows | None
-    mode: Mode
+        return stream_reader(asked(self.options).for_stream())
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, asked: _Asked) -> None:
+    def __init__(self, asked: Asked) -> None:
         self._asked = asked
 
     def partitions(self) -> Sequence[InputPartition]:
         asked = self._asked
-        if asked.rows is None:
-            return [InputPartition(log) for log in find_logs(asked.paths, asked.topic)]
-        from kafka_records_engine.sources.segment_files import Segments
-
-        table = asked.rows.request.table
-        logs: Sequence[LogPartition] = Segments(asked.paths, asked.topic or table.topic).partitions(table.topic)
-        return [InputPartition(log) for log in sorted(logs, key=lambda log: -log.size)]
+        source = asked.place.source()
+        if asked.rows is not None:
+            request = asked.rows.request
+            topics: Sequence[str] = [request.table.topic]
+            # Where a moment lies only who reads from the start can tell.
+            can_be_cut = request.table.helper == "facts" and request.as_of_ms is None
+        else:
+            topics = [asked.topic] if asked.topic is not None else source.topics()
+            can_be_cut = True
+        found = {topic: source.partitions(topic) for topic in topics}
+        logs = [part for of_topic in found.values() for part in between(of_topic, asked.starting, asked.ending)]
+        if asked.bytes_per_task is not None and can_be_cut:
+            logs = [part for log in logs for part in parts_of(log, asked.bytes_per_task)]
+        return [InputPartition(asked.place.bare(log)) for log in spread(logs)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        log = partition.value
-        if self._asked.rows is None:
-            return SegmentReader(self._asked.mode, False).rows(log)
-        return self._asked.rows.of(log)
-
-
-def _asked(options: Mapping[str, str]) -> _Asked:
-    given = _named(options)
-    paths = _paths(options)
-    try:
-        mode = checked_mode(given.get("mode", FAILFAST), (FAILFAST, PERMISSIVE))
-        if "table" not in given:
-            for name in _OF_TABLES:
-                if name in given:
-                    raise BadOption(f"the option {name} is for tables: say which one with the option table")
-            return _Asked(paths, given.get("topic"), RAW_SCHEMA, None, mode)
-        request = request_of(
-            table_called(given["table"]),
-            group=_groups(given.get("group")),
-            as_of=milliseconds(given["asOf"]) if "asOf" in given else None,
-            untold=given.get("untold"),
-            package=given.get("package", "kafka_records"),
-        )
-        names = chosen_columns(request.table, _list(given.get("columns")))
-    except BadOption:
-        raise
-    except ValueError as error:
-        raise BadOption(str(error)) from None
-    rows = LogRows(request, (), tuple(names), mode == FAILFAST)
-    return _Asked(paths, given.get("topic"), schema_of(request.table, names), rows, mode)
-
-
-def _named(options: Mapping[str, str]) -> dict[str, str]:
-    """The options by their names in OPTIONS: Spark hands out lower case."""
-    names = {name.lower(): name for name in OPTIONS}
-    given = {}
-    for name, value in options.items():
-        if name.lower() in _PLACES:
-            continue
-        if name.lower() not in names:
-            raise BadOption(f"no option is called {name!r}; {near(name, [*OPTIONS, 'path'])}")
-        given[names[name.lower()]] = value
-    return given
-
-
-def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Where to read: `load(path)` is an option, `load([path, path])` a JSON array in another one."""
-    lower = {name.lower(): value for name, value in options.items()}
-    paths = [lower["path"]] if "path" in lower else []
-    paths += json.loads(lower["paths"]) if "paths" in lower else []
-    if not paths:
-        raise BadOption("there is nothing to read: give load a path, or the option path")
-    return tuple(path.removeprefix("file:") for path in paths)
-
-
-def _groups(text: str | None) -> str | list[str] | None:
-    if text is None or not text.startswith("["):
-        return text
-    try:
-        groups: Any = json.loads(text)
-    except ValueError:
-        return text
-    return groups if all(isinstance(group, str) for group in groups) else text
-
-
-def _list(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
+        asked = self._asked
+        if partition.value is None:  # what Spark makes of no partition at all
+            return iter(())
+        log = asked.place.ready(partition.value)
+        if asked.rows is not None:
+            return asked.rows.of(log)
+        kind = FailFast if asked.mode == FAILFAST else Context
+        context = kind(log.topic, log.partition)
+        return rebatched(raw_rows_of(log, context), BATCH_ROWS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import DAMAGED_LOG, UNDECIDED_TRANSACTION, UNREAD_LOG
+from kafka_records_engine.findings import OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError, plural
 from kafka_records_tables.engines.local import WorkerEnded
@@ -188,7 +188,7 @@ class TableRun:
         given = self._task.given
         files, records = FileTotals(place=given.place), RecordTotals(counts, has_files=given.has_files)
         for finding in findings:
-            if finding.reason in (UNREAD_LOG, DAMAGED_LOG):
+            if finding.reason in OF_LOGS:
                 files.count(finding)
             elif finding.severity == "damage" and finding.reason == UNDECIDED_TRANSACTION:
                 records.undecided += 1

@@ -109,7 +109,7 @@ def settled(
     UntoldTransactions
         For a record whose source does not tell, unless the context says what it counts as.
     """
-    settling = _Settling(context, tombstones_at_once, last_of_key)
+    settling = Settling(context, tombstones_at_once, last_of_key)
     for batch in batches:
         yield from settling.take(batch)
     yield from settling.rest()
@@ -144,7 +144,9 @@ def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_
     return settled
 
 
-class _Settling:
+class Settling:
+    """What `settled` does, for who hands over one batch after another; the arguments are those of `settled`."""
+
     def __init__(self, context: Context, tombstones_at_once: bool, last_of_key: bool) -> None:
         self._context = context
         self._tombstones_at_once = tombstones_at_once
@@ -154,7 +156,13 @@ class _Settling:
         self._squeezed = 0
         self._any_marker = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether any row waits for its marker."""
+        return bool(self._pending)
+
     def take(self, batch: pa.RecordBatch) -> Iterator[Settled]:
+        """What is decided when these rows have come."""
         words = batch.column("transaction")
         is_plain = pc.equal(words, NONE)
         has_markers = batch.column("control").null_count < batch.num_rows

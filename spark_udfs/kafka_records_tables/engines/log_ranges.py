@@ -1,0 +1,138 @@
+"""Parts of a log partition, for several tasks: ranges of offsets that together are the whole.
+
+What a task cannot see in its range are the markers behind it, which end transactions that are open at its end. So it
+reads on behind its end, for markers of these producers only, and no further than the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.sources import Context
+from kafka_records_tables.tables.transactions_settled import OPEN, PENDING
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
+
+_WAITS: Final = pa.array([PENDING, OPEN])
+_NEEDED: Final = frozenset({"producer_id", "transaction", "control"})
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """The rows of a log partition from the offset `start` up to `end`, which is not one of them; None for where the log
+    starts or ends.
+
+    Behind them come the markers of transactions that are open at `end`, and no other row, unless `looks_behind` is
+    False: the log ends at `end` then, for who reads it.
+    """
+
+    log: LogPartition
+    start: int | None
+    end: int | None
+    size: int
+    looks_behind: bool = True
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+        return self.log.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition."""
+        return self.log.partition
+
+    @property
+    def in_memory(self) -> bool:
+        """As the whole."""
+        return self.log.in_memory
+
+    @property
+    def leader(self) -> object:
+        """The broker that is asked for it, where one is."""
+        return getattr(self.log, "leader", None)
+
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """See `protocol.LogPartition.batches`."""
+        first = max((each for each in (start, self.start) if each is not None), default=None)
+        behind = min((each for each in (end, self.end) if each is not None), default=None)
+        waiting = _Waiting()
+        has_transactions = set(columns) >= _NEEDED
+        for batch in self.log.batches(context, columns, first, behind):
+            if has_transactions and behind is not None:
+                waiting.note(batch)
+            yield batch
+        if behind is None:
+            return
+        # A source says that a marker may stand behind the range, and here it is looked for, or does not count.
+        if context.holes and context.holes[-1] == behind - 1:
+            context.holes.pop()
+        if self.looks_behind and waiting.producers:
+            yield from self._markers(context, columns, behind, waiting)
+
+    def _markers(
+        self, context: Context, columns: Collection[str], behind: int, waiting: _Waiting
+    ) -> Iterator[pa.RecordBatch]:
+        # What is found there belongs to the task that reads it, but for places that may hide a marker.
+        looking = Context(self.topic, self.partition)
+        told = 0
+        for batch in self.log.batches(looking, columns, behind, None):
+            for hole in looking.holes[told:]:
+                context.add_hole(hole)
+            told = len(looking.holes)
+            wanted = pc.is_in(batch.column("producer_id"), value_set=pa.array(list(waiting.producers), pa.int64()))
+            ends = batch.filter(pc.and_(pc.is_valid(batch.column("control")), wanted))
+            if ends.num_rows:
+                yield ends
+                waiting.note(ends)
+                if not waiting.producers:
+                    return
+        for hole in looking.holes[told:]:
+            context.add_hole(hole)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The producers whose transactions are open."""
+
+    producers: set[int] = field(default_factory=set)
+
+    def note(self, batch: pa.RecordBatch) -> None:
+        """Go on with the next rows."""
+        is_end = pc.is_valid(batch.column("control")).to_numpy(zero_copy_only=False)
+        waits = pc.fill_null(pc.is_in(batch.column("transaction"), value_set=_WAITS), False)
+        is_part = waits.to_numpy(zero_copy_only=False) & ~is_end
+        if not is_part.any() and not (self.producers and is_end.any()):
+            return
+        rows = np.flatnonzero(is_part | is_end)
+        producers = batch.column("producer_id").take(pa.array(rows)).to_pylist()
+        # Of each producer the last row counts.
+        for producer, has_ended in dict(zip(producers, is_end[rows].tolist(), strict=True)).items():
+            if has_ended:
+                self.producers.discard(producer)
+            else:
+                self.producers.add(producer)
+
+
+def parts_of(log: LogPartition, size: int) -> list[LogPartition]:
+    """A log partition as ranges of about `size` bytes each, where its source can say where to cut (`cuts`); as a whole
+    otherwise."""
+    outer = log if isinstance(log, LogRange) else LogRange(log, None, None, log.size)
+    cuts = getattr(outer.log, "cuts", None)
+    if cuts is None:
+        return [log]
+    inner = sorted({at for at in cuts(size) if at > (outer.start or 0) and (outer.end is None or at < outer.end)})
+    if not inner:
+        return [log]
+    ends = [*inner, outer.end]
+    share = log.size // len(ends)
+    return [LogRange(outer.log, start, end, share) for start, end in zip([outer.start, *inner], ends, strict=True)]

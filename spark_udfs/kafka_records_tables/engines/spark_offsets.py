@@ -1,0 +1,143 @@
+"""Offsets of a topic as Spark knows them: in options, in the JSON of a stream's checkpoint, and how much a trigger
+takes.
+
+The JSON is that of Spark's own Kafka source, `{"topic": {"0": 23, "1": 0}}`. In a checkpoint the topic's id stands
+beside the offsets, under `id`: a topic that is made anew under the same name has other records at the same offsets.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.engines.log_ranges import LogRange
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
+
+NAME: Final = "kafka-records"
+"""What `format` calls the data source."""
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+FROM_START: Final = -2
+FROM_END: Final = -1
+"""What Spark writes into its JSON for these two."""
+
+_ID: Final = "id"
+
+Bound = str | Mapping[int, int]
+"""EARLIEST, LATEST, or an offset per partition, FROM_START and FROM_END among them."""
+
+
+class BadOption(KafkaRecordsError, ValueError):
+    """An option of the data source that is unknown, or a value that it cannot have; `detail` is a sentence."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{NAME}: {self.detail}"
+
+
+class DataLost(KafkaRecordsError, RuntimeError):
+    """Records that were to be read are not there any more; `what` says which."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f'{self.what}. The option failOnDataLoss "false" goes on without them'
+
+
+@dataclass(frozen=True, slots=True)
+class NextOffsets:
+    """Up to where a topic was read: the offset of each partition that comes next."""
+
+    topic: str
+    topic_id: str | None
+    offsets: Mapping[int, int]
+
+    def to_json(self) -> dict[str, dict[str, Any]]:
+        """As Spark keeps it."""
+        offsets: dict[str, Any] = {str(partition): self.offsets[partition] for partition in sorted(self.offsets)}
+        return {self.topic: offsets if self.topic_id is None else {**offsets, _ID: self.topic_id}}
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Mapping[str, Any]], topic: str) -> Self:
+        """What `to_json` gave. Raises ValueError where it is about another topic."""
+        if topic not in kept:
+            raise ValueError(
+                f"the checkpoint is about {', '.join(kept) or 'nothing'} and not about topic {topic}: give each stream "
+                "a checkpointLocation of its own"
+            )
+        offsets = dict(kept[topic])
+        topic_id = offsets.pop(_ID, None)
+        return cls(topic, topic_id, {int(partition): int(offset) for partition, offset in offsets.items()})
+
+
+def bound_of(text: str, topic: str | None) -> Bound:
+    """The offsets in an option. Raises ValueError, with a text that goes on behind the option's name."""
+    if text.strip().lower() in (EARLIEST, LATEST):
+        return text.strip().lower()
+    form = '"earliest", "latest" or offsets by partition as in {"topic": {"0": 23, "1": -2}}'
+    try:
+        given: Any = json.loads(text)
+        topics = {
+            name: {int(at): offset for at, offset in offsets.items() if at != _ID} for name, offsets in given.items()
+        }
+    except (ValueError, AttributeError):
+        raise ValueError(f"is {text!r}: write {form}") from None
+    if topic is None or set(topics) != {topic}:
+        there = f"topic {topic}" if topic is not None else "one topic, which the option topic names"
+        raise ValueError(f"is about {', '.join(topics) or 'nothing'}, and what is read is {there}")
+    offsets: dict[int, Any] = topics[topic]
+    for partition, offset in offsets.items():
+        if type(offset) is not int or offset < FROM_START or partition < 0:
+            raise ValueError(f"has {offset!r} for partition {partition}: write {form}")
+    return offsets
+
+
+def between(logs: Sequence[LogPartition], starting: Bound, ending: Bound) -> list[LogPartition]:
+    """The log partitions of a topic from some offsets to others. Raises BadOption for offsets that are not there."""
+    starts, ends = (bound if isinstance(bound, Mapping) else {} for bound in (starting, ending))
+    known = {log.partition for log in logs}
+    for name, bound in (("startingOffsets", starts), ("endingOffsets", ends)):
+        for partition in sorted(set(bound) - known):
+            raise BadOption(f"{name} names partition {partition}, and there are {', '.join(map(str, sorted(known)))}")
+    return [_between(log, starts.get(log.partition, FROM_START), ends.get(log.partition, FROM_END)) for log in logs]
+
+
+def _between(log: Any, start: int, end: int) -> LogPartition:
+    if (start, end) == (FROM_START, FROM_END):
+        whole: LogPartition = log
+        return whole
+    # Sources that read files learn where a log starts and ends by reading it.
+    first, behind = getattr(log, "start", None), getattr(log, "end", None)
+    if first is not None and FROM_START < start < first:
+        raise BadOption(f"startingOffsets is {start} for {log.topic}-{log.partition}, whose log starts at {first}")
+    if behind is not None and max(start, end) > behind:
+        name = "startingOffsets" if start > behind else "endingOffsets"
+        raise BadOption(f"{name} is {max(start, end)} for {log.topic}-{log.partition}, whose log ends at {behind}")
+    return LogRange(log, None if start == FROM_START else start, None if end == FROM_END else end, log.size)
+
+
+def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:
+    """How far one trigger goes, when it takes about `most` offsets in all: each partition in proportion to what waits
+    there, and at least one, as Spark's own Kafka source does it."""
+    waiting = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
+    total = sum(waiting.values())
+    if total <= most:
+        return dict(end)
+    taken = {}
+    for partition, count in waiting.items():
+        share = most * count / total
+        part = math.ceil(share) if share < 1 else math.floor(share)
+        taken[partition] = start.get(partition, 0) + min(part, count) if count else end[partition]
+    return taken

@@ -1,0 +1,306 @@
+"""The options of `format("kafka-records")`: what they ask for, every mistake named, and no secret in any message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
+from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
+from kafka_records_tables.engines.log_ranges import LogRange
+from kafka_records_tables.engines.spark_offsets import (
+    EARLIEST,
+    FROM_END,
+    FROM_START,
+    LATEST,
+    BadOption,
+    Bound,
+    bound_of,
+)
+from kafka_records_tables.engines.spark_schema import schema_of
+from kafka_records_tables.engines.spark_tasks import LogRows
+from kafka_records_tables.near_names import near
+from kafka_records_tables.query import milliseconds
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from kafka_records_engine.sources import LogPartition, Source
+    from kafka_records_engine.sources.client_config import ClientConfig
+
+OPTIONS: Final[Mapping[str, str]] = {
+    "table": "name of a table; raw rows without",
+    "topic": "topic of the raw rows, or of files that do not stand in a folder of their topic",
+    "bootstrap": "brokers to read instead of files: HOST:PORT, several with commas between them",
+    "commandConfig": "how to talk to them: a properties file, which the driver and every worker read",
+    "group": 'only what is about this group, or about several: a JSON array, ["a", "b"]',
+    "columns": "columns to return, with commas between them",
+    "asOf": "the table as it was at this moment: ISO 8601, milliseconds since 1970, or 2h, 7d … ago",
+    "mode": "FAILFAST (the default) or PERMISSIVE",
+    "untold": "committed: what records count as whose source does not tell of transactions",
+    "package": "the generated package that says what the records hold",
+    "startingOffsets": 'where raw rows begin: earliest, the default; latest; or {"topic": {"0": 23, "1": -2}}',
+    "endingOffsets": "where raw rows end that are no stream: latest (the default), or offsets as above",
+    "maxOffsetsPerTrigger": "how many offsets of all partitions a stream reads at once, about",
+    "failOnDataLoss": "false: a stream goes on where records are gone that it has not read; true by default",
+    "bytesPerTask": "into how large parts partitions are cut for raw rows and for tables of facts; not cut by default",
+}
+"""The options by name; where upper case stands is of no matter to Spark. Beside them `kafka.` and the name of a
+property of Kafka's clients."""
+
+_PLACES: Final = ("path", "paths")
+_KAFKA: Final = "kafka."
+_SERVERS: Final = "bootstrap.servers"
+_OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package")
+_OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
+_OF_BROKERS: Final = ("commandConfig",)
+_OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
+_OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
+
+_SHOWN: Final = ("ssl.keystore.key",)
+"""Secrets that Spark does not know as such: its `spark.redaction.regex` finds them neither by name nor by what stands
+in them, so plans, the UI and event logs would show them."""
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """Running brokers, and how to talk to them. What it takes is read where it is needed, in every worker again, so
+    that the secrets of a file do not travel."""
+
+    bootstrap: str
+    command_config: str | None
+    properties: Mapping[str, str] = field(repr=False)
+
+    def config(self) -> ClientConfig:
+        """The configuration. Raises ValueError, and LogSourceError for a file."""
+        from kafka_records_engine.sources.client_config import ClientConfig
+
+        if self.command_config is None:
+            return ClientConfig.of(self.properties)
+        return ClientConfig.read(self.command_config, self.properties)
+
+    def source(self) -> Source:
+        """The brokers as a source."""
+        from kafka_records_engine.sources.live import LiveBrokers
+
+        return LiveBrokers(self.bootstrap, self.config())
+
+    def bare(self, log: Any) -> LogPartition:
+        """A log partition without its configuration, for the way to a worker."""
+        from kafka_records_engine.sources.client_config import ClientConfig
+
+        if isinstance(log, LogRange):
+            return replace(log, log=self.bare(log.log))
+        bare: LogPartition = replace(log, config=ClientConfig())
+        return bare
+
+    def ready(self, log: Any) -> LogPartition:
+        """The same with its configuration."""
+        if isinstance(log, LogRange):
+            return replace(log, log=self.ready(log.log))
+        ready: LogPartition = replace(log, config=self.config())
+        return ready
+
+
+@dataclass(frozen=True)
+class PathsToRead:
+    """Files, or whatever else a path can name."""
+
+    paths: tuple[str, ...]
+    topic: str | None
+
+    def source(self) -> Source:
+        """What the paths name."""
+        return source_of(list(self.paths), self.topic)
+
+    def bare(self, log: LogPartition) -> LogPartition:
+        """The log partition, which holds no secret."""
+        return log
+
+    ready = bare
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the options ask for: a table, or with `rows` None raw rows."""
+
+    place: PathsToRead | Brokers
+    topic: str | None
+    schema: StructType
+    rows: LogRows | None
+    mode: Mode
+    starting: Bound = EARLIEST
+    ending: Bound = LATEST
+    most_offsets: int | None = None
+    fails_on_data_loss: bool = True
+    bytes_per_task: int | None = None
+    given: frozenset[str] = frozenset()
+
+    def for_batch(self) -> Asked:
+        """Itself. Raises BadOption for what only a stream can do."""
+        for name in _OF_STREAMS:
+            if name in self.given:
+                raise BadOption(f"the option {name} is for streams (readStream)")
+        if self.starting == LATEST or FROM_END in _offsets(self.starting):
+            raise BadOption("startingOffsets is latest, where a query that is no stream finds nothing")
+        if self.ending == EARLIEST or FROM_START in _offsets(self.ending):
+            raise BadOption("endingOffsets is earliest, before which there is nothing: write latest, or offsets")
+        return self
+
+    def for_stream(self) -> Asked:
+        """Itself. Raises BadOption for what no stream can do."""
+        if self.rows is not None:
+            raise BadOption(
+                "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, "
+                "save the rows, and build the table in foreachBatch from all that was saved"
+            )
+        for name in _OF_BATCHES:
+            if name in self.given:
+                raise BadOption(f"the option {name} is for queries that are no stream (read)")
+        if self.topic is None or not isinstance(self.place, Brokers):
+            raise BadOption("a stream reads one topic from brokers: name both with the options bootstrap and topic")
+        return self
+
+
+def asked(options: Mapping[str, str]) -> Asked:
+    """What some options ask for. Raises BadOption."""
+    given, properties = _named(options)
+    try:
+        place = _place(options, given, properties)
+        mode = checked_mode(given.get("mode", FAILFAST), (FAILFAST, PERMISSIVE))
+        bytes_per_task = _number(given, "bytesPerTask")
+        if "table" not in given:
+            for name in _OF_TABLES:
+                if name in given:
+                    raise BadOption(f"the option {name} is for tables: say which one with the option table")
+            topic = given.get("topic")
+            if isinstance(place, Brokers) and topic is None:
+                raise BadOption("raw rows of brokers are those of one topic: name it with the option topic")
+            return Asked(
+                place,
+                topic,
+                RAW_SCHEMA,
+                None,
+                mode,
+                starting=_bound(given, "startingOffsets", EARLIEST),
+                ending=_bound(given, "endingOffsets", LATEST),
+                most_offsets=_number(given, "maxOffsetsPerTrigger"),
+                fails_on_data_loss=_flag(given, "failOnDataLoss", True),
+                bytes_per_task=bytes_per_task,
+                given=frozenset(given),
+            )
+        for name in _OF_RAW_ROWS:
+            if name in given:
+                raise BadOption(f"the option {name} is for raw rows: a table needs its log from the start")
+        request = request_of(
+            table_called(given["table"]),
+            group=_groups(given.get("group")),
+            as_of=milliseconds(given["asOf"]) if "asOf" in given else None,
+            untold=given.get("untold"),
+            package=given.get("package", "kafka_records"),
+        )
+        names = chosen_columns(request.table, _list(given.get("columns")))
+    except BadOption:
+        raise
+    except ValueError as error:
+        raise BadOption(str(error)) from None
+    rows = LogRows(request, (), tuple(names), mode == FAILFAST)
+    schema = schema_of(request.table, names)
+    return Asked(place, given.get("topic"), schema, rows, mode, bytes_per_task=bytes_per_task, given=frozenset(given))
+
+
+def _named(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The options by their names in OPTIONS (Spark hands out lower case), and the properties of Kafka's clients."""
+    names = {name.lower(): name for name in OPTIONS}
+    given, properties = {}, {}
+    for name, value in options.items():
+        if name.lower() in _PLACES:
+            continue
+        if name.lower().startswith(_KAFKA):
+            properties[name.lower().removeprefix(_KAFKA)] = value
+            continue
+        if name.lower() not in names:
+            raise BadOption(f"no option is called {name!r}; {near(name, [*OPTIONS, 'path'])}")
+        given[names[name.lower()]] = value
+    for name in _SHOWN:
+        if name in properties:
+            raise BadOption(
+                f"{_KAFKA}{name} would be readable in Spark's plans and event logs: write it into a properties file, "
+                "and name that with the option commandConfig"
+            )
+    return given, properties
+
+
+def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dict[str, str]) -> PathsToRead | Brokers:
+    paths = _paths(options)
+    servers = properties.pop(_SERVERS, None)
+    if servers is not None and "bootstrap" in given:
+        raise BadOption(f"bootstrap and {_KAFKA}{_SERVERS} are the same: give one of them")
+    bootstrap = given.get("bootstrap", servers)
+    if bootstrap is None:
+        for name in (*(name for name in _OF_BROKERS if name in given), *(f"{_KAFKA}{each}" for each in properties)):
+            raise BadOption(f"the option {name} is for brokers: say which ones with the option bootstrap")
+        if not paths:
+            raise BadOption("there is nothing to read: give load a path, or the option path or bootstrap")
+        return PathsToRead(paths, given.get("topic"))
+    if paths:
+        raise BadOption("either files are read or brokers: leave out the path, or the option bootstrap")
+    brokers = Brokers(bootstrap, given.get("commandConfig"), properties)
+    # What is wrong with an address or a property is told here, and not when the query runs.
+    brokers.source()
+    return brokers
+
+
+def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Where to read: `load(path)` is an option, `load([path, path])` a JSON array in another one."""
+    lower = {name.lower(): value for name, value in options.items()}
+    paths = [lower["path"]] if "path" in lower else []
+    paths += json.loads(lower["paths"]) if "paths" in lower else []
+    return tuple(path.removeprefix("file:") for path in paths)
+
+
+def _groups(text: str | None) -> str | list[str] | None:
+    if text is None or not text.startswith("["):
+        return text
+    try:
+        groups: Any = json.loads(text)
+    except ValueError:
+        return text
+    return groups if all(isinstance(group, str) for group in groups) else text
+
+
+def _list(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _bound(given: Mapping[str, str], name: str, default: str) -> Bound:
+    if name not in given:
+        return default
+    try:
+        return bound_of(given[name], given.get("topic"))
+    except ValueError as error:
+        raise BadOption(f"the option {name} {error}") from None
+
+
+def _offsets(bound: Bound) -> Collection[int]:
+    return bound.values() if isinstance(bound, Mapping) else ()
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    if name not in given:
+        return None
+    text = given[name].strip()
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise BadOption(f"the option {name} is {given[name]!r}: write a number above 0")
+    return int(text)
+
+
+def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise BadOption(f"the option {name} is {given[name]!r}: write true or false")
+    return text == "true"

@@ -1,0 +1,255 @@
+"""`spark.readStream.format("kafka-records")`: raw rows of a topic on brokers, one micro-batch after another.
+
+Spark keeps an offset per partition in the checkpoint of the query, and asks for the same range of offsets again after a
+failure. So a range has to give the same rows every time, and nothing may be remembered between two of them. A range
+ends at its end: what became of a transaction whose marker stands behind it is told by that marker, in a later range.
+
+Before PySpark 4.2 such a source is not told where a range starts when it says where it ends, and so cannot limit it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from kafka_records_engine.findings import DELETED_MEANWHILE, UNREACHABLE_LOG, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import rebatched
+from kafka_records_engine.log.reading import BATCH_ROWS
+from kafka_records_engine.sources import Context
+from kafka_records_engine.spark.modes import FAILFAST
+from kafka_records_tables.engines.log_ranges import LogRange
+from kafka_records_tables.engines.raw_outcomes import raw_rows_of
+from kafka_records_tables.engines.spark_offsets import (
+    FROM_END,
+    FROM_START,
+    LATEST,
+    BadOption,
+    DataLost,
+    NextOffsets,
+    limited,
+)
+from kafka_records_tables.engines.spark_options import Asked, Brokers
+from kafka_records_tables.engines.spark_tasks import DamageFound
+from kafka_records_tables.engines.spread_tasks import spread
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.live import BrokerPartition
+
+_STARTING: Final = "starting offsets"
+"""The key of a position that nobody has read from yet: the option itself. (No topic has a space in its name.) Where
+`latest` is is looked up for the end of the first range, which is empty: Spark asks for the start of an unfinished first
+range anew after a failure, and another answer would leave records out."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class StreamContext(Context):
+    """A context in which nothing is left out of a stream that could still be read, or that is gone without a word."""
+
+    is_failfast: bool = True
+    fails_on_data_loss: bool = True
+
+    def add_finding(self, finding: Finding) -> None:
+        """Tell what was found. Raises DataLost, DamageFound, and LogSourceError for what another try may read."""
+        if finding.reason == UNREACHABLE_LOG:
+            raise LogSourceError(finding.file or self.topic, f"{finding.what} ({finding.consequence})")
+        if finding.reason == DELETED_MEANWHILE and self.fails_on_data_loss:
+            raise DataLost(str(finding))
+        if finding.severity == "damage" and self.is_failfast:
+            raise DamageFound(str(finding))
+        if finding.severity == "damage" or finding.reason == DELETED_MEANWHILE:
+            _log.warning("%s", finding)
+
+
+def stream_reader(asked: Asked) -> DataSourceStreamReader:
+    """A reader for what the options ask for. Raises BadOption for a limit where PySpark has none."""
+    if _CAN_LIMIT:
+        return _LimitedReader(asked)
+    if asked.most_offsets is not None:
+        raise BadOption(f"maxOffsetsPerTrigger needs PySpark 4.2 or later, this is {pyspark.__version__}: leave it out")
+    return _UnlimitedReader(asked)
+
+
+class _Reader(DataSourceStreamReader):
+    def __init__(self, asked: Asked) -> None:
+        assert isinstance(asked.place, Brokers)
+        assert asked.topic is not None
+        self._asked = asked
+        self._topic: str = asked.topic
+        self._place: Brokers = asked.place
+        self._target: NextOffsets | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
+        """Where a query without a checkpoint begins, in the words of the option."""
+        starting = self._asked.starting
+        if isinstance(starting, Mapping):
+            return {_STARTING: {str(partition): offset for partition, offset in starting.items()}}
+        return {_STARTING: starting}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """A task for each log partition that goes on. Raises DataLost."""
+        if start == end:
+            return []
+        logs = self._logs()
+        wanted = NextOffsets.of_json(end, self._topic)
+        if wanted.topic_id != _id_of(logs):
+            self._lost(f"topic {self._topic} was deleted or made anew after its offsets were planned")
+            return []
+        first = self._begin(start, logs, wanted)
+        tasks: list[LogRange] = []
+        by_number = {log.partition: log for log in logs}
+        for partition, behind in wanted.offsets.items():
+            log, start_at = by_number.get(partition), first.get(partition, 0)
+            if behind <= start_at:
+                continue
+            if log is None:
+                self._lost(f"{self._topic}-{partition} is gone, and offsets {start_at} to {behind - 1} were not read")
+                continue
+            if log.start > start_at:
+                last = min(log.start, behind) - 1
+                self._lost(
+                    f"{self._topic}-{partition}: offsets {start_at} to {last} were deleted before they were read: the "
+                    f"log starts at {log.start} now"
+                )
+            first_there = max(start_at, log.start)
+            if first_there < behind:
+                whole = replace(log, end=max(log.end, behind))
+                tasks.append(LogRange(self._place.bare(whole), first_there, behind, whole.size, looks_behind=False))
+        return [InputPartition(task) for task in spread(tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The raw rows of one task."""
+        asked = self._asked
+        log = self._place.ready(partition.value)
+        context = StreamContext(
+            log.topic,
+            log.partition,
+            is_failfast=asked.mode == FAILFAST,
+            fails_on_data_loss=asked.fails_on_data_loss,
+        )
+        return rebatched(raw_rows_of(log, context), BATCH_ROWS)
+
+    # -- where it goes on ----------------------------------------------------------------------------------------------
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
+        """Remember where the logs end now: the query ends there."""
+        self._target = self._ends(self._logs())
+
+    def _up_to(self, start: dict[str, Any], most: int | None) -> dict[str, Any]:
+        """Where the range that starts at `start` ends."""
+        logs = self._logs()
+        ends = self._ends(logs)
+        first = self._begin(start, logs, ends)
+        if self._target is not None and self._target.topic_id == ends.topic_id:
+            known = self._target.offsets
+            offsets = {at: min(end, known[at]) for at, end in ends.offsets.items() if at in known}
+            ends = replace(ends, offsets=offsets)
+        offsets = dict(ends.offsets)
+        for partition, offset in first.items():
+            end = offsets.get(partition)
+            if end is None:
+                if self._target is None:
+                    self._lost(f"{self._topic}-{partition} is gone, which was read up to offset {offset}")
+                else:
+                    offsets[partition] = offset
+            elif end < offset:
+                # Against the target: what came since is left for the next query, and that is not less than was read.
+                log_end = next(log.end for log in logs if log.partition == partition)
+                if log_end < offset:
+                    self._lost(
+                        f"{self._topic}-{partition} was read up to offset {offset} and ends at {log_end} now: its log "
+                        "was cut off"
+                    )
+                offsets[partition] = min(offset, log_end)
+        if most is not None:
+            offsets = limited(first, offsets, most)
+        found = replace(ends, offsets=offsets)
+        # Spark asks for a range whenever the text is another one.
+        if _STARTING not in start and NextOffsets.of_json(start, self._topic) == found:
+            return start
+        return found.to_json()
+
+    def _begin(self, start: dict[str, Any], logs: Sequence[BrokerPartition], end: NextOffsets) -> dict[int, int]:
+        """The offset at which each partition begins."""
+        if _STARTING in start:
+            return self._first(start[_STARTING], logs, end)
+        begun = NextOffsets.of_json(start, self._topic)
+        if begun.topic_id == end.topic_id:
+            return dict(begun.offsets)
+        self._lost(f"topic {self._topic} was deleted and made anew since it was read, and the rest of it is gone")
+        return {log.partition: log.start for log in logs}
+
+    def _first(self, bound: Any, logs: Sequence[BrokerPartition], end: NextOffsets) -> dict[int, int]:
+        if bound == LATEST:
+            return dict(end.offsets)
+        begun = {log.partition: log.start for log in logs}
+        if not isinstance(bound, Mapping):
+            return begun
+        for text, offset in bound.items():
+            partition = int(text)
+            if partition not in begun:
+                raise BadOption(f"startingOffsets names partition {partition}, which {self._topic} does not have")
+            if offset == FROM_END:
+                begun[partition] = end.offsets[partition]
+            elif offset > end.offsets[partition]:
+                place = f"{self._topic}-{partition}"
+                raise BadOption(f"startingOffsets is {offset} for {place}, whose log ends at {end.offsets[partition]}")
+            elif offset != FROM_START:
+                begun[partition] = offset
+        return begun
+
+    def _logs(self) -> list[BrokerPartition]:
+        logs: Any = self._place.source().partitions(self._topic)
+        return list(logs)
+
+    def _ends(self, logs: Sequence[BrokerPartition]) -> NextOffsets:
+        return NextOffsets(self._topic, _id_of(logs), {log.partition: log.end for log in logs})
+
+    def _lost(self, what: str) -> None:
+        if self._asked.fails_on_data_loss:
+            raise DataLost(what)
+        _log.warning("%s", what)
+
+
+def _id_of(logs: Sequence[BrokerPartition]) -> str | None:
+    """The id of the topic, None from brokers that know none."""
+    from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+    topic_id = Uuid(logs[0].topic_id)
+    return None if topic_id == ZERO_UUID else str(topic_id)
+
+
+class _UnlimitedReader(_Reader):
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 (PySpark 4.0 and 4.1)
+        """Where the logs end."""
+        return self._ends(self._logs()).to_json()
+
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+except ImportError:
+    _CAN_LIMIT = False
+else:
+    _CAN_LIMIT = True
+
+    class _LimitedReader(_Reader, SupportsTriggerAvailableNow):
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+            """Where the range that starts at `start` ends."""
+            return self._up_to(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+        def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
+            """What maxOffsetsPerTrigger says."""
+            most = self._asked.most_offsets
+            return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+        def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
+            """Where the logs end, for the progress of the query."""
+            return self._ends(self._logs()).to_json()
