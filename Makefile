@@ -115,6 +115,10 @@ live: java-found $(INSTALLED) ## Read three brokers under load while they are ki
 matrix: java-found $(INSTALLED) ## Run the tests that `make test` leaves out: more ways to a cluster, Spark benchmarks.
 	$(PYTEST) -m matrix
 
+.PHONY: snapshot-kills
+snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot at random points; what is stored has to be whole.
+	KAFKA_RECORDS_KILLS=100 $(BIN)/python -m pytest -s tests/sources/test_killed_snapshots.py
+
 .PHONY: releases
 releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and round-trip every message; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20

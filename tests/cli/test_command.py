@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 import pytest
 
+from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables.engines.java import JavaMissing, check_java
 from kafka_records_tables.runs import endings
 from tests.cli.running import run
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ((), ("table",), ("dump",), ("counts",), ("explain",))
+COMMANDS = ((), ("table",), ("dump",), ("counts",), ("snapshot",), ("explain",))
 
 SUBSCRIPTION = "00000001000474617073ffffffff0000000000000005ffff"
 
@@ -59,6 +61,7 @@ def here(topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     segments = topics_dir / "kafka-4.3" / "segments"
     log = "00000000000000000000.log"
     shutil.copy(segments / "__transaction_state-0" / log, tmp_path / log)
+    take_snapshot(Segments(segments), tmp_path / "kept")
     return {
         "/var/lib/kafka/data/__consumer_offsets-12": str(segments / "__consumer_offsets-2"),
         "/var/lib/kafka/data": str(segments),
@@ -202,6 +205,7 @@ def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
         (("dump", "{}"), {"pyspark", "pandas", "rich", "msgspec"}),
         (("counts", "{}", "--format", "csv"), {"pyspark", "pandas", "rich", "msgspec"}),
         (("table", "groups", "{}"), {"pyspark", "pandas", "rich", "msgspec"}),
+        (("snapshot", "--help"), {"pyspark", "pandas", "pyarrow", "numpy", "rich", "msgspec"}),
         (("table", "--help"), {"pyspark", "pandas", "pyarrow", "numpy", "rich", "msgspec"}),
         (
             ("explain", "--message", "EndTxnMarker", "--version", "0", "00000000"),

@@ -17,7 +17,7 @@ import pytest
 from tests.docs.pages import blocks, commands, run_console, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/command.md", "docs/generator.md", "docs/python.md", "docs/spark.md")
+PAGES = ("README.md", "docs/command.md", "docs/generator.md", "docs/python.md", "docs/snapshots.md", "docs/spark.md")
 WITH_SPARK = ("README.md", "docs/spark.md")
 
 

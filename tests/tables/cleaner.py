@@ -103,11 +103,17 @@ class CleanedLog:
         assert topic == self.topic
         return [self]
 
-    def batches(self, context: Context, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def topics(self) -> list[str]:
+        """The one of this log."""
+        return [self.topic]
+
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows, a few at a time."""
         context.cleaned_up_to, context.log_start = self.cleaned_up_to, self.log_start
         part = RowsPartition(self.topic, self.partition, in_log_order(self.rows, self.topic))
-        for batch in part.batches(context, columns):
+        for batch in part.batches(context, columns, start, end):
             for start in range(0, batch.num_rows, 50):
                 yield batch.slice(start, 50)
 

@@ -117,11 +117,11 @@ def _check_groups(expected: pa.Table, found: pa.Table, log: Log, rows: list[Row]
     Both are about `rows`, of which `left` are left; whether a transaction was aborted the whole log tells.
     """
     whole = {row["group_id"]: row for row in expected.to_pylist()}
-    there = {row["group_id"]: row for row in found.to_pylist() if row["group_id"] not in _back(rows, left)}
+    there = {row["group_id"]: row for row in found.to_pylist() if row["group_id"] not in groups_back(rows, left)}
     assert set(there) <= set(whole)
     offsets = read_table("current_offsets", table_of(rows)).table["group_id"].to_pylist()
     waiting = {row["group_id"] for row in log.commits if row["transaction"] == "open"}
-    for group in set(whole) - set(there) - _back(rows, left):
+    for group in set(whole) - set(there) - groups_back(rows, left):
         assert (whole[group]["group_kind"], whole[group]["epoch"]) == ("simple", None)
         assert group not in offsets
         assert group not in waiting
@@ -133,13 +133,13 @@ def _check_groups(expected: pa.Table, found: pa.Table, log: Log, rows: list[Row]
 
 
 def _same_offsets(expected: pa.Table, found: pa.Table, rows: list[Row], left: list[Row]) -> None:
-    back = _back(rows, left)
+    back = groups_back(rows, left)
     assert [row for row in found.to_pylist() if row["group_id"] not in back] == [
         row for row in expected.to_pylist() if row["group_id"] not in back
     ]
 
 
-def _back(rows: list[Row], left: list[Row]) -> set[str]:
+def groups_back(rows: list[Row], left: list[Row]) -> set[str]:
     """Groups with an offset of record type 0 whose tombstone, of type 1, a cleaner took away.
 
     It takes the two for different keys, and a coordinator that loads what is left has the offset back.

@@ -101,10 +101,10 @@ def test_a_file_that_is_missing_hides_markers_too() -> None:
     class Torn(CleanedLog):
         """The log with a hole."""
 
-        def batches(self, context: Any, columns: Any) -> Any:
+        def batches(self, context: Any, columns: Any, start: Any = None, end: Any = None) -> Any:
             """See `protocol.LogPartition.batches`."""
             context.add_hole(hole_after)
-            yield from super().batches(context, columns)
+            yield from super().batches(context, columns, start, end)
 
     def torn(**options: Any) -> Any:
         rows = topic.table()
@@ -132,9 +132,9 @@ def test_a_hole_at_the_end_leaves_open_transactions_in_doubt() -> None:
     class Torn(CleanedLog):
         """The log with its end lost."""
 
-        def batches(self, context: Any, columns: Any) -> Any:
+        def batches(self, context: Any, columns: Any, start: Any = None, end: Any = None) -> Any:
             """See `protocol.LogPartition.batches`."""
-            yield from super().batches(context, columns)
+            yield from super().batches(context, columns, start, end)
             context.add_hole(1)
 
     result = read_table("current_offsets", Torn(topic.table(), OFFSETS_TOPIC, 0))

@@ -53,16 +53,16 @@ def test_every_history_is_here() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_offsets_are_those_the_coordinator_fetched(name: str) -> None:
     for cut, questions in history(name).cuts.items():
-        found = _offsets_of(_read(name, "current_offsets", cut))
-        open_commits = _open_commits(_read(name, "offset_commits", cut))
+        found = offsets_of(_read(name, "current_offsets", cut))
+        open_commits = open_commits_of(_read(name, "offset_commits", cut))
         for question in questions:
-            _check_offsets(question, found, open_commits)
+            check_offsets(question, found, open_commits)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_groups_are_those_the_coordinator_listed_and_described(name: str) -> None:
     for cut, questions in history(name).cuts.items():
-        _check_groups(questions, _read(name, "groups", cut))
+        check_groups(questions, _read(name, "groups", cut))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,11 +73,11 @@ def test_the_answer_as_of_a_time_is_that_of_the_log_up_to_it(name: str) -> None:
     for cut, questions in whole.cuts.items():
         if cut + 1 < len(times) and times[cut + 1] == times[cut]:
             continue
-        found = _offsets_of(_read(name, "current_offsets", as_of=times[cut]))
-        open_commits = _open_commits(_read(name, "offset_commits", as_of=times[cut]))
+        found = offsets_of(_read(name, "current_offsets", as_of=times[cut]))
+        open_commits = open_commits_of(_read(name, "offset_commits", as_of=times[cut]))
         for question in questions:
-            _check_offsets(question, found, open_commits)
-        _check_groups(questions, _read(name, "groups", as_of=times[cut]))
+            check_offsets(question, found, open_commits)
+        check_groups(questions, _read(name, "groups", as_of=times[cut]))
 
 
 def test_some_cuts_are_times() -> None:
@@ -106,7 +106,7 @@ def test_every_rule_is_needed() -> None:
     USED.clear()
     for name in NAMES:
         for cut, questions in history(name).cuts.items():
-            _check_groups(questions, _read(name, "groups", cut))
+            check_groups(questions, _read(name, "groups", cut))
 
     assert set(USED) == set(UNTOLD)
 
@@ -123,7 +123,7 @@ def _read(name: str, table: str, cut: int | None = None, as_of: int | None = Non
 # -- offsets -----------------------------------------------------------------------------------------------------------
 
 
-def _offsets_of(table: pa.Table) -> dict[str, set[Offset]]:
+def offsets_of(table: pa.Table) -> dict[str, set[Offset]]:
     offsets: dict[str, set[Offset]] = {}
     columns = ("group_id", "topic", "partition", "offset", "leader_epoch", "metadata")
     for group, *offset in zip(*(table[name].to_pylist() for name in columns), strict=True):
@@ -133,7 +133,7 @@ def _offsets_of(table: pa.Table) -> dict[str, set[Offset]]:
     return offsets
 
 
-def _open_commits(commits: pa.Table) -> dict[str, set[tuple[str, int]]]:
+def open_commits_of(commits: pa.Table) -> dict[str, set[tuple[str, int]]]:
     """The partitions of each group with a commit in an open transaction and no tombstone behind it."""
     deleted: dict[tuple[str, str, int], int] = {}
     pending: dict[tuple[str, str, int], int] = {}
@@ -151,7 +151,7 @@ def _open_commits(commits: pa.Table) -> dict[str, set[tuple[str, int]]]:
     return found
 
 
-def _check_offsets(
+def check_offsets(
     question: Question, offsets: dict[str, set[Offset]], open_commits: dict[str, set[tuple[str, int]]]
 ) -> None:
     if question["question"] not in ("fetch_all_offsets", "fetch_offsets"):
@@ -176,7 +176,7 @@ def _check_offsets(
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
-def _check_groups(questions: list[Question], table: pa.Table) -> None:
+def check_groups(questions: list[Question], table: pa.Table) -> None:
     columns = ("group_kind", "protocol_type", "state", "epoch", "protocol", "member_count")
     rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
     found = {group: _Group(*row) for group, row in zip(table["group_id"].to_pylist(), rows, strict=True)}

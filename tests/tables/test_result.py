@@ -145,8 +145,9 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(TypeError) as foreign:
         read_table("groups", 5)
     assert str(foreign.value) == (
-        "a source is a path or several (data directory, partition folder, .log file), raw rows in Arrow, or an object "
-        "with partitions(topic), not 5"
+        "a source is a path or several (data directory, partition folder, .log file), files of saved rows (Parquet, "
+        "Arrow, Avro, JSON lines, CSV, Delta), a snapshot (the directory that kafka-records snapshot writes), raw rows "
+        "in Arrow, or an object with partitions(topic), not 5"
     )
 
 

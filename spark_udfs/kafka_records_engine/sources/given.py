@@ -50,6 +50,21 @@ def _arrow_rows(given: Any, topic: str | None) -> Source:
     return ArrowRows(given, topic)
 
 
+def _is_snapshot(given: Any) -> bool:
+    from kafka_records_engine.sources._stored.stored_names import is_snapshot
+
+    return isinstance(given, GivenPaths) and any(map(is_snapshot, given))
+
+
+def _snapshot(given: Any, topic: str | None) -> Source:
+    from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.sources.snapshots import Snapshot
+
+    if len(given) > 1:
+        raise LogSourceError(", ".join(given), "a snapshot is read by itself: name one of them at a time")
+    return Snapshot(given[0])
+
+
 def _are_paths(given: Any) -> bool:
     return isinstance(given, GivenPaths)
 
@@ -77,6 +92,7 @@ def _segments(given: Any, topic: str | None) -> Source:
 KINDS: Final[tuple[SourceKind, ...]] = (
     SourceKind("an object with partitions(topic)", _is_source, _as_it_is),
     SourceKind("raw rows in Arrow", _is_arrow, _arrow_rows),
+    SourceKind("a snapshot (the directory that kafka-records snapshot writes)", _is_snapshot, _snapshot),
     SourceKind("files of saved rows (Parquet, Arrow, Avro, JSON lines, CSV, Delta)", _are_saved, _saved_rows),
     SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
 )

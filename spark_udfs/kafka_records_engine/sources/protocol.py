@@ -156,6 +156,9 @@ class Context:
     """The offset behind the last gap in the offsets that were read so far; None where there is none."""
     cleaned_up_to: int | None = None
     """The offset below which a cleaner may have removed records; None when the source does not know."""
+    history: bool = True
+    """Whether all records are wanted that ever were in the log. Otherwise those are left out that it had lost by the
+    moment that is asked about, which only a snapshot has."""
 
     def report(self, finding: Finding) -> None:
         """Add a finding, or count it only where there are many like it."""

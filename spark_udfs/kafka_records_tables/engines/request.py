@@ -35,7 +35,9 @@ class TableRequest:
 
     def context(self, topic: str, partition: int, kind: type[Context] = Context) -> Context:
         """A context for one log partition."""
-        return kind(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
+        context = kind(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
+        context.history = self.table.is_history
+        return context
 
     @property
     def columns(self) -> tuple[str, ...]:

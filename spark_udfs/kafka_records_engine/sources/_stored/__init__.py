@@ -1,0 +1,1 @@
+"""How a snapshot lies in a directory. `sources.snapshots` reads it, `sources.snapshot_runs` adds to it."""

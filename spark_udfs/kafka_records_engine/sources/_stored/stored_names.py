@@ -1,0 +1,142 @@
+"""Where things stand in a snapshot.
+
+    DIR/_snapshot.json                                  says that this is one, and up to where each log was read
+    DIR/_lock                                           locked by whoever writes
+    DIR/topic=T/partition=P/FIRST-LAST.parquet          the records with these offsets
+    DIR/_gone/topic=T/partition=P/END.parquet           which of those below END the log had lost by then
+
+Programs that read folders of Parquet files (Spark, Arrow) pass over names that start with an underscore or a dot.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from typing import Final
+
+from kafka_records_engine.log.discovery import LogSourceError
+
+MARK: Final = "_snapshot.json"
+LOCK: Final = "_lock"
+GONE: Final = "_gone"
+PART: Final = ".part"
+"""The end of the names of files that are not complete."""
+
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC_FOLDER: Final = re.compile(r"topic=([a-zA-Z0-9._-]{1,249})")
+_PARTITION_FOLDER: Final = re.compile(r"partition=([0-9]{1,10})")
+_RECORDS: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
+_SURVEY: Final = re.compile(r"([0-9]{20})\.parquet")
+
+
+def folder_of(root: str, topic: str, partition: int) -> str:
+    """The folder with the records of a log partition. Raises LogSourceError for a name that no topic of Kafka has."""
+    if not _TOPIC.fullmatch(topic):
+        raise LogSourceError(root, f"{topic!r} is no name of a topic, and cannot be that of a folder")
+    return os.path.join(root, f"topic={topic}", f"partition={partition}")
+
+
+def gone_folder_of(root: str, topic: str, partition: int) -> str:
+    """The folder with what the log has lost."""
+    return folder_of(os.path.join(root, GONE), topic, partition)
+
+
+def records_name(first: int, last: int) -> str:
+    """The name of a file with records from the offset `first` to `last`."""
+    return f"{first:020d}-{last:020d}.parquet"
+
+
+def survey_name(end: int) -> str:
+    """The name of a file that says which offsets below `end` the log had lost."""
+    return f"{end:020d}.parquet"
+
+
+def records_files(folder: str) -> list[tuple[int, int, str]]:
+    """First and last offset and path of each file with records, in order, without those whose offsets another has.
+
+    A run that joins small files to one removes them last.
+    """
+    found = [
+        (int(match[1]), int(match[2]), os.path.join(folder, name))
+        for name in _names(folder)
+        if (match := _RECORDS.fullmatch(name))
+    ]
+    kept: list[tuple[int, int, str]] = []
+    for each in sorted(found, key=lambda file: (file[0], -file[1])):
+        if not kept or each[1] > kept[-1][1]:
+            kept.append(each)
+    return kept
+
+
+def survey_files(folder: str) -> list[tuple[int, str]]:
+    """The end and path of each file that says what a log had lost, in order."""
+    matches = [(match, name) for name in _names(folder) if (match := _SURVEY.fullmatch(name))]
+    return sorted((int(match[1]), os.path.join(folder, name)) for match, name in matches)
+
+
+def topics_in(root: str) -> list[str]:
+    """The topics that have a folder."""
+    return sorted(match[1] for name in _names(root) if (match := _TOPIC_FOLDER.fullmatch(name)))
+
+
+def partitions_in(root: str, topic: str) -> list[int]:
+    """The partitions of a topic that have a folder."""
+    names = _names(os.path.join(root, f"topic={topic}"))
+    return sorted(int(match[1]) for name in names if (match := _PARTITION_FOLDER.fullmatch(name)))
+
+
+def is_snapshot(path: str) -> bool:
+    """Whether a directory is a snapshot."""
+    return os.path.isfile(os.path.join(path, MARK))
+
+
+def remove_incomplete(folder: str) -> None:
+    """Remove what a run left that was killed. Only for who holds the lock."""
+    for name in _names(folder):
+        if name.endswith(PART):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
+
+
+def make_folder(path: str) -> None:
+    """Make a folder and those above it, so that they are there after a power failure too."""
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(path)
+    make_folder(above)
+    with suppress(FileExistsError):
+        os.mkdir(path)
+    sync_folder(above)
+
+
+def sync_folder(path: str) -> None:
+    """Let the names in a folder be on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(part: str, path: str) -> None:
+    """Let a complete file take its place, on the disk before it has its name."""
+    descriptor = os.open(part, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(part, path)
+    sync_folder(os.path.dirname(path))
+
+
+def part_name(folder: str) -> str:
+    """A path for a file that is being written; no other process has the same."""
+    return os.path.join(folder, f".{os.getpid()}-{os.urandom(4).hex()}{PART}")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

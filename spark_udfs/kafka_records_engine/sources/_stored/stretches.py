@@ -1,0 +1,284 @@
+"""What each run knew about the offsets that it stored, and about what the log had lost meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_records_engine.findings import DAMAGED_LOG, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_engine.sources._stored.stored_names import (
+    folder_of,
+    gone_folder_of,
+    records_files,
+    survey_files,
+)
+from kafka_records_runtime.printable import printable
+
+METADATA_KEY: Final = b"kafka_records.snapshot"
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Consecutive rows of one log partition that one run stored; a file holds one or several."""
+
+    run: str
+    """The same for everything that one run stored: it saw the log of one moment."""
+    source: str
+    read_at_ms: int
+    topic_id: str | None
+    first: int
+    """The offset of the first row."""
+    last: int
+    rows: int
+    latest_ms: int
+    """The latest timestamp among them."""
+    asked_from: int | None
+    """The offset from which on rows were asked for; None for the start of the log."""
+    log_start: int | None
+    cleaned_up_to: int | None
+    """See `Context`; None where neither the source nor the end of the run told it."""
+    is_last: bool
+    """Whether the run had then stored all that the source gave."""
+    ended_at_ms: int | None
+    """When the log ended where this run ended, by the word of a broker. None for files, which may be an old copy."""
+    quiet_until_ms: int | None
+    """When the log still ended where the rows before this stretch end, by the word of a broker, in a run that found
+    nothing new."""
+    holes: tuple[int, ...] = ()
+    """See `Context.holes`."""
+    findings: tuple[dict[str, Any], ...] = ()
+    """The damage that the source met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """A look at the whole log, once it may have lost records whose deletion was never read: which of the stored
+    offsets it has no more."""
+
+    run: str
+    source: str
+    read_at_ms: int
+    end: int
+    """The offset behind the last row that was stored by then."""
+    log_start: int | None
+    cleaned_up_to: int
+    path: str = ""
+
+    def lost(self) -> tuple[INT64, INT64]:
+        """The first and last offsets of the ranges that were found lost, which none before had. Raises OSError and
+        ArrowInvalid for a file that cannot be read."""
+        table = pq.read_table(self.path, page_checksum_verification=True)
+        return table["first"].to_numpy(), table["last"].to_numpy()
+
+
+SURVEY_SCHEMA: Final = pa.schema([("first", pa.int64()), ("last", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file with records. `trouble` says why it cannot be read; then it has no stretch."""
+
+    first: int
+    last: int
+    path: str
+    stretches: tuple[Stretch, ...] = ()
+    trouble: str = ""
+
+    def finding(self, topic: str, partition: int) -> Finding:
+        """What to say of a file that cannot be read."""
+        consequence = f"offsets {self.first} to {self.last} are not read"
+        return unreadable(self.path, self.trouble, consequence, topic, partition)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLog:
+    """All that a snapshot has of one log partition."""
+
+    topic: str
+    partition: int
+    files: tuple[StoredFile, ...]
+    surveys: tuple[Survey, ...]
+    findings: tuple[Finding, ...] = ()
+    """About surveys that cannot be read."""
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """Those of all files, in order."""
+        return [stretch for file in self.files for stretch in file.stretches]
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last row; 0 where there is none."""
+        return self.files[-1].last + 1 if self.files else 0
+
+    @property
+    def topic_id(self) -> str | None:
+        """The id of the topic, as far as a source told it."""
+        return next((each.topic_id for each in reversed(self.stretches) if each.topic_id is not None), None)
+
+    @property
+    def log_start(self) -> int:
+        """The log start that the last survey knew, or else the first run."""
+        known = [survey.log_start for survey in self.surveys if survey.log_start is not None]
+        stretches = self.stretches
+        return max(known, default=(stretches[0].log_start or 0) if stretches else 0)
+
+    def unsurveyed(self) -> list[Stretch]:
+        """The stretches that make a survey necessary, and have had none.
+
+        Offsets that a log had lost before they were read may be those of tombstones and of markers, so records that
+        were stored before may have been deleted, or ended, by one that nobody has. Within the first run that cannot be:
+        it saw the log of one moment, in which every value and its tombstone go together.
+        """
+        surveyed = self.surveys[-1].end if self.surveys else 0
+        stretches = self.stretches
+        if not stretches:
+            return []
+        behind = [each for each in stretches if each.run != stretches[0].run and each.first >= surveyed]
+        gaps = {id(each) for _, each in self.with_gaps()}
+        return [each for each in behind if id(each) in gaps or (each.log_start or 0) > self.log_start]
+
+    def with_gaps(self) -> list[tuple[int, Stretch]]:
+        """The stretches in or before which offsets are missing, each with an offset below which none of these is."""
+        found = []
+        for before, each in pairwise([None, *self.stretches]):
+            assert each is not None
+            expected = (each.log_start or 0) if before is None else before.last + 1
+            if each.first > expected:
+                found.append((expected, each))
+            elif each.rows != each.last - each.first + 1:
+                found.append((each.first + 1, each))
+        return found
+
+
+def stored_log(root: str, topic: str, partition: int) -> StoredLog:
+    """What a snapshot has of a log partition. Raises LogSourceError for what a later version has written."""
+    while True:
+        try:
+            files = tuple(_stored_file(*each) for each in records_files(folder_of(root, topic, partition)))
+            break
+        except FileNotFoundError:
+            continue  # a run has joined it with others since it was listed
+    surveys: list[Survey] = []
+    findings: list[Finding] = []
+    for _, path in survey_files(gone_folder_of(root, topic, partition)):
+        try:
+            told = _told(path)
+            surveys.append(Survey(**_members(Survey, {**told, "path": path})))
+        except (OSError, pa.ArrowInvalid, TypeError, KeyError) as error:
+            consequence = "records that were deleted may be shown"
+            findings.append(unreadable(path, _reason(error), consequence, topic, partition))
+    return StoredLog(topic, partition, files, tuple(surveys), tuple(findings))
+
+
+def _stored_file(first: int, last: int, path: str) -> StoredFile:
+    try:
+        told = _told(path)
+        stretches = tuple(_stretch(each) for each in told["stretches"])
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowInvalid, TypeError, KeyError) as error:
+        return StoredFile(first, last, path, trouble=_reason(error))
+    return StoredFile(first, last, path, stretches)
+
+
+def _told(path: str) -> dict[str, Any]:
+    with pq.ParquetFile(path) as file:
+        metadata = file.metadata.metadata or {}
+    text = metadata.get(METADATA_KEY)
+    if text is None:
+        raise KeyError("no kafka-records snapshot has written it")
+    told: dict[str, Any] = json.loads(text)
+    if told["format"] > _FORMAT:
+        raise LogSourceError(path, "a later version of kafka-records has written this: read it with that one")
+    return told
+
+
+def _stretch(told: dict[str, Any]) -> Stretch:
+    lists = {"holes": tuple(told["holes"]), "findings": tuple(told["findings"])}
+    return Stretch(**_members(Stretch, {**told, **lists}))
+
+
+def _members(kind: type, told: dict[str, Any]) -> dict[str, Any]:
+    return {each.name: told[each.name] for each in fields(kind)}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"cannot be read: {error.args[0]}"
+    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+def unreadable(path: str, what: str, consequence: str, topic: str, partition: int) -> Finding:
+    """The finding about a file of a snapshot."""
+    return Finding("damage", DAMAGED_LOG, what, consequence, topic, partition, file=printable(path))
+
+
+def metadata_of(stretches: Sequence[Stretch]) -> dict[bytes, bytes]:
+    """What a file with these stretches says of them."""
+    return _metadata({"stretches": [asdict(each) for each in stretches]})
+
+
+def metadata_of_survey(survey: Survey) -> dict[bytes, bytes]:
+    """What the file of a survey says of it."""
+    return _metadata(asdict(survey))
+
+
+def _metadata(told: dict[str, Any]) -> dict[bytes, bytes]:
+    return {METADATA_KEY: json.dumps({"format": _FORMAT, **told}).encode()}
+
+
+# -- findings ----------------------------------------------------------------------------------------------------------
+
+
+def told_of(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON has it, without the bytes of records."""
+    told = asdict(finding)
+    return {name: value for name, value in told.items() if value is not None and not name.startswith("raw_")}
+
+
+def finding_of(told: dict[str, Any], read_at: str) -> Finding:
+    """The same again, for who reads what the run has stored: its text says when that was."""
+    found = Finding(**told)
+    return replace(found, consequence=f"{found.consequence}; met when the snapshot was taken, {read_at}")
+
+
+# -- what was lost -----------------------------------------------------------------------------------------------------
+
+
+class Lost:
+    """The offsets that some surveys found lost."""
+
+    def __init__(self, surveys: Sequence[Survey]) -> None:
+        ranges = [survey.lost() for survey in surveys]
+        firsts = np.concatenate([np.empty(0, np.int64), *(first for first, _ in ranges)])
+        order = np.argsort(firsts, kind="stable")
+        self._firsts = firsts[order]
+        self._lasts = np.concatenate([np.empty(0, np.int64), *(last for _, last in ranges)])[order]
+
+    def __bool__(self) -> bool:
+        return bool(len(self._firsts))
+
+    def among(self, offsets: INT64) -> FLAGS:
+        """Which of these offsets are."""
+        at = np.searchsorted(self._firsts, offsets, side="right") - 1
+        found: FLAGS = at >= 0
+        if len(self._lasts):
+            found &= offsets <= self._lasts[np.maximum(at, 0)]
+        return found
+
+
+def ranges_of(offsets: INT64, chosen: FLAGS) -> tuple[INT64, INT64]:
+    """First and last of each run of chosen ones among sorted offsets."""
+    edges = np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]]))
+    return offsets[np.flatnonzero(edges == 1)], offsets[np.flatnonzero(edges == -1) - 1]

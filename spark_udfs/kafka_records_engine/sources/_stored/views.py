@@ -1,0 +1,85 @@
+"""Which of the stored rows were the log at some moment, and from when on that can be told.
+
+A snapshot has rows that the log has lost since. To answer what is, or was at a moment, the rows are needed that the log
+had then, or would have had: one row too many may be a value whose tombstone was cleaned away before anybody read it.
+A table of what happened wants all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_records_engine.sources._stored.stretches import StoredLog, Stretch, Survey
+
+BEHIND_ALL: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which rows to give, and what the context is told."""
+
+    surveys: tuple[Survey, ...]
+    """What these found lost is left out."""
+    log_start: int | None
+    cleaned_up_to: int | None
+    is_due: bool
+    """Whether a survey is missing: a run was killed before it, or could not see all of the log."""
+
+
+def everything(log: StoredLog) -> View:
+    """All rows."""
+    stretches = log.stretches
+    start = stretches[0].log_start if stretches else None
+    reach = max((*_reaches(stretches), *(each.cleaned_up_to for each in log.surveys)), default=BEHIND_ALL)
+    return View((), start, _known(reach), False)
+
+
+def as_of(log: StoredLog, cut: int) -> View:
+    """The rows of the log as it was up to the offset `cut`, which is left out.
+
+    What a cleaner took away below its reach was written over below its reach. So the log as a run found it has the
+    answer up to every offset that is not below the reach; and so have the rows behind, as long as none is missing.
+    Where some are, only a survey behind them tells which of the older rows had been deleted.
+    """
+    stretches = log.stretches
+    if not stretches:
+        return View((), None, None, False)
+    reaches = dict(zip(map(id, stretches), _reaches(stretches), strict=True))
+    known = [each for each in log.surveys if each.cleaned_up_to <= cut]
+    if known:
+        base, log_start, surveyed = known[-1].cleaned_up_to, known[-1].log_start, known[-1].end
+    else:
+        first = [each for each in stretches if each.run == stretches[0].run]
+        base, log_start, surveyed = max(reaches[id(each)] for each in first), stretches[0].log_start, first[-1].last + 1
+    later = [each for each in log.surveys if each.cleaned_up_to > cut]
+    with_gaps = [each for lowest, each in log.with_gaps() if surveyed <= each.first and lowest < cut]
+    is_due = any(each.first < cut for each in log.unsurveyed())
+    reach = base
+    for each in with_gaps:
+        looked = (survey.cleaned_up_to for survey in later if survey.end > each.last)
+        reach = max(reach, next(looked, reaches[id(each)]))
+    return View(tuple(known), log_start, _known(reach), is_due)
+
+
+def _known(reach: int) -> int | None:
+    return None if reach == BEHIND_ALL else reach
+
+
+def _reaches(stretches: Sequence[Stretch]) -> list[int]:
+    """For each stretch the offset below which a cleaner may have been when it was read.
+
+    A run that was killed may not have told it. The log ended before the end of the run after it.
+    """
+    told: dict[str, int] = {}
+    for each in stretches:
+        if each.cleaned_up_to is not None:
+            # The last one of a run knows best: it has seen the open transactions.
+            told[each.run] = each.cleaned_up_to
+    behind = BEHIND_ALL
+    found: list[int] = []
+    for each in reversed(stretches):
+        behind = told.get(each.run, behind)
+        found.append(behind)
+    return found[::-1]

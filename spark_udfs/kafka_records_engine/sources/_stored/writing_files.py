@@ -1,0 +1,179 @@
+"""Files of a snapshot, each of which is complete as soon as it has its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_engine.sources._stored.stored_names import (
+    make_folder,
+    part_name,
+    records_name,
+    replace_file,
+    survey_name,
+    sync_folder,
+)
+from kafka_records_engine.sources._stored.stretches import (
+    SURVEY_SCHEMA,
+    StoredFile,
+    Stretch,
+    Survey,
+    metadata_of,
+    metadata_of_survey,
+)
+
+COLUMNS: Final = tuple(name for name in RAW_SCHEMA.names if name not in ("topic", "partition"))
+"""The columns of a file. The folders say topic and partition."""
+
+SCHEMA: Final = pa.schema([RAW_SCHEMA.field(name) for name in COLUMNS])
+
+_RISING: Final = ("offset", "timestamp_ms", "base_offset")
+_ROWS_PER_GROUP: Final = 131_072
+_BYTES_PER_GROUP: Final = 32 * 1024 * 1024
+
+
+class RecordsFile:
+    """A file with records that is being written. Close it to let it appear, or abandon it."""
+
+    def __init__(self, folder: str) -> None:
+        make_folder(folder)
+        self._folder = folder
+        self._part = part_name(folder)
+        self._sink = pa.OSFile(self._part, "wb")
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            SCHEMA,
+            compression="zstd",
+            use_dictionary=[name for name in COLUMNS if name not in _RISING],
+            column_encoding=dict.fromkeys(_RISING, "DELTA_BINARY_PACKED"),
+            write_statistics=["offset", "timestamp_ms"],
+            write_page_checksum=True,
+        )
+        self._waiting: list[Any] = []
+        self._waiting_rows = self._waiting_bytes = 0
+        self.first = self.last = -1
+        self.rows = 0
+        self.latest_ms = -1
+
+    @property
+    def size(self) -> int:
+        """Bytes that were written so far."""
+        return int(self._sink.tell())
+
+    def write(self, rows: Any) -> None:
+        """Add rows of SCHEMA, which follow on those before."""
+        if not self.rows:
+            self.first = int(rows.column("offset")[0].as_py())
+        self.last = int(rows.column("offset")[-1].as_py())
+        self.rows += rows.num_rows
+        latest = pc.max(rows.column("timestamp_ms")).as_py()
+        self.latest_ms = max(self.latest_ms, -1 if latest is None else latest)
+        self._waiting.append(rows)
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_rows >= _ROWS_PER_GROUP or self._waiting_bytes >= _BYTES_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting, SCHEMA)
+            self._writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
+            self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+
+    def close(self, stretches: Sequence[Stretch]) -> StoredFile:
+        """Let the file appear, complete and on the disk."""
+        self._flush()
+        self._writer.add_key_value_metadata(metadata_of(stretches))
+        self._writer.close()
+        self._sink.close()
+        path = os.path.join(self._folder, records_name(self.first, self.last))
+        replace_file(self._part, path)
+        return StoredFile(self.first, self.last, path, tuple(stretches))
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        with suppress(OSError, pa.ArrowInvalid):
+            self._writer.close()
+        with suppress(OSError):
+            self._sink.close()
+        with suppress(OSError):
+            os.unlink(self._part)
+
+
+def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> None:
+    """Write what a survey found lost, as ranges of offsets that none before it has. One with the same end is
+    replaced."""
+    make_folder(folder)
+    path = os.path.join(folder, survey_name(survey.end))
+    if os.path.exists(path):
+        before = pq.read_table(path)
+        firsts = np.concatenate([before["first"].to_numpy(), firsts])
+        lasts = np.concatenate([before["last"].to_numpy(), lasts])
+    table = pa.table([pa.array(firsts), pa.array(lasts)], SURVEY_SCHEMA)
+    part = part_name(folder)
+    try:
+        metadata = metadata_of_survey(replace(survey, path=""))
+        pq.write_table(
+            table.replace_schema_metadata(metadata),
+            part,
+            compression="zstd",
+            use_dictionary=False,
+            column_encoding=dict.fromkeys(SURVEY_SCHEMA.names, "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
+        )
+        replace_file(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def join_small_files(files: Sequence[StoredFile], most: int) -> StoredFile | None:
+    """Join the last files to one while each is not much larger than those behind it together, and all are smaller than
+    `most` bytes. None when there is nothing to join.
+
+    So a record is written a few times in all, by the logarithm of the number of runs, and there are few files. At every
+    moment the records are in files that are complete: those that were joined are removed last.
+    """
+    chosen: list[StoredFile] = []
+    total = 0
+    for file in reversed(files):
+        size = os.stat(file.path).st_size
+        if file.trouble or total + size > most or (chosen and size > 2 * total):
+            break
+        if chosen and file.last >= chosen[0].first:
+            break
+        chosen.insert(0, file)
+        total += size
+    if len(chosen) < 2:
+        return None
+    folder = os.path.dirname(chosen[0].path)
+    joined = RecordsFile(folder)
+    try:
+        for file in chosen:
+            with pq.ParquetFile(file.path, page_checksum_verification=True) as opened:
+                for number in range(opened.num_row_groups):
+                    for batch in opened.read_row_group(number, columns=list(COLUMNS)).to_batches():
+                        if batch.num_rows:
+                            joined.write(batch)
+        written = joined.close([stretch for file in chosen for stretch in file.stretches])
+    except (OSError, pa.ArrowInvalid):
+        joined.abandon()
+        return None
+    except BaseException:
+        joined.abandon()
+        raise
+    for file in chosen:
+        os.unlink(file.path)
+    sync_folder(folder)
+    return written

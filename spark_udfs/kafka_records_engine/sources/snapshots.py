@@ -1,0 +1,368 @@
+"""Snapshots as a source: what `take_snapshot` keeps of logs, for as long as somebody wants it.
+
+A snapshot has the records that a log has lost since they were read, so that it can answer as of moments that the log
+itself has forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._stored.stored_names import (
+    MARK,
+    folder_of,
+    is_snapshot,
+    partitions_in,
+    records_files,
+    topics_in,
+)
+from kafka_records_engine.sources._stored.stretches import (
+    Lost,
+    StoredFile,
+    StoredLog,
+    finding_of,
+    stored_log,
+    unreadable,
+)
+from kafka_records_engine.sources._stored.views import BEHIND_ALL, as_of, everything
+from kafka_records_engine.sources.protocol import Context
+from kafka_records_runtime.printable import printable
+
+_FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
+
+
+class Snapshot:
+    """The logs in a directory that `take_snapshot` (`kafka-records snapshot`) has written, as they stand there when
+    they are read. A run may add to them meanwhile.
+
+    Parameters
+    ----------
+    path
+        The directory.
+
+    Raises
+    ------
+    LogSourceError
+        For a directory that is not there or is no snapshot.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._path = fspath(path)
+        if not is_snapshot(self._path):
+            what = "is no snapshot" if os.path.isdir(self._path) else "there is no such directory"
+            raise LogSourceError(self._path, f"{what}: kafka-records snapshot makes one")
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self._path!r})"
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return self._path
+
+    def topics(self) -> list[str]:
+        """The names of the topics that it holds. Raises LogSourceError if there is none yet."""
+        found = [topic for topic in topics_in(self._path) if self._partitions(topic)]
+        if not found:
+            raise LogSourceError(self._path, "this snapshot holds no record yet")
+        return found
+
+    def topic_names(self) -> dict[str, str]:
+        """The names of topics by their ids, as the sources knew them."""
+        names: dict[str, str] = read_mark(self._path)["topic_names"]
+        return names
+
+    def partitions(self, topic: str) -> list[SnapshotPartition]:
+        """The log partitions of `topic`. Raises LogSourceError when there is none."""
+        found = self._partitions(topic)
+        if not found:
+            there = ", ".join(self.topics())
+            raise LogSourceError(self._path, f"there is no log of topic {printable(topic)} here, but of {there}")
+        return found
+
+    def _partitions(self, topic: str) -> list[SnapshotPartition]:
+        found = []
+        for partition in partitions_in(self._path, topic):
+            files = records_files(folder_of(self._path, topic, partition))
+            if files:
+                found.append(SnapshotPartition(self._path, topic, partition, sum(_size(path) for *_, path in files)))
+        return found
+
+
+def read_mark(root: str) -> dict[str, Any]:
+    """What the file says that makes a directory a snapshot. Raises LogSourceError."""
+    path = os.path.join(root, MARK)
+    try:
+        told = json.loads(Path(path).read_text("utf-8"))
+        if not isinstance(told, dict) or not {"format", "topic_names", "read"} <= told.keys():
+            raise ValueError("it is not what kafka-records snapshot writes")
+    except (OSError, ValueError) as error:
+        detail = getattr(error, "strerror", None) or error
+        raise LogSourceError(path, f"cannot be read: {detail}; delete it, and the next run writes it anew") from None
+    if told["format"] > 1:
+        raise LogSourceError(path, "a later version of kafka-records has written this: read it with that one")
+    return told
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPartition:
+    """One log partition in a snapshot."""
+
+    root: str
+    topic: str
+    partition: int
+    size: int
+    """Bytes of its files when they were found."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Never."""
+        return False
+
+    def has_lost_rows(self) -> bool:
+        """Whether there are rows that the log had lost when the snapshot was taken last."""
+        return bool(stored_log(self.root, self.topic, self.partition).surveys)
+
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
+        """See `protocol.LogPartition.batches`.
+
+        With `context.history` all rows come, and otherwise those that the log had at the moment of `context.as_of_ms`.
+        """
+        return _Reading(self, context, columns, start, end).batches()
+
+
+class _Reading:
+    """One run over a log partition of a snapshot."""
+
+    def __init__(
+        self, log: SnapshotPartition, context: Context, columns: Collection[str], start: int | None, end: int | None
+    ) -> None:
+        self._log = log
+        self._context = context
+        self._names = [name for name in columns if name in RAW_SCHEMA.names or name == _FILE.name]
+        self._position = 0 if start is None else start
+        self._is_ranged = start is not None or end is not None
+        self._end = self._asked_end = BEHIND_ALL if end is None else end
+        self._done = 0
+
+    def batches(self) -> Iterator[Any]:
+        context, log = self._context, self._log
+        stored = stored_log(log.root, log.topic, log.partition)
+        context.counts.partitions += 1
+        lost = self._viewed(stored)
+        for finding in stored.findings:
+            context.report(finding)
+        # What is added from now on belongs to another moment.
+        self._end = min(self._end, stored.end)
+        while (file := self._next_file(stored)) is not None:
+            try:
+                yield from self._rows(file, lost)
+            except FileNotFoundError:
+                # A run has joined it with others: the rows behind the last one are in a new file.
+                stored = stored_log(log.root, log.topic, log.partition)
+                continue
+            self._position = file.last + 1
+            self._done += _size(file.path)
+            context.progress(min(self._done, log.size))
+        context.counts.bytes += self._done
+        if self._asked_end < stored.end:
+            context.add_hole(self._asked_end - 1)
+
+    def _viewed(self, stored: StoredLog) -> Lost:
+        """Tell the context what is known, and return what is to be left out."""
+        context = self._context
+        if context.history:
+            view = everything(stored)
+        else:
+            cut, is_end = _cut(stored, context.as_of_ms)
+            view = as_of(stored, cut)
+            if is_end:
+                self._end = min(self._end, cut)
+        context.log_start = view.log_start
+        context.cleaned_up_to = view.cleaned_up_to
+        if view.is_due:
+            self._find(
+                "damage",
+                "offsets were gone from the log before they were read, and no run has looked yet what else had gone",
+                "records that were deleted then may be shown; kafka-records snapshot looks",
+            )
+        self._tell_age(stored)
+        lost = []
+        for survey in view.surveys:
+            try:
+                survey.lost()
+                lost.append(survey)
+            except (OSError, pa.ArrowInvalid) as error:
+                what = f"cannot be read: {error}"
+                consequence = "records that were deleted may be shown"
+                context.report(unreadable(survey.path, what, consequence, context.topic, context.partition))
+        return Lost(lost)
+
+    def _tell_age(self, stored: StoredLog) -> None:
+        """Say that a moment is later than what was read."""
+        if self._context.as_of_ms is None:
+            return
+        told = read_mark(self._log.root)["read"].get(f"{stored.topic}-{stored.partition}")
+        at = [each.read_at_ms for each in stored.stretches] + ([told["at_ms"]] if told else [])
+        if at and max(at) < self._context.as_of_ms:
+            what = f"the snapshot was taken at {moment(max(at))} for the last time"
+            self._find("note", what, "what happened between that and the moment asked about is not in it")
+
+    def _find(self, severity: Any, what: str, consequence: str) -> None:
+        context = self._context
+        context.report(
+            Finding(
+                severity,
+                INCOMPLETE_HISTORY,
+                what,
+                consequence,
+                context.topic,
+                context.partition,
+                file=printable(folder_of(self._log.root, self._log.topic, self._log.partition)),
+            )
+        )
+
+    def _next_file(self, stored: StoredLog) -> StoredFile | None:
+        files = (each for each in stored.files if each.last >= self._position and each.first < self._end)
+        return next(files, None)
+
+    def _rows(self, file: StoredFile, lost: Lost) -> Iterator[Any]:
+        context = self._context
+        if file.trouble:
+            context.report(file.finding(context.topic, context.partition))
+            context.add_hole(max(self._position, file.first) - 1)
+            return
+        with _opened(file.path) as opened:
+            context.counts.files += 1
+            self._tell_of(file)
+            for number in range(opened.num_row_groups):
+                first, last = _offsets(opened.metadata.row_group(number))
+                if last < self._position or first >= self._end:
+                    continue
+                try:
+                    rows = opened.read_row_group(number, columns=self._stored_names)
+                except (OSError, pa.ArrowInvalid) as error:
+                    what = f"cannot be read: {error}"
+                    consequence = f"offsets {first} to {last} are not read"
+                    context.report(unreadable(file.path, what, consequence, context.topic, context.partition))
+                    context.add_hole(max(self._position, first) - 1)
+                    continue
+                for batch in rows.combine_chunks().to_batches():
+                    kept = self._kept(batch, lost)
+                    if kept.num_rows:
+                        yield self._batch(kept, file.path)
+                self._position = last + 1
+
+    def _tell_of(self, file: StoredFile) -> None:
+        """Findings and holes of the runs that wrote the file, before its rows."""
+        for stretch in file.stretches:
+            if stretch.last < self._position:
+                continue
+            for told in stretch.findings:
+                self._context.report(finding_of(told, moment(stretch.read_at_ms)))
+            for hole in stretch.holes:
+                if not self._context.holes or hole > self._context.holes[-1]:
+                    self._context.add_hole(hole)
+
+    @property
+    def _stored_names(self) -> list[str]:
+        stored = [name for name in self._names if name not in ("topic", "partition", _FILE.name)]
+        return stored if "offset" in stored else [*stored, "offset"]
+
+    def _kept(self, batch: Any, lost: Lost) -> Any:
+        offsets = batch.column("offset").to_numpy()
+        is_wanted = (offsets >= self._position) & (offsets < self._end)
+        if self._is_ranged:
+            self._context.counts.outside += int((~is_wanted).sum())
+        if lost:
+            is_wanted &= ~lost.among(offsets)
+        return batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
+
+    def _batch(self, rows: Any, path: str) -> Any:
+        arrays = [self._column(rows, name, path) for name in self._names]
+        schema = pa.schema([_FILE if name == _FILE.name else RAW_SCHEMA.field(name) for name in self._names])
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _column(self, rows: Any, name: str, path: str) -> Any:
+        if name == "topic":
+            return pa.repeat(pa.scalar(self._log.topic, pa.string()), rows.num_rows)
+        if name == "partition":
+            return pa.repeat(pa.scalar(self._log.partition, pa.int32()), rows.num_rows)
+        if name == _FILE.name:
+            numbers = pa.array(np.zeros(rows.num_rows, np.int32))
+            return pa.DictionaryArray.from_arrays(numbers, pa.array([printable(path)], pa.string()))
+        return rows.column(name)
+
+
+def _opened(path: str) -> Any:
+    return pq.ParquetFile(path, page_checksum_verification=True)
+
+
+def _offsets(row_group: Any) -> tuple[int, int]:
+    """First and last offset of a row group."""
+    number = next(
+        number for number in range(row_group.num_columns) if row_group.column(number).path_in_schema == "offset"
+    )
+    statistics = row_group.column(number).statistics
+    return statistics.min, statistics.max
+
+
+def _cut(stored: StoredLog, as_of_ms: int | None) -> tuple[int, bool]:
+    """The offset at which the log ended at a moment, and whether that is known better than rows tell.
+
+    Rows tell it by the first one with a later timestamp. Where records before that one were gone when they should have
+    been read, nobody knows when they were written, unless a broker has said that the log ended before them then.
+    """
+    later = BEHIND_ALL if as_of_ms is None else _first_later(stored, as_of_ms)
+    if as_of_ms is not None and later < BEHIND_ALL:
+        for before, each in pairwise(stored.stretches):
+            if each.first == later and before.last + 1 < later:
+                ended = (before.ended_at_ms, each.quiet_until_ms)
+                if any(at is not None and as_of_ms <= at for at in ended):
+                    return before.last + 1, True
+    return later, False
+
+
+def _first_later(stored: StoredLog, as_of_ms: int) -> int:
+    for file in stored.files:
+        if not any(each.latest_ms > as_of_ms for each in file.stretches):
+            continue
+        try:
+            with _opened(file.path) as opened:
+                for number in range(opened.num_row_groups):
+                    rows = opened.read_row_group(number, columns=["offset", "timestamp_ms"])
+                    later = np.flatnonzero(rows["timestamp_ms"].to_numpy() > as_of_ms)
+                    if len(later):
+                        return int(rows["offset"][int(later[0])].as_py())
+        except (OSError, pa.ArrowInvalid):
+            return file.first  # its rows are told as unreadable
+    return BEHIND_ALL
+
+
+def moment(milliseconds: int) -> str:
+    """A time for messages."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

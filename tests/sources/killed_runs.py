@@ -1,0 +1,112 @@
+"""Runs of `take_snapshot` that are killed again and again while logs grow and are cleaned, as a program of its own.
+
+`python -m tests.sources.killed_runs ROOT KILLS SEED`. At each moment of some logs, runs that add to the snapshot in
+ROOT are killed (SIGKILL after a random time, or before a random step of what they do with files), before one is left to
+end. Prints how many died, of how many that were started, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from itertools import zip_longest
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pyarrow.parquet  # noqa: F401 (so that no child has to load it)
+
+from kafka_records_engine.sources.snapshot_runs import take_snapshot
+from tests.sources.snapshot_logs import Logs, Moment, moments
+
+HISTORIES: Final = ("0001", "0016", "0049")
+STEPS: Final = frozenset({"open", "os.mkdir", "os.remove", "os.rename", "os.listdir"})
+"""What Python tells its audit hooks of, of what a run does with files."""
+MOST_STEPS: Final = 150
+FILE_BYTES: Final = 1
+"""Every piece of a log is a file, so that there is much to do."""
+
+
+def states(seed: str) -> list[list[Moment]]:
+    """What the partitions hold at each moment; those whose history has ended stay as they are."""
+    logs = [
+        list(moments(name, Random(f"{name}-{seed}"), most=9, partition=number)) for number, name in enumerate(HISTORIES)
+    ]
+    found: list[list[Moment]] = []
+    for together in zip_longest(*logs):
+        found.append([now or found[-1][number] for number, now in enumerate(together)])
+    return found
+
+
+def source_at(state: list[Moment]) -> Logs:
+    """The logs as brokers have them."""
+    return Logs(tuple(moment.live() for moment in state))
+
+
+def take(root: Path, source: Logs) -> None:
+    """One run. Raises AssertionError where something is found."""
+    report = take_snapshot(source, root, file_bytes=FILE_BYTES)
+    assert report.findings == [], [str(found) for found in report.findings]
+
+
+def run(root: Path, source: Logs, *, delay: float | None = None, step: int | None = None) -> int | None:
+    """One run in a child, killed after a delay or before a step; the signal it died of."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if step is not None:
+                _end_at(step)
+            take(root, source)
+            status = 0
+        finally:
+            os._exit(status)
+    if delay is not None:
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+    _, ended = os.waitpid(child, 0)
+    if os.WIFSIGNALED(ended):
+        return os.WTERMSIG(ended)
+    assert os.WEXITSTATUS(ended) == 0
+    return None
+
+
+def _end_at(step: int) -> None:
+    left = step
+
+    def hook(event: str, _: Any) -> None:
+        nonlocal left
+        if event in STEPS:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+def main(root: Path, kills: int, seed: str) -> None:
+    """Kill so many runs, spread over all moments."""
+    chance = Random(seed)
+    together = states(seed)
+    started = died = 0
+    begun = time.monotonic()
+    for number, state in enumerate(together):
+        source = source_at(state)
+        due = kills * (number + 1) // len(together)
+        took = 0.2
+        while died < due and started < 5 * kills:
+            started += 1
+            if chance.random() < 0.5:
+                ended = run(root, source, delay=chance.uniform(0, took))
+            else:
+                ended = run(root, source, step=chance.randrange(1, MOST_STEPS))
+            died += ended == signal.SIGKILL
+        assert run(root, source) is None
+    print(json.dumps({"started": started, "died": died, "seconds": round(time.monotonic() - begun, 1)}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,103 @@
+"""Logs that grow and are cleaned between the runs of a snapshot, made of histories; importable by other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.protocol import LogPartition
+from tests.tables.cleaner import CleanedLog, Row, cleaned, last_stable, table_of
+from tests.tables.histories import history
+
+TOPIC = "__consumer_offsets"
+
+
+@dataclass(frozen=True)
+class LiveLog(CleanedLog):
+    """A log of which a broker has said where it ends."""
+
+    end: int = 0
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Some log partitions as a source."""
+
+    logs: tuple[CleanedLog, ...]
+    name: str = "the test"
+
+    def topics(self) -> list[str]:
+        """The one there is."""
+        return sorted({log.topic for log in self.logs})
+
+    def partitions(self, topic: str) -> list[CleanedLog]:
+        """Those of a topic."""
+        return [log for log in self.logs if log.topic == topic]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A log as it was when a snapshot was taken."""
+
+    end: int
+    """The offset behind the last record that had been written."""
+    rows: list[Row]
+    """What a cleaner had left."""
+    active: int
+    """The base offset of the active segment."""
+    partition: int = 0
+
+    @property
+    def time(self) -> int:
+        """The timestamp of the last record."""
+        time: int = self.rows[-1]["timestamp_ms"]
+        return time
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows in Arrow."""
+        return table_of([{**row, "partition": self.partition} for row in self.rows])
+
+    def log(self) -> CleanedLog:
+        """The log as files have it."""
+        return CleanedLog(self.table, TOPIC, self.active, partition=self.partition)
+
+    def live(self) -> LiveLog:
+        """The log as a broker has it."""
+        return LiveLog(self.table, TOPIC, self.active, partition=self.partition, end=self.end)
+
+
+def moments(name: str, chance: Random, most: int = 6, partition: int = 0) -> Iterator[Moment]:
+    """A history that grows, at random moments; a cleaner is at work in between, and takes tombstones and markers at
+    once or later."""
+    whole = history(name).rows.to_pylist()
+    cuts = sorted(
+        {*chance.sample(range(5, len(whole)), min(chance.randrange(2, most + 1), len(whole) - 6)), len(whole)}
+    )
+    takes_tombstones = chance.random() < 0.7
+    rows: list[Row] = []
+    written = active = cleaned_to = 0
+    for cut in cuts:
+        steps = chance.randrange(1, 4)
+        for step in range(steps):
+            to = cut if step == steps - 1 else min(cut, written + max(1, (cut - written) // 2))
+            rows, written = rows + whole[written:to], to
+            active = max(active, chance.randrange(active, written)) if active < written else active
+            stable = min(active, last_stable(rows))
+            if chance.random() < 0.8 and stable > cleaned_to:
+                cleaned_to = chance.randrange(cleaned_to, stable + 1) if chance.random() < 0.5 else stable
+                horizon = cleaned_to if takes_tombstones else chance.choice([0, cleaned_to, cleaned_to // 2])
+                rows = cleaned(rows, cleaned_to, horizon)
+        yield Moment(cut, list(rows), active, partition)
+
+
+def rows_of(log: LogPartition, **options: Any) -> pa.Table:
+    """All raw rows of a log partition, by default as history."""
+    context = Context(log.topic, log.partition, **options)
+    return pa.Table.from_batches(log.batches(context, RAW_SCHEMA.names), RAW_SCHEMA)

@@ -1,0 +1,515 @@
+"""Snapshots: the rows of a source, kept as they came, whatever happens to the log and to the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_engine.sources.snapshot_runs import take_snapshot
+from kafka_records_engine.sources.snapshots import Snapshot
+from kafka_records_tables import read_table
+from tests.conftest import DATA_DIR
+from tests.sources.snapshot_logs import TOPIC, Logs, rows_of
+from tests.tables.cleaner import CleanedLog
+from tests.tables.topic import Topic
+
+CAPTURED = DATA_DIR / "topics" / "kafka-4.3" / "segments"
+CONSUMERS = "__consumer_offsets"
+
+
+def all_rows(source: Any, topic: str = TOPIC) -> list[dict[str, Any]]:
+    """The raw rows of all partitions of a topic."""
+    return [row for log in source.partitions(topic) for row in rows_of(log).to_pylist()]
+
+
+def files_in(root: Path, topic: str = TOPIC, partition: int = 0) -> list[str]:
+    """The names of the files with records of a partition, as a listing has them."""
+    return sorted(path.name for path in (root / f"topic={topic}" / f"partition={partition}").iterdir())
+
+
+def findings_of(root: Path, **options: Any) -> list[Finding]:
+    """What is found while a snapshot is read."""
+    (log,) = Snapshot(root).partitions(TOPIC)
+    context = Context(log.topic, log.partition, **options)
+    for _ in log.batches(context, RAW_SCHEMA.names):
+        pass
+    return context.findings
+
+
+def log_of(topic: Topic, up_to: int | None = None, **settings: Any) -> Logs:
+    """A made-up topic up to an offset as a source of one partition."""
+    rows = topic.table()
+    kept = rows if up_to is None else rows.filter(pc.less(rows["offset"], up_to))
+    return Logs((CleanedLog(kept, TOPIC, **{"cleaned_up_to": 0, **settings}),))
+
+
+def commits(count: int, group: str = "g") -> Topic:
+    """A topic in which one group commits again and again."""
+    topic = Topic()
+    for number in range(count):
+        topic.commit(group, number)
+    return topic
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3", "kafka-2.8", "kafka-4.3-expiry"])
+def test_the_rows_are_those_of_the_segments(name: str, tmp_path: Path) -> None:
+    source = Segments(DATA_DIR / "topics" / name / "segments")
+    report = take_snapshot(source, tmp_path / "kept")
+
+    kept = Snapshot(tmp_path / "kept")
+    assert kept.topics() == [topic for topic in source.topics() if report.topics[topic].records]
+    for topic in kept.topics():
+        assert all_rows(kept, topic) == all_rows(source, topic)
+    assert sum(added.records + added.markers for added in report.topics.values()) == sum(
+        len(all_rows(kept, topic)) for topic in kept.topics()
+    )
+    assert not [found for found in report.findings if found.severity == "damage"]
+
+
+def test_names_tell_the_offsets_and_other_programs_read_the_folder(tmp_path: Path) -> None:
+    take_snapshot(Segments(CAPTURED), tmp_path / "kept")
+
+    rows = all_rows(Segments(CAPTURED), CONSUMERS)
+    for partition in {row["partition"] for row in rows}:
+        (name,) = files_in(tmp_path / "kept", CONSUMERS, partition)
+        offsets = [row["offset"] for row in rows if row["partition"] == partition]
+        assert name == f"{offsets[0]:020d}-{offsets[-1]:020d}.parquet"
+    dataset = ds.dataset(tmp_path / "kept", partitioning="hive").to_table()
+    assert dataset.num_rows == sum(len(all_rows(Segments(CAPTURED), topic)) for topic in Segments(CAPTURED).topics())
+    assert set(dataset.column_names) == set(RAW_SCHEMA.names)
+    query = f"SELECT count(*) FROM read_parquet('{tmp_path}/kept/topic=*/*/*.parquet') WHERE topic = '{CONSUMERS}'"
+    assert duckdb.connect().execute(query).fetchall() == [(len(rows),)]
+
+
+def test_how_a_transaction_ended_is_never_stored(tmp_path: Path) -> None:
+    raw = pa.Table.from_pylist(all_rows(Segments(CAPTURED), CONSUMERS), RAW_SCHEMA)
+    words = pc.if_else(pc.equal(raw["transaction"], "pending"), "committed", raw["transaction"])
+    settled = raw.set_column(raw.schema.get_field_index("transaction"), "transaction", words)
+
+    take_snapshot(ArrowRows(settled), tmp_path / "kept")
+
+    stored = ds.dataset(tmp_path / "kept", partitioning="hive").to_table()
+    records = stored.filter(pc.is_null(stored["control"]))
+    assert set(records["transaction"].to_pylist()) == {"none", "pending"}
+    expected = read_table("offset_commits", raw).table
+    assert read_table("offset_commits", tmp_path / "kept").table.equals(expected)
+    assert {"committed", "aborted"} <= set(expected["transaction"].to_pylist())
+
+
+def test_a_commit_in_one_run_and_its_marker_in_the_next(tmp_path: Path) -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.commit("g", 2, transaction="pending", producer=7)
+    topic.marker("commit", producer=7)
+
+    take_snapshot(log_of(topic, 2), tmp_path)
+    assert read_table("current_offsets", tmp_path).table["offset"].to_pylist() == [1]
+    take_snapshot(log_of(topic), tmp_path)
+    assert read_table("current_offsets", tmp_path).table["offset"].to_pylist() == [2]
+
+
+def test_an_outcome_without_its_control_record_is_damage(tmp_path: Path) -> None:
+    topic = Topic()
+    topic.commit("g", 2, transaction="committed", producer=7)
+
+    report = take_snapshot(log_of(topic), tmp_path)
+
+    (found,) = report.findings
+    assert str(found) == (
+        "__consumer_offsets-0: the source says how the transaction of the record at offset 0 ended, and has no control "
+        "record for it (it is stored as one whose end is not known: take the snapshot of a source with them)"
+    )
+    assert found.severity == "damage"
+    assert [f.what for f in findings_of(tmp_path)] == [found.what]
+
+
+def test_what_a_source_does_not_tell_is_not_made_up(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist(all_rows(Segments(CAPTURED), CONSUMERS), RAW_SCHEMA)
+    bare = rows.select(["topic", "partition", "offset", "timestamp_ms", "key", "value"])
+
+    take_snapshot(ArrowRows(bare), tmp_path)
+
+    stored = all_rows(Snapshot(tmp_path), CONSUMERS)
+    assert {row["transaction"] for row in stored} == {row["producer_id"] for row in stored} == {None}
+    with pytest.raises(ValueError, match="nobody can tell whether the record at offset"):
+        read_table("current_offsets", tmp_path)
+
+
+# -- run after run -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+    topic = commits(40)
+    for end in (10, 10, 25, 40):
+        take_snapshot(log_of(topic, end), tmp_path)
+        assert [row["offset"] for row in all_rows(Snapshot(tmp_path))] == list(range(end))
+    assert all_rows(Snapshot(tmp_path)) == all_rows(log_of(topic))
+
+
+def test_a_run_without_news_writes_no_file(tmp_path: Path) -> None:
+    topic = commits(10)
+    take_snapshot(log_of(topic), tmp_path)
+    before = files_in(tmp_path)
+
+    report = take_snapshot(log_of(topic), tmp_path)
+
+    assert (report.topics[TOPIC].grown, report.topics[TOPIC].records, report.findings) == (0, 0, [])
+    assert files_in(tmp_path) == before == ["00000000000000000000-00000000000000000009.parquet"]
+
+
+def test_many_runs_leave_few_files(tmp_path: Path) -> None:
+    topic = commits(200)
+    written = 0
+    for end in range(2, 202, 2):
+        written += take_snapshot(log_of(topic, end), tmp_path).topics[TOPIC].files
+
+    assert written == 100
+    assert len(files_in(tmp_path)) <= 7
+    assert all_rows(Snapshot(tmp_path)) == all_rows(log_of(topic))
+
+
+def test_a_file_ends_at_the_size_that_is_asked_for(tmp_path: Path) -> None:
+    topic = Topic()
+    for number in range(400):
+        topic.commit(os.urandom(200).hex(), number)
+
+    report = take_snapshot(log_of(topic), tmp_path, file_bytes=1)
+
+    # The log comes in pieces of fifty rows, and every piece is more than a byte.
+    assert report.topics[TOPIC].files == len(files_in(tmp_path)) > 1
+    assert all_rows(Snapshot(tmp_path)) == all_rows(log_of(topic))
+
+
+def test_a_snapshot_of_a_snapshot_has_the_same_rows(tmp_path: Path) -> None:
+    topic = commits(30)
+    for end in (10, 30):
+        take_snapshot(log_of(topic, end), tmp_path / "one")
+        take_snapshot(Snapshot(tmp_path / "one"), tmp_path / "two")
+    assert all_rows(Snapshot(tmp_path / "two")) == all_rows(log_of(topic))
+
+
+def test_ranges_of_offsets_join_to_the_whole(tmp_path: Path) -> None:
+    topic = commits(60)
+    for end in (10, 35, 60):
+        take_snapshot(log_of(topic, end), tmp_path)
+    (log,) = Snapshot(tmp_path).partitions(TOPIC)
+    for cut in (0, 1, 9, 10, 11, 34, 59, 60, 100):
+        rows: list[int] = []
+        ranges: tuple[tuple[int | None, int | None], ...] = ((None, cut), (cut, None))
+        for begin, behind in ranges:
+            context = Context(TOPIC, 0)
+            for batch in log.batches(context, ["offset", "key"], begin, behind):
+                assert batch.schema.names == ["offset", "key"]
+                rows += batch.column("offset").to_pylist()
+            assert context.holes == ([cut - 1] if behind is not None and cut < 60 else [])
+        assert rows == list(range(60))
+
+
+# -- what the log has lost ---------------------------------------------------------------------------------------------
+
+
+def without(topic: Topic, *offsets: int) -> pa.Table:
+    rows = topic.table()
+    return rows.filter(pc.invert(pc.is_in(rows["offset"], pa.array(offsets, pa.int64()))))
+
+
+def deleted_between_runs() -> tuple[Logs, Logs]:
+    """A log before and after a tombstone, which was cleaned away with what it deleted, and another record."""
+    topic = Topic()
+    topic.commit("gone", 1)
+    topic.commit("stays", 2)
+    before = log_of(topic)
+    topic.commit("gone", None)
+    topic.commit("new", 3)
+    return before, Logs((CleanedLog(without(topic, 0, 2), TOPIC, cleaned_up_to=3),))
+
+
+def test_what_was_deleted_between_runs_is_gone_though_nobody_has_read_its_tombstone(tmp_path: Path) -> None:
+    before, after = deleted_between_runs()
+    take_snapshot(before, tmp_path)
+    report = take_snapshot(after, tmp_path)
+
+    assert (report.topics[TOPIC].lost, report.topics[TOPIC].looked, report.findings) == (1, 1, [])
+    offsets = read_table("current_offsets", tmp_path)
+    assert offsets.table["group_id"].to_pylist() == ["new", "stays"]
+    assert offsets.findings == ()
+    # What happened is told, and from where on it is complete.
+    history = read_table("offset_commits", tmp_path)
+    assert history.table["group_id"].to_pylist() == ["gone", "new", "stays"]
+    (note,) = history.findings
+    assert note.consequence == "what happened is complete from offset 3 on, and told only in part before"
+    assert [row["offset"] for row in all_rows(Snapshot(tmp_path))] == [0, 1, 3]
+
+
+def test_a_run_that_did_not_get_to_look_is_made_up_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = deleted_between_runs()
+    take_snapshot(before, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("kafka_records_engine.sources.snapshot_runs.write_survey", _fails)
+        with pytest.raises(OSError, match="no room"):
+            take_snapshot(after, tmp_path)
+
+    damage = read_table("current_offsets", tmp_path).findings
+    assert [found.reason for found in damage] == [INCOMPLETE_HISTORY]
+    assert "no run has looked yet" in str(damage[0])
+    assert damage[0].severity == "damage"
+
+    take_snapshot(after, tmp_path)
+    offsets = read_table("current_offsets", tmp_path)
+    assert (offsets.table["group_id"].to_pylist(), offsets.findings) == (["new", "stays"], ())
+
+
+def _fails(*_: Any) -> None:
+    raise OSError(28, "no room")
+
+
+def test_a_log_start_that_rises_takes_records_out_of_tables(tmp_path: Path) -> None:
+    topic = Topic()
+    topic.commit("old", 1)
+    topic.commit("new", 2)
+    take_snapshot(log_of(topic), tmp_path)
+    risen = Logs((CleanedLog(without(topic, 0), TOPIC, cleaned_up_to=0, log_start=1),))
+
+    for looked in (1, 0):
+        assert take_snapshot(risen, tmp_path).topics[TOPIC].looked == looked
+
+    assert read_table("current_offsets", tmp_path).table["group_id"].to_pylist() == ["new"]
+    assert read_table("offset_commits", tmp_path).table["group_id"].to_pylist() == ["new", "old"]
+
+
+def test_a_log_that_has_lost_everything_goes_on(tmp_path: Path) -> None:
+    topic = commits(3)
+    take_snapshot(log_of(topic), tmp_path)
+    empty = Logs((CleanedLog(topic.table().slice(0, 0), TOPIC, cleaned_up_to=3, log_start=3),))
+
+    assert take_snapshot(empty, tmp_path).findings == []
+
+    assert read_table("current_offsets", tmp_path).table.num_rows == 0
+    topic.commit("g", 9)
+    take_snapshot(Logs((CleanedLog(topic.table().slice(3), TOPIC, cleaned_up_to=3, log_start=3),)), tmp_path)
+    assert read_table("current_offsets", tmp_path).table["offset"].to_pylist() == [9]
+    assert len(all_rows(Snapshot(tmp_path))) == 4
+
+
+# -- another log -------------------------------------------------------------------------------------------------------
+
+
+class Identified(Logs):
+    """Logs of a topic whose id is known."""
+
+    topic_id = "aK3dGfTcSs2cLAnzYBkzXg"
+
+    def topic_names(self) -> dict[str, str]:
+        return {self.topic_id: TOPIC}
+
+
+class MadeAnew(Identified):
+    topic_id = "V1StGXR8RZ2jdHi6BmyTaA"
+
+
+def test_a_topic_that_was_made_anew_is_refused_by_its_id(tmp_path: Path) -> None:
+    topic = commits(3)
+    take_snapshot(Identified(log_of(topic).logs), tmp_path)
+    assert Snapshot(tmp_path).topic_names() == {Identified.topic_id: TOPIC}
+    topic.commit("g", 9)
+
+    (found,) = take_snapshot(MadeAnew(log_of(topic).logs), tmp_path).findings
+
+    assert found.severity == "damage"
+    assert str(found) == (
+        f"__consumer_offsets-0: {tmp_path}: the snapshot has records of the topic with the id {Identified.topic_id}, "
+        f"and __consumer_offsets has the id {MadeAnew.topic_id} now: it was deleted and made anew. Take the snapshot "
+        "of the new one into another directory (nothing of it is stored)"
+    )
+    assert len(all_rows(Snapshot(tmp_path))) == 3
+
+
+def test_a_log_that_ends_before_what_is_stored_is_refused(tmp_path: Path) -> None:
+    take_snapshot(log_of(commits(10)), tmp_path)
+    for shorter in (log_of(commits(4)), log_of(Topic())):
+        (found,) = take_snapshot(shorter, tmp_path).findings
+        assert found.severity == "damage"
+        assert "records up to offset 9 are stored: this is an older copy of the log" in found.what
+    assert len(all_rows(Snapshot(tmp_path))) == 10
+
+
+def test_a_log_with_other_records_at_these_offsets_is_refused(tmp_path: Path) -> None:
+    take_snapshot(log_of(commits(10)), tmp_path)
+
+    (found,) = take_snapshot(log_of(commits(20, "others")), tmp_path).findings
+
+    assert "the record at offset 0 of __consumer_offsets-0 is not the one that is stored" in found.what
+    assert len(all_rows(Snapshot(tmp_path))) == 10
+
+
+def test_one_partition_that_is_refused_keeps_nobody_from_the_others(tmp_path: Path) -> None:
+    first = log_of(commits(10)).logs[0]
+    take_snapshot(Logs((first,)), tmp_path)
+    other = replace(log_of(commits(5)).logs[0], partition=1)
+
+    report = take_snapshot(Logs((log_of(commits(3)).logs[0], other)), tmp_path)
+
+    assert len(report.findings) == 1
+    assert [len(rows_of(log)) for log in Snapshot(tmp_path).partitions(TOPIC)] == [10, 5]
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def test_damage_of_the_source_stays_known(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURED / "__consumer_offsets-4", tmp_path / "data" / "__consumer_offsets-4")
+    damaged = tmp_path / "data" / "__consumer_offsets-4" / "00000000000000000267.log"
+    content = bytearray(damaged.read_bytes())
+    content[4000] ^= 0xFF
+    damaged.write_bytes(content)
+
+    report = take_snapshot(Segments(tmp_path / "data"), tmp_path / "kept")
+
+    (told,) = [found for found in report.findings if found.severity == "damage"]
+    files, kept = read_table("current_offsets", tmp_path / "data"), read_table("current_offsets", tmp_path / "kept")
+    assert kept.table.equals(files.table)
+    (found,) = [found for found in kept.findings if found.severity == "damage"]
+    assert str(found).startswith(str(told)[:-1])
+    assert re.search(r"; met when the snapshot was taken, 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$", str(found))
+    again = take_snapshot(Segments(tmp_path / "data"), tmp_path / "kept")
+    assert again.topics[CONSUMERS].records == 0
+
+
+def _flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 0x10
+    path.write_bytes(content)
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [_flipped, _cut, _emptied])
+def test_a_damaged_file_costs_its_rows_and_no_others(harm: Callable[[Path], None], tmp_path: Path) -> None:
+    topic = Topic()
+    for number in range(150):
+        topic.commit(os.urandom(20).hex(), number)
+    take_snapshot(log_of(topic), tmp_path, file_bytes=1)
+    names = files_in(tmp_path)
+    assert len(names) == 3
+    harm(tmp_path / f"topic={TOPIC}" / "partition=0" / names[1])
+
+    (log,) = Snapshot(tmp_path).partitions(TOPIC)
+    context = Context(TOPIC, 0)
+    offsets = [
+        offset for rows in log.batches(context, RAW_SCHEMA.names) for offset in rows.column("offset").to_pylist()
+    ]
+
+    assert offsets == [*range(50), *range(100, 150)]
+    (found,) = context.findings
+    assert found.severity == "damage"
+    assert names[1] in str(found)
+    assert "offsets 50 to 99 are not read" in str(found)
+    assert context.holes == [49]
+    topic.commit("later", 1)
+    assert take_snapshot(log_of(topic), tmp_path).topics[TOPIC].records == 1
+
+
+def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    take_snapshot(log_of(commits(3)), tmp_path)
+    mark = tmp_path / "_snapshot.json"
+    told = json.loads(mark.read_text())
+    mark.write_text(json.dumps({**told, "format": 2}))
+
+    with pytest.raises(LogSourceError, match="a later version of kafka-records has written this"):
+        take_snapshot(log_of(commits(4)), tmp_path)
+
+
+def test_a_mark_that_cannot_be_read_is_written_anew(tmp_path: Path) -> None:
+    take_snapshot(log_of(commits(3)), tmp_path)
+    mark = tmp_path / "_snapshot.json"
+    mark.write_text("{")
+    with pytest.raises(LogSourceError, match="delete it, and the next run writes it anew"):
+        take_snapshot(log_of(commits(4)), tmp_path)
+    mark.unlink()
+    with pytest.raises(LogSourceError, match="is no snapshot"):
+        Snapshot(tmp_path)
+
+    take_snapshot(log_of(commits(4)), tmp_path)
+
+    assert len(all_rows(Snapshot(tmp_path))) == 4
+
+
+# -- the directory -----------------------------------------------------------------------------------------------------
+
+
+def test_a_directory_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letters").write_text("dear")
+    with pytest.raises(LogSourceError, match=r"this directory holds something else \(letters\)"):
+        take_snapshot(log_of(commits(3)), tmp_path)
+    with pytest.raises(LogSourceError, match="is a file, and a snapshot is a directory"):
+        take_snapshot(log_of(commits(3)), tmp_path / "letters")
+    with pytest.raises(LogSourceError, match="there is no directory"):
+        take_snapshot(log_of(commits(3)), tmp_path / "a" / "b")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["letters"]
+
+
+def test_a_topic_with_no_name_of_kafkas_gets_no_folder(tmp_path: Path) -> None:
+    rows = log_of(commits(1)).logs[0].rows
+    with pytest.raises(LogSourceError, match="is no name of a topic"):
+        take_snapshot(Logs((CleanedLog(rows, "../escape", 0),)), tmp_path / "kept")
+    assert not (tmp_path / "escape").exists()
+
+
+def test_paths_of_snapshots_are_recognised(tmp_path: Path) -> None:
+    take_snapshot(log_of(commits(3)), tmp_path)
+    assert isinstance(source_of(tmp_path), Snapshot)
+    assert source_of(str(tmp_path)).name == str(tmp_path)
+    with pytest.raises(LogSourceError, match="a snapshot is read by itself"):
+        source_of([tmp_path, CAPTURED])
+    with pytest.raises(LogSourceError, match="there is no log of topic __transaction_state here"):
+        source_of(tmp_path).partitions("__transaction_state")
+
+
+def test_a_new_snapshot_is_empty_and_says_so(tmp_path: Path) -> None:
+    take_snapshot(log_of(Topic()), tmp_path)
+    with pytest.raises(LogSourceError, match="this snapshot holds no record yet"):
+        Snapshot(tmp_path).topics()
+
+
+def test_a_moment_after_the_last_run_is_noted(tmp_path: Path) -> None:
+    take_snapshot(log_of(commits(3)), tmp_path)
+    assert findings_of(tmp_path, as_of_ms=1_700_000_000_000, history=False) == []
+    (note,) = findings_of(tmp_path, as_of_ms=32_000_000_000_000, history=False)
+    assert (note.severity, note.reason) == ("note", INCOMPLETE_HISTORY)
+    assert "for the last time" in note.what
+
+
+def test_progress_ends_at_the_size_of_the_source(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    take_snapshot(Segments(CAPTURED), tmp_path, on_progress=lambda done, total: told.append((done, total)))
+    size = sum(log.size for topic in Segments(CAPTURED).topics() for log in Segments(CAPTURED).partitions(topic))
+    assert told[-1] == (size, size)
+    assert told == sorted(told)
