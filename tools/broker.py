@@ -52,7 +52,10 @@ _POM: Final = """\
   <dependencies>{dependencies}</dependencies>
 </project>
 """
-_DEPENDENCY: Final = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_DEPENDENCY: Final = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{more}</dependency>"
+)
+_NO_OTHERS: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 _JVM: Final = (
     # A small heap and no second compiler, because such a broker lives for seconds and shares few cores with its tests.
@@ -108,19 +111,33 @@ def broker_jars(tell: Tell = lambda line: None) -> Path:
 
     Raises MissingPrerequisite without Maven, FetchError when Maven fails.
     """
-    jars = cache_folder() / "broker" / LATEST
+    return jars_by_maven(cache_folder() / "broker" / LATEST, f"Kafka {LATEST}", _JARS, tell)
+
+
+def jars_by_maven(
+    jars: Path,
+    what: str,
+    wanted: Sequence[tuple[str, str, str]],
+    tell: Tell = lambda line: None,
+    *,
+    alone: bool = False,
+) -> Path:
+    """A folder with the jars that are `wanted` (group, name, version) and with those that they need, or `alone`.
+
+    Fetched by Maven when the folder is not there; `what` says in messages what they are. Raises MissingPrerequisite
+    without Maven, FetchError when Maven fails.
+    """
     if jars.is_dir():
         return jars
     maven = shutil.which("mvn")
     if maven is None:
-        raise MissingPrerequisite(
-            f"Maven (mvn) is needed to fetch Kafka {LATEST}, and it is not on the PATH: install Maven."
-        )
-    tell(f"Fetching the jars of Kafka {LATEST} by Maven (once)")
+        raise MissingPrerequisite(f"Maven (mvn) is needed to fetch {what}, and it is not on the PATH: install Maven.")
+    tell(f"Fetching the jars of {what} by Maven (once)")
     jars.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=jars.parent) as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format(dependencies="".join(_DEPENDENCY.format(*jar) for jar in _JARS)), encoding="utf-8")
+        dependencies = "".join(_DEPENDENCY.format(*jar, more=_NO_OTHERS if alone else "") for jar in wanted)
+        pom.write_text(_POM.format(dependencies=dependencies), encoding="utf-8")
         fetched = Path(scratch) / "jars"
         with alone_with_maven():
             done = subprocess.run(
@@ -133,8 +150,8 @@ def broker_jars(tell: Tell = lambda line: None) -> Path:
                 text=True,
                 check=False,
             )
-        if done.returncode or not (fetched / f"kafka_2.13-{LATEST}.jar").is_file():
-            raise FetchError(f"Maven did not deliver Kafka {LATEST}:\n{(done.stdout + done.stderr).strip()}")
+        if done.returncode or not all((fetched / f"{name}-{version}.jar").is_file() for _, name, version in wanted):
+            raise FetchError(f"Maven did not deliver {what}:\n{(done.stdout + done.stderr).strip()}")
         # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
         keep(fetched, jars)
     return jars

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka.admin import KafkaAdminClient
@@ -24,6 +25,9 @@ from tests.broker.certificates import PASSWORD, Certificates, made_in
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import HOST, Broker, free_ports
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.broker
 
@@ -330,3 +334,70 @@ def test_secrets_are_in_no_text(guarded: Guarded) -> None:
     assert copied == log
     rows = [batch.num_rows for batch in copied.batches(Context(log.topic, log.partition), RAW_SCHEMA.names)]
     assert sum(rows) == log.end - log.start
+
+
+@pytest.mark.spark
+def test_spark_reads_a_guarded_broker_and_shows_no_secret(
+    spark: SparkSession, guarded: Guarded, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from kafka_records_tables.spark import register
+
+    register(spark)
+    bootstrap = guarded.at("BOTH")
+    properties = {
+        **password_of("reader", "SCRAM-SHA-512"),
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.location": str(guarded.certificates.trusting),
+        "ssl.truststore.password": PASSWORD,
+    }
+    expected = offsets(bootstrap, properties)
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="latin-1")
+    by_file = {"bootstrap": bootstrap, "commandConfig": str(file)}
+    by_options = {"bootstrap": bootstrap, **{f"kafka.{name}": value for name, value in properties.items()}}
+
+    for options in (by_file, by_options):
+        frame = spark.read.format("kafka-records").options(**options, table="current_offsets").load()
+        assert {row["group_id"]: row["offset"] for row in frame.collect()} == expected
+        frame.explain("extended")
+        frame.explain("formatted")
+    stream = spark.readStream.format("kafka-records").options(**by_options, topic=OFFSETS).load()
+    stream.explain(True)
+    counts: list[int] = []
+    writer = stream.writeStream.foreachBatch(lambda rows, _: counts.append(rows.count()))
+    query = writer.option("checkpointLocation", str(tmp_path / "kept")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert sum(counts) > 0
+    query.explain(True)
+    written = [each for each in (tmp_path / "kept").rglob("*") if each.is_file() and each.suffix != ".crc"]
+    shown = [*(progress.json for progress in query.recentProgress), *(each.read_text() for each in written)]
+    result = read_table("current_offsets", LiveBrokers(bootstrap, properties), spark=spark)
+    assert {row["group_id"]: row["offset"] for row in result.table.to_pylist()} == expected
+
+    wrong = {"bootstrap": bootstrap, **{f"kafka.{name}": value for name, value in properties.items()}}
+    wrong["kafka.sasl.jaas.config"] = jaas("reader", "wrong-secret-9")
+    with pytest.raises(Exception, match="refused user 'reader' and the password by SCRAM-SHA-512") as caught:
+        spark.read.format("kafka-records").options(**wrong, table="current_offsets").load().count()
+    shown += [str(caught.value), *capfd.readouterr()]
+    for secret in (USERS["reader"], PASSWORD, "wrong-secret-9"):
+        assert not [text for text in shown if secret in text]
+    assert any("redacted" in text for text in shown)
+
+
+def test_what_travels_to_a_worker_has_no_secret(guarded: Guarded, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark.sql.datasource")
+    from kafka_records_tables.engines.spark_options import asked
+    from kafka_records_tables.engines.spark_source import KafkaRecordsSource
+
+    file = tmp_path / "client.properties"
+    properties = password_of("reader", "PLAIN")
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="latin-1")
+    options = {"bootstrap": guarded.at("PASSWORD"), "commandConfig": str(file), "topic": OFFSETS}
+    reader: Any = KafkaRecordsSource(options).reader(asked(options).schema)
+    tasks = reader.partitions()
+    assert USERS["reader"].encode() not in pickle.dumps((reader, tasks))
+    assert sum(batch.num_rows for task in tasks for batch in reader.read(task)) > 0
+    assert USERS["reader"] not in repr(asked({**options, "kafka.sasl.jaas.config": properties["sasl.jaas.config"]}))
+    file.unlink()
+    with pytest.raises(LogSourceError, match=f"^{file}: cannot be read: No such file or directory$"):
+        list(reader.read(tasks[0]))

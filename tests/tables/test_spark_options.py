@@ -1,0 +1,141 @@
+"""The options of `format("kafka-records")` and the offsets in them, without a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_records_tables.engines.spark_offsets import BadOption, NextOffsets, bound_of, limited
+from kafka_records_tables.engines.spark_options import asked
+
+LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "there is nothing to read: give load a path, or the option path or bootstrap"),
+        ({**LIVE, "path": "/data"}, "either files are read or brokers: leave out the path, or the option bootstrap"),
+        ({"bootstrap": "broker-1:9092"}, "raw rows of brokers are those of one topic: name it with the option topic"),
+        ({**LIVE, "bootstrap": "broker-1"}, "'broker-1' is no broker: write HOST:PORT"),
+        (
+            {**LIVE, "kafka.bootstrap.servers": "broker-1:9092"},
+            "bootstrap and kafka.bootstrap.servers are the same: give one of them",
+        ),
+        (
+            {"path": "/data", "commandConfig": "/client.properties"},
+            "the option commandConfig is for brokers: say which ones with the option bootstrap",
+        ),
+        (
+            {"path": "/data", "kafka.client.id": "me"},
+            "the option kafka.client.id is for brokers: say which ones with the option bootstrap",
+        ),
+        (
+            {**LIVE, "kafka.ssl.keystore.key": "-----BEGIN"},
+            "kafka.ssl.keystore.key would be readable in Spark's plans and event logs: write it into a properties "
+            "file, and name that with the option commandConfig",
+        ),
+        ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
+        ({**LIVE, "bytesPerTask": "64m"}, "the option bytesPerTask is '64m': write a number above 0"),
+        ({**LIVE, "failOnDataLoss": "no"}, "the option failOnDataLoss is 'no': write true or false"),
+        (
+            {**LIVE, "startingOffsets": '{"t": {"0": -3}}'},
+            'the option startingOffsets has -3 for partition 0: write "earliest", "latest" or offsets by partition as '
+            'in {"topic": {"0": 23, "1": -2}}',
+        ),
+        (
+            {**LIVE, "endingOffsets": '{"s": {"0": 3}}'},
+            "the option endingOffsets is about s, and what is read is topic t",
+        ),
+        (
+            {"path": "/data", "startingOffsets": '{"s": {"0": 3}}'},
+            "the option startingOffsets is about s, and what is read is one topic, which the option topic names",
+        ),
+        (
+            {**LIVE, "startingOffsets": "newest"},
+            'the option startingOffsets is \'newest\': write "earliest", "latest" or offsets by partition as in '
+            '{"topic": {"0": 23, "1": -2}}',
+        ),
+        (
+            {**LIVE, "table": "groups", "startingOffsets": "earliest"},
+            "the option startingOffsets is for raw rows: a table needs its log from the start",
+        ),
+    ],
+)
+def test_what_cannot_be_asked(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(BadOption) as caught:
+        asked(options)
+    assert caught.value.detail == sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"maxOffsetsPerTrigger": "5"}, "the option maxOffsetsPerTrigger is for streams (readStream)"),
+        ({"startingOffsets": "latest"}, "startingOffsets is latest, where a query that is no stream finds nothing"),
+        (
+            {"startingOffsets": '{"t": {"0": -1}}'},
+            "startingOffsets is latest, where a query that is no stream finds nothing",
+        ),
+        (
+            {"endingOffsets": '{"t": {"0": -2}}'},
+            "endingOffsets is earliest, before which there is nothing: write latest, or offsets",
+        ),
+    ],
+)
+def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(BadOption) as caught:
+        asked({**LIVE, **options}).for_batch()
+    assert caught.value.detail == sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({**LIVE, "bytesPerTask": "5"}, "the option bytesPerTask is for queries that are no stream (read)"),
+        (
+            {"bootstrap": "broker-1:9092", "table": "groups"},
+            "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, save "
+            "the rows, and build the table in foreachBatch from all that was saved",
+        ),
+        (
+            {"path": "/data", "topic": "t"},
+            "a stream reads one topic from brokers: name both with the options bootstrap and topic",
+        ),
+    ],
+)
+def test_what_no_stream_can_do(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(BadOption) as caught:
+        asked(options).for_stream()
+    assert caught.value.detail == sentence
+
+
+def test_a_property_wins_over_that_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("client.id=file\nclient.rack=one\n")
+    place = asked({**LIVE, "commandConfig": str(file), "Kafka.Client.Id": "option"}).place
+    config = place.config()  # type: ignore[union-attr]
+    assert (config.client_id, config.client_rack) == ("option", "one")
+
+
+def test_offsets_in_json() -> None:
+    assert bound_of(" Latest", None) == "latest"
+    assert bound_of('{"t": {"0": 23, "1": -2, "id": "AAGwcgETRYyWOoFfrfXDaQ"}}', "t") == {0: 23, 1: -2}
+    kept = {"t": {"0": 5, "10": 7, "id": "x"}}
+    known = NextOffsets.of_json(kept, "t")
+    assert (known.offsets, known.topic_id, known.to_json()) == ({0: 5, 10: 7}, "x", kept)
+    with pytest.raises(ValueError, match=r"^the checkpoint is about t and not about topic s: give each stream a"):
+        NextOffsets.of_json(kept, "s")
+
+
+def test_a_limit_is_shared_out_by_what_waits() -> None:
+    start = {0: 0, 1: 100, 2: 5}
+    end = {0: 900, 1: 200, 2: 5, 3: 1}
+    assert limited(start, end, 2000) == end
+    assert limited(start, end, 100) == {0: 89, 1: 109, 2: 5, 3: 1}
+    assert limited(start, end, 1) == {0: 1, 1: 101, 2: 5, 3: 1}
+    begun = dict(start)
+    for _ in range(200):
+        begun = limited(begun, end, 10)
+    assert begun == end
