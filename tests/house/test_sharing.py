@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("tests/spark/ways/test_streaming.py", SPARK),
         ("tests/spark/ways/test_connect.py", SERVER),
         ("tests/broker/test_offset_admin.py", "tests/broker/"),
+        ("tests/broker/test_live_spark.py", SPARK),
         ("tests/cluster/test_cluster.py", "tests/cluster/"),
         ("tests/generator/test_tree.py", "tests/generator/"),
         ("tests/log/test_crc.py", "tests/log/test_crc.py"),
