@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -139,7 +140,7 @@ def test_rows_that_are_mixed_are_put_in_order_once(tmp_path: Path) -> None:
     assert [offsets_of(table_of(log)[0]) for log in logs] == [list(range(part, 400, 8)) for part in range(8)]
     # A process that does not see the temporary file reads the files.
     elsewhere = pickle.loads(pickle.dumps(logs[3]))
-    folder = Path(kept.file.path).parent
+    folder = Path(kept.file.place.path).parent
     del logs, kept
     assert not folder.exists()
     assert offsets_of(table_of(elsewhere)[0]) == list(range(3, 400, 8))
@@ -239,7 +240,7 @@ def test_other_topics_and_unknown_files_are_named(tmp_path: Path) -> None:
         source.partitions("u")
     _, context = table_of(source.partitions("t")[0])
     assert [str(each) for each in context.findings] == [
-        f"{tmp_path}: notes.txt: of no known format (not read; format=… (--format) says what they are)"
+        f"{tmp_path}: notes.txt: of no known format (not read; format=… (--saved-format) says what they are)"
     ]
 
 
@@ -291,3 +292,35 @@ def test_packages_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(LogSourceError) as raised:
             SavedRows(place).topics()
         assert raised.value.detail == f"{what} needs {package}, which is not installed: {install_command(extra)}"
+
+
+# -- elsewhere ---------------------------------------------------------------------------------------------------------
+
+
+def elsewhere(folder: Path) -> Any:
+    """A file system with the files of a folder, in memory."""
+    import pyarrow.fs
+
+    held = pyarrow.fs._MockFileSystem()  # the only one of pyarrow that is neither here nor far away
+    held.create_dir("copy")
+    pyarrow.fs.copy_files(str(folder), "copy", pyarrow.fs.LocalFileSystem(), held)
+    return held
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "Delta"])
+def test_rows_elsewhere_are_read_as_those_here(name: str, tmp_path: Path) -> None:
+    path = FORMATS[name](shuffled(captured()), tmp_path)
+    here = tables_of(SavedRows(path))
+    for source in (
+        SavedRows(f"copy/{path.name}", filesystem=elsewhere(tmp_path)),
+        source_of(path.as_uri()),
+        source_of(str(tmp_path / f"{path.name[:3]}*")),
+    ):
+        assert isinstance(source, SavedRows)
+        assert tables_of(source) == here
+
+
+def test_delta_tables_elsewhere_are_refused(tmp_path: Path) -> None:
+    FORMATS["Delta"](captured(), tmp_path)
+    with pytest.raises(LogSourceError, match="Delta tables are read on this machine only"):
+        SavedRows("copy/saved", filesystem=elsewhere(tmp_path)).topics()

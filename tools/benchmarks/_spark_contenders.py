@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,12 +20,14 @@ from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, Offset
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark.consumer_offsets import decode_records, from_offset_commit_key, from_offset_commit_value
 from kafka_records_engine.spark.raw import RAW_COLUMNS
+from kafka_records_engine.spark.saved_records import read_records
 from kafka_records_engine.spark.spark_types import record_spark_type
 from tools.benchmarks._java_udf import UDF_CLASS
 
 Batches = Iterator[pa.RecordBatch]
 
 RECORD: Final = "OffsetCommit"
+TOPIC: Final = "__consumer_offsets"
 RECORD_TYPE: Final = record_spark_type(RECORDS[OffsetCommitKey.RECORD_TYPE])
 COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
 
@@ -68,6 +71,20 @@ def ours(raw: DataFrame) -> DataFrame:
 
 def ours_in_place(raw: DataFrame) -> DataFrame:
     return decode_records(raw, records=[RECORD], coordinates=["partition", "offset"])
+
+
+def one_crossing(raw: DataFrame) -> DataFrame:
+    """Reads the files of `raw` itself."""
+    return read_records(raw.sparkSession, _paths(raw), RECORDS, [RECORD], topic=TOPIC)
+
+
+def one_crossing_in_place(raw: DataFrame) -> DataFrame:
+    coordinates = ["partition", "offset"]
+    return read_records(raw.sparkSession, _paths(raw), RECORDS, [RECORD], coordinates=coordinates, topic=TOPIC)
+
+
+def _paths(raw: DataFrame) -> list[str]:
+    return [unquote(urlsplit(uri).path) for uri in raw.inputFiles()]
 
 
 def column_functions(raw: DataFrame) -> DataFrame:
@@ -131,6 +148,18 @@ CONTENDERS: Final[dict[str, Contender]] = {
             "ours",
             'decode_records(raw, records=["OffsetCommit"])',
             ours,
+            ("offset_commit.key", "offset_commit.value"),
+        ),
+        Contender(
+            "one crossing",
+            'read_records(spark, path, RECORDS, ["OffsetCommit"], topic=…)',
+            one_crossing,
+            ("offset_commit.key", "offset_commit.value"),
+        ),
+        Contender(
+            "one crossing in place",
+            'the same with coordinates=["partition", "offset"]',
+            one_crossing_in_place,
             ("offset_commit.key", "offset_commit.value"),
         ),
         Contender(

@@ -76,7 +76,7 @@ def check_agreement(contenders: Sequence[Contender], raw: DataFrame, rows: int) 
     """Compare what all decoders make of the first `rows` rows. Raises Disagreement."""
     expected: list[Any] = []
     for contender in contenders:
-        found = contender.decoded(raw.where(F.col("offset") < rows)).orderBy("offset").collect()
+        found = contender.decoded(raw).where(F.col("offset") < rows).orderBy("offset").collect()
         if len(found) != rows:
             raise Disagreement(f"{contender.name} gives {len(found)} rows instead of {rows}")
         for row, other in zip(found, expected, strict=False):

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.findings import DAMAGED_LOG, UNREAD_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.findings import DAMAGED_LOG, UNREAD_LOG, Finding, OnFinding
+from kafka_records_engine.log.paths import without_secrets
+from kafka_records_engine.log.places import Files, LogSourceError, Place
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
-from kafka_records_engine.sources._saved.file_pieces import FilePiece, Wrong, pieces_of, rows_of
+from kafka_records_engine.sources._saved.file_pieces import PLACE, FilePiece, Wrong, pieces_of, rows_of, usable_rows
 from kafka_records_engine.sources._saved.listing import Found, SavedFiles, is_saved, list_saved
 from kafka_records_engine.sources._saved.ordering import in_order, together
-from kafka_records_engine.sources._saved.saved_formats import FORMATS, Format, size_of, unreadable
+from kafka_records_engine.sources._saved.saved_formats import FORMATS, Format, unreadable
 from kafka_records_engine.sources._saved.spooling import Spool
 from kafka_records_engine.sources._saved.tabular import FileReader, member, top_columns
 from kafka_records_engine.sources._saved.taken_columns import BYTES, TakenColumn, is_text, raw_name, taken_columns
@@ -34,6 +35,8 @@ from kafka_records_engine.sources.segment_files import Paths
 from kafka_records_runtime.printable import printable
 
 __all__ = ["SavedPartition", "SavedRows", "is_saved"]
+
+T = TypeVar("T")
 
 _SAMPLED_FILES: Final = 16
 _SAMPLED_ROWS: Final = 4096
@@ -48,8 +51,8 @@ class SavedRows:
     Parameters
     ----------
     paths
-        A file, a folder, or several. Folders are searched to their ends; names of folders as `partition=3` count as
-        columns. What begins with `_` or `.` is left out.
+        A file, a folder, or several: paths of this machine, URLs, patterns (docs/sources.md). Folders are searched to
+        their ends; names of folders as `partition=3` count as columns. What begins with `_` or `.` is left out.
     topic
         The topic of rows that do not name one.
     columns
@@ -61,6 +64,8 @@ class SavedRows:
         one for `value`. It is told by the texts themselves where that is beyond doubt.
     format
         `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, where neither first bytes nor names tell.
+    filesystem
+        The file system that the paths belong to, of `pyarrow.fs` or fsspec. Without, each path says it.
     spools
         Whether rows may be put by log partition into a temporary file where each partition would have to read all
         files. Without, they are read once for each.
@@ -73,16 +78,18 @@ class SavedRows:
 
     def __init__(
         self,
-        paths: Paths,
+        paths: Paths | Place | Sequence[Place],
         topic: str | None = None,
         columns: Mapping[str, str | None] | None = None,
         encoding: str | Mapping[str, str] | None = None,
         format: str | None = None,
         *,
+        filesystem: Any = None,
         spools: bool = True,
     ) -> None:
-        given = [paths] if isinstance(paths, str | PathLike) else paths
-        self._paths = [fspath(path) for path in given]
+        given = [paths] if isinstance(paths, str | PathLike | Place) else paths
+        self._paths = [path if isinstance(path, Place) else fspath(path) for path in given]
+        self._filesystem = filesystem
         self._topic = topic
         self._columns = _checked_columns(columns or {})
         self._encodings = _checked_encodings(encoding)
@@ -91,12 +98,12 @@ class SavedRows:
         self._planned: _Plan | None = None
 
     def __repr__(self) -> str:
-        return f"SavedRows({self._paths!r})"
+        return f"SavedRows({self.name!r})"
 
     @property
     def name(self) -> str:
-        """The paths."""
-        return ", ".join(self._paths)
+        """The paths, as they were given, without secrets."""
+        return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
         """The topics that have a row, sorted. Raises LogSourceError."""
@@ -105,7 +112,8 @@ class SavedRows:
     def partitions(self, topic: str) -> list[SavedPartition]:
         """The log partitions of `topic` that have a row, sorted. Raises LogSourceError where all rows are of others."""
         plan = self._plan()
-        found = [plan.partition(place) for place in sorted(plan.places) if place[0] == topic]
+        counted: set[str] = set()
+        found = [plan.partition(place, counted) for place in sorted(plan.places) if place[0] == topic]
         if not found and plan.places:
             others = ", ".join(sorted({printable(name) for name, _ in plan.places}))
             raise LogSourceError(self.name, f"there is no row of topic {printable(topic)} here, but of {others}")
@@ -115,20 +123,30 @@ class SavedRows:
         """The files, and what is taken from them. Raises LogSourceError."""
         return self._described()[0]
 
+    def parts(self) -> list[FilePart]:
+        """The files in parts that can be read side by side. Raises LogSourceError."""
+        return [part for file in self.files() for part in _parts(file)]
+
     def _plan(self) -> _Plan:
         files, notes = self._described()
-        state = [(file.path, os.stat(file.path).st_mtime_ns, file.size) for file in files]
+        state = [(file.place, _asked(file.place, lambda files, path: files.version(path))) for file in files]
         if self._planned is None or self._planned.state != state:
             self._planned = _Plan(files, notes, state, self._spools)
         return self._planned
 
     def _described(self) -> tuple[list[SavedFile], list[Finding]]:
-        listing = list_saved(self._paths, self._format)
+        listing = list_saved(self._paths, self._format, self._filesystem)
         found = [(each, self._open(each)) for each in listing.files]
         taken = [self._taken(each, reader) for each, reader in found]
         _check_alike([each.path for each, _ in found], taken)
         files = [
-            SavedFile(each.path, each.format, _size(each.path), tuple(self._given(each, columns).items()), columns)
+            SavedFile(
+                each.place,
+                each.format,
+                _asked(each.place, lambda files, path: files.size(path)),
+                tuple(self._given(each, columns).items()),
+                columns,
+            )
             for (each, _), columns in zip(found, taken, strict=True)
         ]
         encodings = {raw: self._encoding(raw, files, [reader for _, reader in found]) for raw in BYTES}
@@ -137,7 +155,7 @@ class SavedRows:
 
     @staticmethod
     def _open(found: Found) -> FileReader:
-        return SavedFile(found.path, found.format, 0, (), ()).open()
+        return SavedFile(found.place, found.format, 0, (), ()).open()
 
     def _taken(self, found: Found, reader: FileReader) -> tuple[TakenColumn, ...]:
         if not reader.fields and reader.groups is None:
@@ -192,7 +210,7 @@ class SavedRows:
             raise LogSourceError(
                 where[0],
                 f"the texts of the column {printable(where[1].column)}, taken for {raw}, {undecided}; say how they hold"
-                ' bytes, encoding="base64", "hex" or "text" (--encoding)',
+                ' bytes, encoding="base64", "hex" or "text" (--saved-encoding)',
             ) from None
 
     # -- what is told --------------------------------------------------------------------------------------------------
@@ -200,14 +218,14 @@ class SavedRows:
     def _notes(self, listing: SavedFiles, files: Sequence[SavedFile]) -> list[Finding]:
         notes = []
         if listing.left_out:
-            names = ", ".join(printable(os.path.basename(path)) for path in listing.left_out[:3])
+            names = ", ".join(printable(name) for name in listing.left_out[:3])
             more = f" and {len(listing.left_out) - 3} more" if len(listing.left_out) > 3 else ""
             notes.append(
                 Finding(
                     "note",
                     UNREAD_LOG,
                     f"{names}{more}: of no known format",
-                    "not read; format=… (--format) says what they are",
+                    "not read; format=… (--saved-format) says what they are",
                     file=self.name,
                 )
             )
@@ -218,7 +236,7 @@ class SavedRows:
                     "note",
                     GUESSED_COLUMNS,
                     "; ".join(guesses),
-                    "columns=… and encoding=… (--column, --encoding) say it otherwise",
+                    "columns=… and encoding=… (--saved-column, --saved-encoding) say it otherwise",
                     file=self.name,
                 )
             )
@@ -240,7 +258,7 @@ class SavedRows:
         return list(told)
 
     def _is_by_name(self, file: SavedFile, raw: str) -> bool:
-        in_folder = any(raw_name(part.partition("=")[0]) == raw for part in file.path.split(os.sep) if "=" in part)
+        in_folder = any(raw_name(part.partition("=")[0]) == raw for part in file.place.path.split("/") if "=" in part)
         return not in_folder and not (raw == "topic" and dict(file.given)[raw] == self._topic)
 
 
@@ -255,7 +273,7 @@ def _sample(file: SavedFile, reader: FileReader, taken: TakenColumn) -> Any:
         for _, batch in reader.batches(top_columns(reader, [taken.column]), None if reader.groups is None else 0):
             return member(batch, taken.column, reader.fields).slice(0, _SAMPLED_ROWS)
     except (OSError, pa.ArrowException, EOFError) as error:
-        raise unreadable(file.path, error) from None
+        raise unreadable(file.place, error) from None
     return pa.array([], pa.string())
 
 
@@ -281,15 +299,16 @@ def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]])
                 raise LogSourceError(
                     path,
                     f"{one}, and in {printable(first_path)} {other}: read files of one kind at a time, or say what to "
-                    f'take, columns={{"{raw}": …}} or --column {raw}=…',
+                    f'take, columns={{"{raw}": …}} or --saved-column {raw}=…',
                 )
 
 
-def _size(path: str) -> int:
+def _asked(place: Place, ask: Callable[[Files, str], T]) -> T:
+    """What the file system says of a place. Raises LogSourceError."""
     try:
-        return size_of(path)
+        return ask(place.files, place.path)
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(place, error) from None
 
 
 def _checked_columns(columns: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -340,7 +359,7 @@ class _Kept:
     @property
     def is_there(self) -> bool:
         """Whether this process sees the file."""
-        return os.path.exists(self.file.path)
+        return os.path.exists(self.file.place.path)
 
 
 class _Plan:
@@ -361,24 +380,39 @@ class _Plan:
         if spools and _bytes_to_read(self.places) > _MIXED * sum(file.size for file in files):
             self._spool = Spool(files)
 
-    def partition(self, place: tuple[str, int]) -> SavedPartition:
-        """One of the log partitions."""
+    def partition(self, place: tuple[str, int], counted: set[str]) -> SavedPartition:
+        """One of the log partitions. Its files are added to those that were `counted` with another one."""
         pieces, spool = self.places[place], self._spool
         numbers = sorted({piece.file for piece in pieces})
         renumbered = tuple(replace(piece, file=numbers.index(piece.file)) for piece in pieces)
         files = tuple(self._files[number] for number in numbers)
+        new = {file.path for file in files} - counted
+        counted |= new
+        made = SavedPartition(*place, files, renumbered, self._notes, len(new))
         if spool is None:
-            return SavedPartition(*place, files, renumbered, self._notes)
+            return made
         wrong = tuple(each for each in spool.wrong if (each.topic, each.partition) == place)
         kept = _Kept(spool.file, tuple(spool.pieces.get(place, ())), wrong, spool)
-        return SavedPartition(*place, files, renumbered, self._notes, kept)
+        return replace(made, kept=kept)
 
 
 def _pieces(number: int, file: SavedFile) -> dict[tuple[str, int], list[FilePiece]]:
     try:
         return pieces_of(number, file)
     except (OSError, pa.ArrowException, EOFError) as error:
-        raise unreadable(file.path, error) from None
+        raise unreadable(file.place, error) from None
+
+
+def _parts(file: SavedFile) -> Iterator[FilePart]:
+    reader = file.open()
+    given = dict(file.given).get("topic")
+    column = next((taken.column for taken in file.taken if taken.raw == "topic"), None)
+    groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
+    total = sum(reader.rows(group) for group in groups if group is not None)
+    for group in groups:
+        size = file.size if group is None else file.size * reader.rows(group) // max(total, 1)
+        told = None if group is None or column is None else reader.statistics(group, column)
+        yield FilePart(file, group, told.least if told is not None and told.least == told.most else given, size)
 
 
 def _bytes_to_read(places: Mapping[tuple[str, int], Sequence[FilePiece]]) -> int:
@@ -388,6 +422,36 @@ def _bytes_to_read(places: Mapping[tuple[str, int], Sequence[FilePiece]]) -> int
         for piece in pieces:
             groups[piece.file, piece.group] += piece.size
     return sum(groups[piece.file, piece.group] for pieces in places.values() for piece in pieces)
+
+
+# -- parts of files, without an order ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """Some rows of a file, in its order."""
+
+    file: SavedFile
+    group: int | None
+    topic: str | None
+    """The topic of all of them, if that is known."""
+    size: int
+    """Bytes of the file, roughly."""
+
+    def batches(self, columns: Sequence[str], on_finding: OnFinding) -> Iterator[Any]:
+        """The rows, as record batches of these columns of raw rows; what the file does not tell is null."""
+        reader = self.file.open()
+        wanted = {*columns, *PLACE}
+        wrong: list[Wrong] = []
+        try:
+            for first, batch in reader.batches(top_columns(reader, self.file.columns(wanted)), self.group):
+                rows = usable_rows(self.file, reader, batch, first, wanted, wrong)
+                for each in wrong:
+                    on_finding(each.finding)
+                wrong.clear()
+                yield pa.RecordBatch.from_arrays([_column(rows, name) for name in columns], names=columns)
+        except (OSError, pa.ArrowException, EOFError) as error:
+            raise unreadable(self.file.place, error) from None
 
 
 # -- log partitions ----------------------------------------------------------------------------------------------------
@@ -402,6 +466,8 @@ class SavedPartition:
     files: tuple[SavedFile, ...]
     pieces: tuple[FilePiece, ...]
     notes: tuple[Finding, ...] = ()
+    new_files: int = 0
+    """How many of the files no partition before it has."""
     kept: _Kept | None = None
 
     @property
@@ -419,7 +485,7 @@ class SavedPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`."""
         context.counts.partitions += 1
-        context.counts.files += len(self.files)
+        context.counts.files += self.new_files
         for note in self.notes:
             context.report(note)
         there = {name for file in self.files for name in file.raws}

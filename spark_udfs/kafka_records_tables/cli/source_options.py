@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import UsageError
-from kafka_records_tables.runs.given_source import GivenSource
+from kafka_records_tables.runs.given_source import GivenSource, SavedAs
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +18,8 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=path_argument,
         metavar="SOURCE",
-        help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file",
+        help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file; or a file "
+        "or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta",
     )
     parser.add_argument(
         "--bootstrap",
@@ -31,17 +33,70 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         help="properties that say how to talk to brokers, as Kafka's own tools take them: TLS, users, passwords",
     )
 
+    saved = parser.add_argument_group("how rows were saved (told by names and content where that is beyond doubt)")
+    saved.add_argument(
+        "--saved-column",
+        action="append",
+        type=_column,
+        default=[],
+        metavar="RAW=NAME",
+        help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot leads to a member (record.key), columns of CSV "
+        "without a line of names are called 1, 2 …, and nothing behind the = stands for none; may be repeated",
+    )
+    saved.add_argument(
+        "--saved-encoding",
+        action="append",
+        type=_encoding,
+        default=[],
+        metavar="[RAW=]NAME",
+        help="how texts hold the bytes of keys and values: base64, hex, or text for the bytes of the text itself; "
+        "key=… and value=… name one of them",
+    )
+    saved.add_argument(
+        "--saved-format",
+        choices=["parquet", "arrow", "avro", "json", "csv", "delta"],
+        help="what the files are, where neither their first bytes nor their names tell",
+    )
+
+
+_RAW: Final = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "transaction", "control")
+_ENCODINGS: Final = ("base64", "hex", "text")
+
+
+def _column(text: str) -> tuple[str, str | None]:
+    raw, equals, name = text.partition("=")
+    if not raw or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not RAW=NAME, as value=payload")
+    return raw, name or None
+
+
+def _encoding(text: str) -> dict[str, str]:
+    raw, equals, name = text.partition("=")
+    if not equals:
+        raw, name = "", raw
+    if name not in _ENCODINGS or raw not in ("", "key", "value"):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_ENCODINGS)}, nor key=… or value=… of these")
+    return {raw: name} if raw else {"key": name, "value": name}
+
+
+def _saved_as(options: argparse.Namespace) -> SavedAs:
+    encodings = {raw: name for each in options.saved_encoding for raw, name in each.items()}
+    return SavedAs(dict(options.saved_column), encodings, options.saved_format)
+
 
 def given_source(options: argparse.Namespace) -> GivenSource:
     """What is read. Raises UsageError unless it is one of files and brokers."""
+    saved = _saved_as(options)
     if options.bootstrap is None:
         if options.command_config is not None:
             raise UsageError("--command-config says how to talk to the brokers of --bootstrap, which is not there")
         if not options.sources:
             raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
-        return GivenSource(tuple(options.sources))
+        return GivenSource(tuple(options.sources), saved=saved)
     if options.sources:
         raise UsageError("--bootstrap reads brokers, and SOURCE is for files: give one of them")
+    if saved.is_told:
+        raise UsageError("--saved-column, --saved-encoding and --saved-format are about files: not with --bootstrap")
     config = None if options.command_config is None else Path(options.command_config)
     return GivenSource(bootstrap=options.bootstrap, config=config)
 

@@ -180,6 +180,7 @@ def _with_places(rows: Any, log: LogPartition) -> Any:
     unknown = {
         "file": pa.repeat(pa.scalar(f"{log.topic}-{log.partition}"), rows.num_rows),
         "position": pa.nulls(rows.num_rows, pa.int64()),
+        "base_offset": pa.nulls(rows.num_rows, pa.int64()),
     }
     columns = [rows.column(name) if name in there else unknown[name] for name in names]
     return pa.record_batch(columns, names=names)

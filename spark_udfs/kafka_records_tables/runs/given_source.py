@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,20 @@ from kafka_records_tables.runs.endings import CommandError, UsageError
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
+
+
+@dataclass(frozen=True)
+class SavedAs:
+    """How rows were saved, as far as somebody said it; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
+
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    encodings: Mapping[str, str] = field(default_factory=dict)
+    format: str | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether anything was said."""
+        return bool(self.columns or self.encodings or self.format)
 
 
 @dataclass(frozen=True)
@@ -21,6 +36,8 @@ class GivenSource:
     """Addresses of brokers, as somebody wrote them."""
     config: Path | None = None
     """A properties file that says how to talk to them."""
+
+    saved: SavedAs = SavedAs()
 
     @property
     def has_files(self) -> bool:
@@ -39,6 +56,11 @@ class GivenSource:
         from kafka_records_engine.sources.given import source_of
 
         try:
+            if self.bootstrap is None and self.saved.is_told:
+                from kafka_records_engine.sources.saved_rows import SavedRows
+
+                saved = self.saved
+                return SavedRows(self.paths, topic, saved.columns, saved.encodings, saved.format)
             if self.bootstrap is None:
                 return source_of(self.paths, topic)
             from kafka_records_engine.sources.live import LiveBrokers

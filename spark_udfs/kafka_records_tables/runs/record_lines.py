@@ -46,7 +46,7 @@ class FoundRecord(NamedTuple):
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
-    base_offset: int
+    base_offset: int | None
     producer_id: int | None
     transaction: str | None
     control: str | None
@@ -112,8 +112,7 @@ class RecordPrinter:
                 pass
         self._totals.undecodable_record(
             type(error).__name__,
-            lambda: f"{_place(found)}batch at offset {found.base_offset}: "
-            f"record at offset {found.offset}: {said_of(error)} (shown with its bytes)",
+            lambda: f"{_place(found)}record at offset {found.offset}: {said_of(error)} (shown with its bytes)",
         )
         shown_value = None if value is None else _raw_value(value)
         described = _described(error, part)
@@ -183,4 +182,5 @@ def _described(error: DecodeError | FramingError, part: str) -> dict[str, Any]:
 
 
 def _place(found: FoundRecord) -> str:
-    return f"{found.file}: " if found.position is None else f"{found.file}: byte {found.position}, "
+    place = f"{found.file}: " if found.position is None else f"{found.file}: byte {found.position}, "
+    return place if found.base_offset is None else f"{place}batch at offset {found.base_offset}: "

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.saved_formats import Format
 from kafka_records_engine.sources._saved.tabular import FileReader, member, open_reader
@@ -30,7 +30,7 @@ OnWrong = Callable[[int, str], None]
 class SavedFile:
     """A file of saved rows, and how raw rows are made of it. Small, picklable."""
 
-    path: str
+    place: Place
     format: Format
     size: int
     given: tuple[tuple[str, Any], ...]
@@ -40,6 +40,11 @@ class SavedFile:
     """How texts hold bytes, by the column of raw rows."""
 
     @property
+    def path(self) -> str:
+        """What messages call it."""
+        return str(self.place)
+
+    @property
     def raws(self) -> list[str]:
         """The columns of raw rows that the file tells, in their order."""
         there = {name for name, _ in self.given} | {taken.raw for taken in self.taken}
@@ -47,7 +52,7 @@ class SavedFile:
 
     def open(self) -> FileReader:
         """Raises LogSourceError."""
-        return open_reader(self.path, self.format)
+        return open_reader(self.place, self.format)
 
     def columns(self, raws: Collection[str]) -> list[str]:
         """The columns of the file that these are made of, as they are asked of a reader."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from kafka_records_engine.log.discovery import SUFFIXES, LogSourceError
-from kafka_records_engine.sources._saved.saved_formats import Format, format_of_file, format_of_name
+from kafka_records_engine.log.discovery import SUFFIXES
+from kafka_records_engine.log.paths import is_archive, places_of
+from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_engine.sources._saved.saved_formats import Format, format_of_file, format_of_name, unreadable
 from kafka_records_engine.sources._saved.tabular import package_missing
 from kafka_records_engine.sources._saved.taken_columns import raw_name
 
@@ -22,12 +23,17 @@ _SINK_NAME: Final = re.compile(r"([A-Za-z0-9._-]+)[+-]([0-9]{1,10})[+-]([0-9]{1,
 class Found(NamedTuple):
     """A file of saved rows."""
 
-    path: str
+    place: Place
     format: Format
     folders: dict[str, str]
     """What the names of folders say, by the column of raw rows."""
     name: dict[str, str]
     """What the name of the file says."""
+
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+        return str(self.place)
 
 
 class SavedFiles(NamedTuple):
@@ -35,30 +41,40 @@ class SavedFiles(NamedTuple):
 
     files: list[Found]
     left_out: list[str]
-    """Files in folders that are in no known format."""
+    """Names of files in folders that are in no known format."""
 
 
 def is_saved(path: str) -> bool:
-    """Whether this is a file of saved rows, or a folder with some and no log segments. Asks the file system."""
-    if os.path.isdir(path):
-        return _holds_saved(path)
-    if path.endswith(SUFFIXES) or not os.path.isfile(path):
+    """Whether this is a file of saved rows, or a folder with some and no log segments, wherever it is."""
+    try:
+        places = places_of(path)
+        return bool(places) and all(map(_is_saved, places))
+    except (LogSourceError, OSError):
+        return False
+
+
+def _is_saved(place: Place) -> bool:
+    kind = None if is_archive(place) else place.kind
+    if kind == "folder":
+        return _holds_saved(place)
+    if kind != "file" or place.path.endswith(SUFFIXES):
         return False
     try:
-        return format_of_file(path) is not None
+        return format_of_file(place) is not None
     except LogSourceError:
-        return format_of_name(path) is not None
+        return format_of_name(place.path) is not None
 
 
-def _holds_saved(folder: str) -> bool:
-    for place, folders, names in os.walk(folder):
-        if any(name.endswith(SUFFIXES) for name in names):
-            return False
-        if _DELTA in folders or any(_counts(name) and format_of_name(name) for name in names):
-            return True
-        folders[:] = sorted(name for name in folders if _counts(name))
-        del place
-    return False
+def _holds_saved(folder: Place) -> bool:
+    """Whether the first file that is one of either kind is one of saved rows."""
+    entries = sorted(folder.listed(), key=lambda entry: entry.name)
+    if any(entry.name.endswith(SUFFIXES) for entry in entries):
+        return False
+    names = [entry.name for entry in entries if _counts(entry.name)]
+    if any(entry.name == _DELTA for entry in entries) or any(format_of_name(name) for name in names):
+        return True
+    folders = (entry.name for entry in entries if _counts(entry.name) and entry.kind == "folder")
+    return any(_holds_saved(folder.child(name)) for name in folders)
 
 
 def _counts(name: str) -> bool:
@@ -66,73 +82,82 @@ def _counts(name: str) -> bool:
     return not name.startswith(("_", ".")) or "=" in name
 
 
-def list_saved(paths: Sequence[str], format: Format | None) -> SavedFiles:
+def list_saved(paths: Sequence[str | Place], format: Format | None, filesystem: Any = None) -> SavedFiles:
     """The files below some paths, by name. Raises LogSourceError for a path without any."""
     files: list[Found] = []
     left_out: list[str] = []
     for path in paths:
-        if not os.path.exists(path):
-            raise LogSourceError(path, "there is no such file or directory")
-        if os.path.isdir(path):
-            found = _in_folder(path, format, left_out)
-            if not found:
-                raise LogSourceError(path, _nothing_in(path, left_out))
-            files += found
-        else:
-            known = format or format_of_file(path)
-            if known is None:
-                raise LogSourceError(
-                    path, "this is none of Parquet, Arrow, Avro, JSON and CSV by its first bytes and its name"
-                )
-            files.append(Found(path, known, {}, _told_by_name(path)))
-    places = [os.path.realpath(each.path) for each in files]
-    for each, place in zip(files, places, strict=True):
-        if places.count(place) > 1 and len(places) < 10_000:
+        for place in places_of(path, filesystem):
+            try:
+                files += _at(place, format, left_out)
+            except OSError as error:
+                raise unreadable(place, error) from None
+    known: set[Place] = set()
+    for each in files:
+        place = each.place.resolved()
+        if place in known:
             raise LogSourceError(each.path, "this file is named twice: read it once")
+        known.add(place)
     return SavedFiles(files, left_out)
 
 
-def _nothing_in(folder: str, left_out: list[str]) -> str:
+def _at(place: Place, format: Format | None, left_out: list[str]) -> list[Found]:
+    kind = place.kind
+    if kind is None:
+        raise LogSourceError(str(place), "there is no such file or directory")
+    if kind == "folder":
+        found = _in_folder(place, format, left_out)
+        if not found:
+            raise LogSourceError(str(place), _nothing_in(left_out))
+        return found
+    known = format or format_of_file(place)
+    if known is None:
+        what = "this is none of Parquet, Arrow, Avro, JSON and CSV by its first bytes and its name"
+        raise LogSourceError(str(place), what)
+    return [Found(place, known, {}, _told_by_name(place))]
+
+
+def _nothing_in(left_out: list[str]) -> str:
     if left_out:
-        return f"no file here is Parquet, Arrow, Avro, JSON or CSV: {', '.join(map(os.path.basename, left_out[:3]))}"
+        return f"no file here is Parquet, Arrow, Avro, JSON or CSV: {', '.join(left_out[:3])}"
     return "there is no file with rows in this folder"
 
 
-def _in_folder(folder: str, format: Format | None, left_out: list[str]) -> list[Found]:
-    if format == "delta" or (format is None and os.path.isdir(os.path.join(folder, _DELTA))):
+def _in_folder(folder: Place, format: Format | None, left_out: list[str]) -> list[Found]:
+    if format == "delta" or (format is None and folder.child(_DELTA).kind == "folder"):
         return list(_delta(folder))
     found = []
-    for path in _files(folder):
-        known = format or format_of_file(path)
+    for place, folders in _files(folder, ()):
+        known = format or format_of_file(place)
         if known is None:
-            left_out.append(path)
-            continue
-        found.append(Found(path, known, _told_by_folders(os.path.relpath(path, folder), folder), _told_by_name(path)))
+            left_out.append(place.name)
+        else:
+            told = _told_by_folders([*folder.resolved().path.split("/"), *folders])
+            found.append(Found(place, known, told, _told_by_name(place)))
     return found
 
 
-def _files(folder: str) -> Iterator[str]:
-    for place, folders, names in os.walk(folder, onerror=_cannot_list):
-        if _DELTA in folders and place != folder:
-            raise LogSourceError(place, "this is a Delta table: name it by itself")
-        if "metadata" in folders and any(
-            name.endswith(".metadata.json") for name in os.listdir(os.path.join(place, "metadata"))
-        ):
-            raise LogSourceError(
-                place, "this is an Iceberg table, whose files also hold deleted rows: save it as Parquet first"
-            )
-        folders[:] = sorted(name for name in folders if _counts(name))
-        yield from (os.path.join(place, name) for name in sorted(names) if _counts(name))
+def _files(folder: Place, below: tuple[str, ...]) -> Iterator[tuple[Place, tuple[str, ...]]]:
+    """The files in a folder and in those in it, with the names of these."""
+    entries = {entry.name: entry.kind for entry in folder.listed()}
+    if below and entries.get(_DELTA) == "folder":
+        raise LogSourceError(str(folder), "this is a Delta table: name it by itself")
+    if entries.get("metadata") == "folder" and any(
+        entry.name.endswith(".metadata.json") for entry in folder.child("metadata").listed()
+    ):
+        raise LogSourceError(
+            str(folder), "this is an Iceberg table, whose files also hold deleted rows: save it as Parquet first"
+        )
+    names = sorted(name for name in entries if _counts(name))
+    yield from ((folder.child(name), below) for name in names if entries[name] == "file")
+    for name in names:
+        if entries[name] == "folder":
+            yield from _files(folder.child(name), (*below, name))
 
 
-def _cannot_list(error: OSError) -> None:
-    raise LogSourceError(str(error.filename), f"this cannot be read: {error.strerror or error}")
-
-
-def _told_by_folders(relative: str, root: str) -> dict[str, str]:
+def _told_by_folders(names: Iterable[str]) -> dict[str, str]:
     told: dict[str, str] = {}
-    parts = [*os.path.normpath(os.path.abspath(root)).split(os.sep), *relative.split(os.sep)[:-1]]
-    for part in parts:
+    for part in names:
         name, equals, value = part.partition("=")
         raw = raw_name(name) if equals else None
         if raw is not None and value != _NULL:
@@ -140,30 +165,33 @@ def _told_by_folders(relative: str, root: str) -> dict[str, str]:
     return told
 
 
-def _told_by_name(path: str) -> dict[str, str]:
-    match = _SINK_NAME.fullmatch(os.path.basename(path))
+def _told_by_name(place: Place) -> dict[str, str]:
+    match = _SINK_NAME.fullmatch(place.path.rpartition("/")[2])
     return {"topic": match[1], "partition": match[2]} if match else {}
 
 
-def _delta(folder: str) -> Iterator[Found]:
+def _delta(folder: Place) -> Iterator[Found]:
+    if not folder.files.is_local:
+        raise LogSourceError(
+            str(folder), "Delta tables are read on this machine only: name its Parquet files, or copy it"
+        )
     try:
         import deltalake
     except ModuleNotFoundError:
         raise package_missing(folder, "a Delta table", "deltalake", "delta") from None
     try:
-        table = deltalake.DeltaTable(folder)
+        table = deltalake.DeltaTable(folder.path)
         features = set(table.protocol().reader_features or ())
+        paths = sorted(map(unquote, table.get_add_actions(flatten=True).column("path").to_pylist()))
     except Exception as error:  # deltalake has no common class of its errors
-        raise LogSourceError(
-            folder, f"this is no Delta table that can be read: {' '.join(str(error).split())}"
-        ) from None
+        what = f"this is no Delta table that can be read: {' '.join(str(error).split())}"
+        raise LogSourceError(str(folder), what) from None
     unread = features & {"deletionVectors", "columnMapping"}
     if unread:
         raise LogSourceError(
-            folder,
+            str(folder),
             f"this Delta table uses {', '.join(sorted(unread))}, which this does not read: save its rows as Parquet",
         )
-    actions = table.get_add_actions(flatten=True)
-    for path in sorted(actions.column("path").to_pylist()):
-        place = os.path.join(folder, unquote(path))
-        yield Found(place, "parquet", _told_by_folders(unquote(path), folder), {})
+    root = folder.resolved().path.split("/")
+    for path in paths:
+        yield Found(folder.child(path), "parquet", _told_by_folders([*root, *path.split("/")[:-1]]), {})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from io import RawIOBase
 from typing import Any, Final, Literal, get_args
 
 import pyarrow as pa
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.opened import LogFile
+from kafka_records_engine.log.places import LogSourceError, Place
 
 Format = Literal["parquet", "arrow", "avro", "json", "csv", "delta"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -56,50 +58,82 @@ def format_of_name(name: str) -> Format | None:
     return _ENDINGS.get(os.path.splitext(name)[1])
 
 
-def format_of_file(path: str) -> Format | None:
+def format_of_file(place: Place) -> Format | None:
     """The format of a file; its first bytes go before its name. Raises LogSourceError for one that cannot be read."""
-    head = read_head(path).lstrip(_BLANK)
+    head = read_head(place).lstrip(_BLANK)
     told = next((format for start, format in _STARTS if head.startswith(start)), None)
-    named = format_of_name(path)
+    named = format_of_name(place.path)
     # A line of CSV may start with a brace.
     return named if named is not None and (told is None or (named == "csv" and told == "json")) else told
 
 
-def read_head(path: str) -> bytes:
+def read_head(place: Place) -> bytes:
     """The first bytes of a file, of what is compressed in it if it is compressed."""
     try:
-        with open_stream(path) as file:
+        with open_stream(place) as file:
             return bytes(file.read(_HEAD))
     except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from None
+        raise unreadable(place, error) from None
 
 
-def open_stream(path: str) -> Any:
+def open_stream(place: Place) -> Any:
     """The content of a file as a stream, of what is compressed in it if it is compressed. Raises OSError."""
-    file = open_file(path)
+    file = open_file(place)
     start = file.read(4)
     file.seek(0)
     codec = next((codec for magic, codec in _COMPRESSED if start.startswith(magic)), None)
     return file if codec is None else pa.CompressedInputStream(file, codec)
 
 
-def open_file(path: str) -> Any:
-    """A file that can be read at any place. Raises OSError."""
-    return pa.OSFile(path)
+def open_file(place: Place, maps: bool = False) -> Any:
+    """A file that can be read at any place, mapped into memory if it is one of this machine and `maps`. Raises
+    OSError."""
+    if place.files.is_local:
+        return pa.memory_map(place.path) if maps else pa.OSFile(place.path)
+    return pa.PythonFile(_Elsewhere(place.opened()), mode="r")
 
 
-def size_of(path: str) -> int:
-    """Bytes of a file. Raises OSError."""
-    return os.stat(path).st_size
+class _Elsewhere(RawIOBase):
+    """A file that is no file of this machine, for pyarrow."""
+
+    def __init__(self, file: LogFile) -> None:
+        super().__init__()
+        self._file = file
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, position: int, whence: int = 0, /) -> int:
+        start = {0: 0, 1: self._position, 2: self._file.size}[whence]
+        self._position = self._file.seek(start + position)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = self._file.read(-1 if size is None else size)
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
-def unreadable(path: str, error: Exception) -> LogSourceError:
+def unreadable(place: Place, error: Exception) -> LogSourceError:
     """What is said about a file that could not be read."""
     text = " ".join(str(error).split())
     if "runcated compressed" in text or "Compressed file ended" in text:
         return LogSourceError(
-            path, "the compressed data ends in the middle: the file was cut short; unpack what there is and read that"
+            str(place),
+            "the compressed data ends in the middle: the file was cut short; unpack what there is and read that",
         )
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror
-    return LogSourceError(path, f"this cannot be read: {text}")
+    return LogSourceError(str(place), f"this cannot be read: {text}")

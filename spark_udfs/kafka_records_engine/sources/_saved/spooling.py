@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from kafka_records_engine.log.paths import located
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.file_pieces import (
@@ -67,7 +68,7 @@ class Spool:
     def file(self) -> SavedFile:
         """The file, as one of saved rows whose columns are called as those of raw rows."""
         taken = tuple(TakenColumn(field.name, field.name, field.type) for field in self._schema)
-        return SavedFile(self.path, "arrow", os.stat(self.path).st_size, (), taken)
+        return SavedFile(located(self.path), "arrow", os.stat(self.path).st_size, (), taken)
 
     def _add(self, number: int, file: SavedFile, writer: Any) -> None:
         reader = file.open()
@@ -86,7 +87,7 @@ class Spool:
                         max(most, int(offsets.max())),
                     )
         except (OSError, pa.ArrowException, EOFError) as error:
-            raise unreadable(file.path, error) from None
+            raise unreadable(file.place, error) from None
         total = sum(count for count, _, _ in seen.values())
         for place, (count, least, most) in seen.items():
             piece = FilePiece(number, None, count, file.size * count // total, least, most, len(seen) == 1, False)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.sources._saved.saved_formats import Format, open_file, open_stream, unreadable
 from kafka_records_runtime.installing import install_command
 
@@ -51,29 +51,29 @@ class FileReader(Protocol):
         `group` is named, in the group. Raises OSError, pa.ArrowException and LogSourceError."""
 
 
-def package_missing(path: str, what: str, package: str, extra: str) -> LogSourceError:
+def package_missing(place: Place, what: str, package: str, extra: str) -> LogSourceError:
     """What is said about a file that needs a package which is not installed."""
-    return LogSourceError(path, f"{what} needs {package}, which is not installed: {install_command(extra)}")
+    return LogSourceError(str(place), f"{what} needs {package}, which is not installed: {install_command(extra)}")
 
 
-def open_reader(path: str, format: Format) -> FileReader:
+def open_reader(place: Place, format: Format) -> FileReader:
     """A reader of one file. Raises LogSourceError for what cannot be read as such a file."""
     try:
-        reader: FileReader = _READERS[format](path)
+        reader: FileReader = _READERS[format](place)
         return reader
     except (OSError, pa.ArrowException, EOFError) as error:
-        raise unreadable(path, error) from None
+        raise unreadable(place, error) from None
 
 
 # -- Parquet and Arrow -------------------------------------------------------------------------------------------------
 
 
 class _Parquet:
-    def __init__(self, path: str) -> None:
+    def __init__(self, place: Place) -> None:
         import pyarrow.parquet as pq
 
-        self._path = path
-        self._file = pq.ParquetFile(open_file(path), page_checksum_verification=True)
+        self._place = place
+        self._file = pq.ParquetFile(open_file(place), page_checksum_verification=True)
         self.fields = {field.name: field.type for field in self._file.schema_arrow}
         self.groups: int | None = self._file.num_row_groups
         names = [self._file.schema.column(at).path for at in range(len(self._file.schema.names))]
@@ -108,9 +108,9 @@ def _no_columns(count: int) -> Any:
 
 
 class _ArrowFile:
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._file = pa.ipc.open_file(pa.memory_map(path))
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._file = pa.ipc.open_file(open_file(place, maps=True))
         self.fields = {field.name: field.type for field in self._file.schema}
         self.groups: int | None = self._file.num_record_batches
 
@@ -142,14 +142,14 @@ class _Sequential:
 
 
 class _ArrowStream(_Sequential):
-    def __init__(self, path: str) -> None:
-        self._path = path
-        with open_stream(path) as file, pa.ipc.open_stream(file) as stream:
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        with open_stream(place) as file, pa.ipc.open_stream(file) as stream:
             self.fields = {field.name: field.type for field in stream.schema}
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
         first = 0
-        with open_stream(self._path) as file, pa.ipc.open_stream(file) as stream:
+        with open_stream(self._place) as file, pa.ipc.open_stream(file) as stream:
             for whole in stream:
                 batch = whole.select(list(columns))
                 for start in range(0, batch.num_rows, _ROWS):
@@ -160,10 +160,10 @@ class _ArrowStream(_Sequential):
 class _FeatherV1(_Sequential):
     """Feather before it was Arrow's file format: all in memory."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, place: Place) -> None:
         import pyarrow.feather as feather
 
-        self._table = feather.read_table(path, memory_map=True)
+        self._table = feather.read_table(open_file(place, maps=True))
         self.fields = {field.name: field.type for field in self._table.schema}
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
@@ -173,12 +173,12 @@ class _FeatherV1(_Sequential):
             first += batch.num_rows
 
 
-def _arrow(path: str) -> FileReader:
-    with open_stream(path) as file:
+def _arrow(place: Place) -> FileReader:
+    with open_stream(place) as file:
         start = bytes(file.read(6))
     if start.startswith(b"FEA1"):
-        return _FeatherV1(path)
-    return _ArrowFile(path) if start == b"ARROW1" else _ArrowStream(path)
+        return _FeatherV1(place)
+    return _ArrowFile(place) if start == b"ARROW1" else _ArrowStream(place)
 
 
 # -- Avro --------------------------------------------------------------------------------------------------------------
@@ -204,28 +204,28 @@ _AVRO_TIMES: Final = {
 
 
 class _Avro(_Sequential):
-    def __init__(self, path: str) -> None:
+    def __init__(self, place: Place) -> None:
         try:
             import fastavro
         except ModuleNotFoundError:
-            raise package_missing(path, "Avro", "fastavro", "avro") from None
-        self._path = path
+            raise package_missing(place, "Avro", "fastavro", "avro") from None
+        self._place = place
         self._fastavro = fastavro
         try:
-            with open_stream(path) as file:
+            with open_stream(place) as file:
                 schema: Any = fastavro.block_reader(file).writer_schema
         except Exception as error:  # fastavro raises whatever hostile bytes lead it into
-            raise unreadable(path, error) from None
+            raise unreadable(place, error) from None
         kind = _avro_type(schema)
         if not pa.types.is_struct(kind):
-            raise LogSourceError(path, "the Avro schema is no record: rows have columns")
+            raise LogSourceError(str(place), "the Avro schema is no record: rows have columns")
         self.fields = {field.name: field.type for field in kind}
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
         names = list(dict.fromkeys(name.partition(".")[0] for name in columns))
         first = 0
         try:
-            with open_stream(self._path) as file:
+            with open_stream(self._place) as file:
                 rows: Iterator[Any] = (row for block in self._fastavro.block_reader(file) for row in block)
                 while some := list(islice(rows, _SAMPLE * 10)):
                     arrays = [pa.array([row[name] for row in some], self.fields[name]) for name in names]
@@ -233,7 +233,7 @@ class _Avro(_Sequential):
                     first += len(some)
         except Exception as error:
             text = " ".join(str(error).split()) or "the file ends in the middle of a block"
-            raise LogSourceError(self._path, f"behind row {first} this is no Avro: {text}") from None
+            raise LogSourceError(str(self._place), f"behind row {first} this is no Avro: {text}") from None
 
 
 def _avro_type(kind: Any) -> Any:
@@ -253,10 +253,10 @@ def _avro_type(kind: Any) -> Any:
 
 
 class _Json(_Sequential):
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, place: Place) -> None:
+        self._place = place
         self.fields: dict[str, Any] = {}
-        with open_stream(path) as file:
+        with open_stream(place) as file:
             lines = _first_lines(file)
         for number, line in enumerate(lines):
             row = self._row(line, number)
@@ -271,11 +271,11 @@ class _Json(_Sequential):
         try:
             row = json.loads(line.decode("utf-8", "surrogateescape"))
         except ValueError as error:
-            raise LogSourceError(self._path, self._no_json(line, number, str(error))) from None
+            raise LogSourceError(str(self._place), self._no_json(line, number, str(error))) from None
         if not isinstance(row, dict):
             what = "is no JSON object: rows are an object per line"
             how = "; jq -c '.[]' makes lines of an array" if isinstance(row, list) else ""
-            raise LogSourceError(self._path, f"line {number + 1} {what}{how}")
+            raise LogSourceError(str(self._place), f"line {number + 1} {what}{how}")
         return row
 
     @staticmethod
@@ -294,7 +294,7 @@ class _Json(_Sequential):
         schema = pa.schema([(name, _unchecked(self.fields[name])) for name in names])
         options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         first = line = 0
-        with open_stream(self._path) as file:
+        with open_stream(self._place) as file:
             for block in _blocks_of_lines(file):
                 reading = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
                 try:
@@ -316,8 +316,8 @@ class _Json(_Sequential):
                 kind, was = _json_type(row.get(name), None), self.fields[name]
                 if kind is not None and kind != was and not (pa.types.is_floating(was) and pa.types.is_integer(kind)):
                     what = f"the column {name} of line {number + 1} is {kind}, and {was} in the lines before"
-                    raise LogSourceError(self._path, what)
-        raise LogSourceError(self._path, f"behind line {first} this is no JSON: {told}")
+                    raise LogSourceError(str(self._place), what)
+        raise LogSourceError(str(self._place), f"behind line {first} this is no JSON: {told}")
 
 
 def _first_lines(file: Any) -> list[bytes]:
@@ -379,11 +379,11 @@ def _unchecked(kind: Any) -> Any:
 class _Csv(_Sequential):
     """All columns are texts. A file without a line of names has columns that are called 1, 2 and so on."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, place: Place) -> None:
         from kafka_records_engine.sources._saved.taken_columns import raw_name
 
-        self._path = path
-        with open_stream(path) as file:
+        self._place = place
+        with open_stream(place) as file:
             lines = _first_lines(file)
         head = lines[0].rstrip(b"\r").decode("utf-8", "replace") if lines else ""
         self._delimiter = max(",;\t|", key=head.count)
@@ -398,7 +398,7 @@ class _Csv(_Sequential):
         if not self.fields:
             return
         first = 0
-        with open_stream(self._path) as file:
+        with open_stream(self._place) as file:
             options = {
                 "read_options": pv.ReadOptions(
                     use_threads=False, block_size=_BLOCK, column_names=None if self._has_names else self._names
@@ -419,7 +419,7 @@ class _Csv(_Sequential):
                         yield first, batch
                         first += batch.num_rows
             except pa.ArrowInvalid as error:
-                raise LogSourceError(self._path, " ".join(str(error).split())) from None
+                raise LogSourceError(str(self._place), " ".join(str(error).split())) from None
 
 
 _READERS: Final[dict[Format, Any]] = {

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.places import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.texts import Encoding
 from kafka_records_runtime.printable import printable
@@ -207,7 +207,7 @@ def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]
 
 
 def _how(raw: str, column: str) -> str:
-    return f'columns={{"{raw}": "{printable(column)}"}} or --column {raw}={printable(column)}'
+    return f'columns={{"{raw}": "{printable(column)}"}} or --saved-column {raw}={printable(column)}'
 
 
 def _listed(fields: Mapping[str, Any]) -> str:
