@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
@@ -143,6 +144,17 @@ def test_an_outcome_without_its_control_record_is_damage(tmp_path: Path) -> None
     )
     assert found.severity == "damage"
     assert [f.what for f in findings_of(tmp_path)] == [found.what]
+
+
+def test_saved_rows_are_kept(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist(all_rows(Segments(CAPTURED), CONSUMERS), RAW_SCHEMA)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+
+    take_snapshot(source_of(tmp_path / "rows.parquet"), tmp_path / "kept")
+
+    assert all_rows(Snapshot(tmp_path / "kept"), CONSUMERS) == rows.to_pylist()
+    report = take_snapshot(source_of(tmp_path / "rows.parquet"), tmp_path / "kept")
+    assert (report.topics[CONSUMERS].grown, report.findings) == (0, [])
 
 
 def test_what_a_source_does_not_tell_is_not_made_up(tmp_path: Path) -> None:
