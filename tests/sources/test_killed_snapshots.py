@@ -88,8 +88,9 @@ def test_runs_without_locks_store_records_twice_that_are_read_once(
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    monkeypatch.setattr("kafka_records_engine.sources.snapshot_runs.remove_incomplete", lambda folder: None)
-    monkeypatch.setattr("kafka_records_engine.sources.snapshot_runs.join_small_files", lambda files, most: None)
+    for module in ("snapshot_runs", "_stored.one_run"):
+        monkeypatch.setattr(f"kafka_records_engine.sources.{module}.remove_incomplete", lambda folder: None)
+    monkeypatch.setattr("kafka_records_engine.sources._stored.one_run.join_small_files", lambda files, most: None)
     together = states(SEED)
     for state in together:
         threads = [threading.Thread(target=take_snapshot, args=(source_at(state), tmp_path)) for _ in range(3)]

@@ -279,7 +279,7 @@ def test_a_run_that_did_not_get_to_look_is_made_up_for(tmp_path: Path, monkeypat
     before, after = deleted_between_runs()
     take_snapshot(before, tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("kafka_records_engine.sources.snapshot_runs.write_survey", _fails)
+        patched.setattr("kafka_records_engine.sources._stored.log_passes.write_survey", _fails)
         with pytest.raises(OSError, match="no room"):
             take_snapshot(after, tmp_path)
 

@@ -51,7 +51,8 @@ def _history_notes(findings: tuple[Finding, ...]) -> list[Finding]:
 
 
 def _at(monkeypatch: pytest.MonkeyPatch, milliseconds: int) -> None:
-    monkeypatch.setattr("kafka_records_engine.sources.snapshot_runs.now_ms", lambda: milliseconds)
+    for module in ("snapshot_runs", "_stored.one_run", "_stored.log_passes"):
+        monkeypatch.setattr(f"kafka_records_engine.sources.{module}.now_ms", lambda: milliseconds)
 
 
 def _is_time(moment: Moment, rows: list[Row]) -> bool:

@@ -6,14 +6,12 @@ itself has forgotten.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -23,8 +21,8 @@ import pyarrow.parquet as pq
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import (
-    MARK,
     folder_of,
     is_snapshot,
     partitions_in,
@@ -102,21 +100,6 @@ class Snapshot:
             if files:
                 found.append(SnapshotPartition(self._path, topic, partition, sum(_size(path) for *_, path in files)))
         return found
-
-
-def read_mark(root: str) -> dict[str, Any]:
-    """What the file says that makes a directory a snapshot. Raises LogSourceError."""
-    path = os.path.join(root, MARK)
-    try:
-        told = json.loads(Path(path).read_text("utf-8"))
-        if not isinstance(told, dict) or not {"format", "topic_names", "read"} <= told.keys():
-            raise ValueError("it is not what kafka-records snapshot writes")
-    except (OSError, ValueError) as error:
-        detail = getattr(error, "strerror", None) or error
-        raise LogSourceError(path, f"cannot be read: {detail}; delete it, and the next run writes it anew") from None
-    if told["format"] > 1:
-        raise LogSourceError(path, "a later version of kafka-records has written this: read it with that one")
-    return told
 
 
 def _size(path: str) -> int:

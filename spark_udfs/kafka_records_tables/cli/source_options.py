@@ -19,7 +19,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         type=path_argument,
         metavar="SOURCE",
         help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file; or a file "
-        "or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta",
+        "or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta; or what snapshot has written",
     )
     parser.add_argument(
         "--bootstrap",

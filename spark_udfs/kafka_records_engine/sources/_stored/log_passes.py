@@ -1,0 +1,324 @@
+"""One reading of a log partition for a snapshot: what is new is stored, and what the log has lost is noted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kafka_records_engine.findings import DAMAGED_LOG, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of
+from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stretch, Survey, ranges_of, told_of
+from kafka_records_engine.sources._stored.transaction_ends import PARTS, TransactionEnds
+from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, RecordsFile, write_survey
+from kafka_records_engine.sources.protocol import Context, LogPartition
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources._stored.one_run import Run
+
+_TAIL: Final = 64
+"""So many of the last stored rows are compared with what the source has at their offsets."""
+
+_COMPARED: Final = ("timestamp_ms", "key", "value", "producer_id", "producer_epoch", "control")
+_ELSEWHERE: Final = "Take the snapshot of this one into another directory"
+
+
+class OtherLog(LogSourceError):
+    """A log that is not the one whose records are stored: its records must not be mixed with them."""
+
+
+@dataclass(slots=True)
+class Added:
+    """What a run added of one topic, or found out."""
+
+    partitions: int = 0
+    grown: int = 0
+    """Partitions with new rows."""
+    records: int = 0
+    markers: int = 0
+    files: int = 0
+    """Files that were written, before small ones were joined."""
+    lost: int = 0
+    """Offsets that were gone from the log between two runs, or had no record when they were read."""
+    looked: int = 0
+    """Partitions whose whole log was looked at, to know what else it had lost."""
+
+
+def high_watermark(log: LogPartition) -> int | None:
+    """Where the log ended when it was found, if a broker said so. Of files nobody can tell how old they are."""
+    return getattr(log, "end", None)
+
+
+def now_ms() -> int:
+    """The time."""
+    return time.time_ns() // 1_000_000
+
+
+class Pass:
+    """Reads one log partition, from the last stored rows on or from its start, and stores what is behind them."""
+
+    def __init__(
+        self, run: Run, log: LogPartition, stored: StoredLog, moved: Callable[[int], None] | None, *, is_survey: bool
+    ) -> None:
+        self._run = run
+        self._log = log
+        self._stored = stored
+        self._is_survey = is_survey
+        self._context = Context(log.topic, log.partition, history=not is_survey)
+        if moved is not None:
+            self._context.progress = moved
+        self._folder = folder_of(run.root, log.topic, log.partition)
+        self._tail = _tail(stored)
+        self._file: RecordsFile | None = None
+        self._behind = stored.end - 1
+        """The last offset that is stored."""
+        self._seen = -1
+        self._there: list[INT64] = []
+        self._told_holes = self._told_findings = 0
+        self._ends = TransactionEnds()
+        self.rows = 0
+
+    def run(self, added: Added) -> None:
+        """Read and store. Raises OtherLog, before anything is stored, for a log that is another one."""
+        log, context, stored = self._log, self._context, self._stored
+        self._check_id()
+        start = None if self._is_survey or not stored.files else (self._tail[0]["offset"] if self._tail else stored.end)
+        self._asked_from = start
+        try:
+            for batch in log.batches(context, COLUMNS, start):
+                self._take(batch, added)
+                self._tell()
+            context.sum_up()
+            self._tell()
+            self._check_end()
+            self._check_outcomes()
+            if self._file is not None:
+                self._close(added, is_last=True)
+        except BaseException:
+            if self._file is not None:
+                self._file.abandon()
+            raise
+        if self._is_survey:
+            self._survey()
+
+    @property
+    def has_log_start_risen(self) -> bool:
+        """Whether rows that are stored lie below the log start, which nobody knew so far."""
+        start, stored = self._context.log_start, self._stored
+        return bool(stored.files) and start is not None and start > max(stored.log_start, stored.files[0].first)
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def _take(self, batch: Any, added: Added) -> None:
+        if not batch.num_rows:
+            return
+        self._ends.note(batch)
+        offsets = batch.column("offset").to_numpy()
+        self._seen = max(self._seen, int(offsets[-1]))
+        if offsets[0] <= self._behind:
+            is_old = offsets <= self._behind
+            self._compare(batch, offsets)
+            if self._is_survey:
+                self._there.append(offsets[offsets < self._stored.end].copy())
+            batch = batch.filter(pa.array(~is_old))
+            if not batch.num_rows:
+                return
+        rows = self._plain(batch)
+        if self._file is not None and self._file.size >= self._run.file_bytes:
+            self._close(added, is_last=False)
+        if self._file is None:
+            self._file = RecordsFile(self._folder)
+        self._file.write(rows)
+        self._behind = self._file.last
+        self.rows += rows.num_rows
+        markers = rows.num_rows - rows.column("control").null_count
+        added.records += rows.num_rows - markers
+        added.markers += markers
+
+    def _plain(self, batch: Any) -> Any:
+        """The rows as they are stored: how a transaction ended is left to the markers."""
+        arrays = []
+        there = set(batch.schema.names)
+        for name in COLUMNS:
+            kind = SCHEMA.field(name).type
+            if name not in there:  # sources may lack columns of the place
+                arrays.append(pa.nulls(batch.num_rows, kind))
+                continue
+            column = batch.column(name)
+            if name == "transaction":
+                is_part = pc.and_(pc.is_in(column, pa.array(PARTS)), batch.column("control").is_null())
+                column = pc.if_else(is_part, pa.scalar("pending"), column)
+            arrays.append(column.cast(kind))
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+    def _check_outcomes(self) -> None:
+        for offset in self._ends.without_marker():
+            what = (
+                f"the source says how the transaction of the record at offset {offset} ended, and has no control "
+                "record for it"
+            )
+            self._find(what, "it is stored as one whose end is not known: take the snapshot of a source with them")
+
+    # -- whether it is the same log ------------------------------------------------------------------------------------
+
+    def _check_id(self) -> None:
+        known, here = self._stored.topic_id, self._run.topic_id(self._log)
+        if known is not None and here is not None and known != here:
+            raise OtherLog(
+                self._run.root,
+                f"the snapshot has records of the topic with the id {known}, and {self._log.topic} has the id {here} "
+                "now: it was deleted and made anew. Take the snapshot of the new one into another directory",
+            )
+
+    def _compare(self, batch: Any, offsets: INT64) -> None:
+        if not self._tail or offsets[-1] < self._tail[0]["offset"]:
+            return
+        stored = {row["offset"]: row for row in self._tail}
+        for at in np.flatnonzero((offsets >= self._tail[0]["offset"]) & (offsets <= self._tail[-1]["offset"])).tolist():
+            row = stored.get(int(offsets[at]))
+            here = {name: batch.column(name)[at].as_py() for name in _COMPARED}
+            if row is not None and any(row[name] != here[name] for name in _COMPARED):
+                raise OtherLog(
+                    self._run.root,
+                    f"the record at offset {row['offset']} of {self._log.topic}-{self._log.partition} is not the one "
+                    f"that is stored: the topic was made anew, or its end was written again. {_ELSEWHERE}",
+                )
+
+    def _check_end(self) -> None:
+        """The last record of a log is never cleaned away. Who does not have it has less than is stored."""
+        stored = self._stored
+        if not stored.files or self._has_reached_end or self._context.holes:
+            return
+        ends = f"ends at offset {self._seen}" if self._seen >= 0 else "has no record behind the stored ones"
+        raise OtherLog(
+            self._run.root,
+            f"{self._log.topic}-{self._log.partition} {ends}, and records up to offset {stored.end - 1} are stored: "
+            f"this is an older copy of the log, or the topic was made anew, or its end was cut off. {_ELSEWHERE}",
+        )
+
+    @property
+    def _has_reached_end(self) -> bool:
+        """Whether the log was read up to where the stored rows end, or has nothing left from before that."""
+        log_start = self._context.log_start
+        return self._seen >= self._stored.end - 1 or (log_start is not None and log_start >= self._stored.end)
+
+    # -- what goes into the files --------------------------------------------------------------------------------------
+
+    def _close(self, added: Added, *, is_last: bool) -> None:
+        assert self._file is not None
+        file, context, run = self._file, self._context, self._run
+        holes = context.holes[self._told_holes :]
+        known = [told for stretch in self._stored.stretches for told in stretch.findings]
+        damage = [told_of(found) for found in context.findings if found.severity == "damage"]
+        stretch = Stretch(
+            run=run.id,
+            source=run.name,
+            read_at_ms=now_ms(),
+            topic_id=run.topic_id(self._log),
+            first=file.first,
+            last=file.last,
+            rows=file.rows,
+            latest_ms=file.latest_ms,
+            asked_from=self._asked_from,
+            log_start=context.log_start,
+            cleaned_up_to=self._reach(is_last),
+            is_last=is_last,
+            ended_at_ms=run.started_ms if is_last and high_watermark(self._log) is not None else None,
+            quiet_until_ms=run.quiet_until_ms(self._stored),
+            holes=tuple(holes),
+            findings=tuple(told for told in damage[self._told_findings :] if told not in known),
+        )
+        self._told_holes, self._told_findings = len(context.holes), len(damage)
+        file.close([stretch])
+        self._file = None
+        added.files += 1
+
+    def _reach(self, is_complete: bool) -> int | None:
+        """The offset below which a cleaner may have been."""
+        reach = self._context.cleaned_up_to
+        if reach is None:
+            # Brokers say where the log ended; of others the end of what they gave is known when it has come.
+            reach = high_watermark(self._log)
+        if reach is None and is_complete:
+            reach = self._behind + 1
+        if reach is not None and is_complete and self._asked_from is None:
+            # A cleaner goes no further than the first record of an open transaction (LogCleanerManager).
+            reach = min(reach, self._ends.last_stable(reach))
+        return reach
+
+    def _tell(self) -> None:
+        for finding in self._context.findings:
+            self._run.say(finding)
+
+    def _find(self, what: str, consequence: str) -> None:
+        found = Finding("damage", DAMAGED_LOG, what, consequence, self._log.topic, self._log.partition)
+        self._context.report(found)
+        self._tell()
+
+    # -- what the log has lost -----------------------------------------------------------------------------------------
+
+    def _survey(self) -> None:
+        """Store which of the stored offsets the log has no more."""
+        log, run, context = self._log, self._run, self._context
+        if not self._has_reached_end:
+            return  # not all could be read, which was told
+        there = np.concatenate([np.empty(0, np.int64), *self._there])
+        unjudged = _behind_holes(context.holes, there)
+        known = Lost(self._stored.surveys)
+        firsts, lasts = [], []
+        for file in self._stored.files:
+            if file.trouble:
+                continue
+            with pq.ParquetFile(file.path) as opened:
+                offsets = opened.read(columns=["offset"])["offset"].to_numpy()
+            is_lost = ~np.isin(offsets, there, assume_unique=True) & ~known.among(offsets) & ~unjudged(offsets)
+            first, last = ranges_of(offsets, is_lost)
+            firsts.append(first)
+            lasts.append(last)
+        end, reach = self._behind + 1, self._reach(is_complete=True)
+        assert reach is not None
+        survey = Survey(
+            run=run.id,
+            source=run.name,
+            read_at_ms=now_ms(),
+            end=end,
+            log_start=context.log_start,
+            cleaned_up_to=reach,
+        )
+        folder = gone_folder_of(run.root, log.topic, log.partition)
+        write_survey(folder, survey, np.concatenate(firsts), np.concatenate(lasts))
+
+
+def _tail(stored: StoredLog) -> list[dict[str, Any]]:
+    """The last stored rows."""
+    if not stored.files or stored.files[-1].trouble:
+        return []
+    try:
+        with pq.ParquetFile(stored.files[-1].path, page_checksum_verification=True) as file:
+            rows = file.read_row_group(file.num_row_groups - 1, columns=["offset", *_COMPARED])
+    except (OSError, pa.ArrowInvalid):
+        return []
+    tail: list[dict[str, Any]] = rows.slice(max(rows.num_rows - _TAIL, 0)).to_pylist()
+    return tail
+
+
+def _behind_holes(holes: Sequence[int], there: INT64) -> Callable[[INT64], FLAGS]:
+    """A function that says which offsets lie between a place that could not be read and the next row that was."""
+
+    def unjudged(offsets: INT64) -> FLAGS:
+        found: FLAGS = np.zeros(len(offsets), np.bool_)
+        for hole in holes:
+            at = int(np.searchsorted(there, hole, side="right"))
+            behind = int(there[at]) if at < len(there) else None
+            found |= (offsets > hole) & ((offsets < behind) if behind is not None else True)
+        return found
+
+    return unjudged

@@ -1,0 +1,115 @@
+"""One run of `take_snapshot` over some log partitions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_records_engine.findings import DAMAGED_LOG, Finding, OnFinding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._stored.log_passes import Added, Pass, high_watermark, now_ms
+from kafka_records_engine.sources._stored.snapshot_mark import read_mark
+from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, remove_incomplete
+from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
+from kafka_records_engine.sources._stored.writing_files import join_small_files
+from kafka_records_engine.sources.protocol import LogPartition
+from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+
+
+@dataclass(slots=True)
+class SnapshotReport:
+    """What a run did, by topic, and what it found."""
+
+    topics: dict[str, Added] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Run:
+    """What all log partitions of a run have in common. `names` are those of topics by their ids."""
+
+    def __init__(
+        self,
+        root: str,
+        source_name: str,
+        names: Mapping[str, str],
+        file_bytes: int,
+        on_finding: OnFinding | None,
+        started_ms: int,
+    ) -> None:
+        self.started_ms = started_ms
+        self._before = read_mark(root)["read"]
+        self.root = root
+        self.id = os.urandom(8).hex()
+        self.name = source_name
+        self.file_bytes = file_bytes
+        self.report = SnapshotReport()
+        self.read: dict[str, Any] = {}
+        self._topic_ids = {topic: topic_id for topic_id, topic in names.items()}
+        self._on_finding = on_finding
+        self._said: set[str] = set()
+
+    def take(self, log: LogPartition, moved: Callable[[int], None] | None) -> None:
+        """Store what is new in one log partition. What is wrong with it keeps nobody from the others."""
+        added = self.report.topics.setdefault(log.topic, Added())
+        added.partitions += 1
+        folder = folder_of(self.root, log.topic, log.partition)
+        for each in (folder, gone_folder_of(self.root, log.topic, log.partition)):
+            remove_incomplete(each)
+        try:
+            stored = self._take(log, added, moved)
+        except LogSourceError as error:
+            self.say(Finding("damage", DAMAGED_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
+            return
+        join_small_files(stored.files, self.file_bytes)
+        ended_at_ms = None if high_watermark(log) is None else self.started_ms
+        told = {"end": stored.end, "at_ms": now_ms(), "ended_at_ms": ended_at_ms}
+        self.read[f"{log.topic}-{log.partition}"] = told
+
+    def _take(self, log: LogPartition, added: Added, moved: Callable[[int], None] | None) -> StoredLog:
+        before = stored_log(self.root, log.topic, log.partition)
+        for file in before.files:
+            if file.trouble:
+                self.say(file.finding(log.topic, log.partition))
+        for finding in before.findings:
+            self.say(finding)
+        first = Pass(self, log, before, moved, is_survey=False)
+        first.run(added)
+        stored = stored_log(self.root, log.topic, log.partition)
+        added.grown += stored.end > before.end
+        if before.files:
+            added.lost += max(stored.end - before.end - first.rows, 0)
+        if stored.unsurveyed() or first.has_log_start_risen or _has_lost_rows(log):
+            second = Pass(self, log, stored, moved, is_survey=True)
+            second.run(added)
+            added.looked += 1
+            stored = stored_log(self.root, log.topic, log.partition)
+        return stored
+
+    def topic_id(self, log: LogPartition) -> str | None:
+        """The id of the topic of a log, as Kafka writes it; None where nobody knows it."""
+        told = getattr(log, "topic_id", None)
+        if isinstance(told, bytes) and len(told) == 16 and told != ZERO_UUID:
+            return str(Uuid(told))
+        return self._topic_ids.get(log.topic)
+
+    def quiet_until_ms(self, stored: StoredLog) -> int | None:
+        """When a run before this one last heard that a log ends where the stored rows end."""
+        told = self._before.get(f"{stored.topic}-{stored.partition}")
+        return None if told is None or told["end"] != stored.end else told["ended_at_ms"]
+
+    def say(self, finding: Finding) -> None:
+        """Keep a finding; one that is met twice is told once."""
+        text = str(finding)
+        if text not in self._said:
+            self._said.add(text)
+            self.report.findings.append(finding)
+            if self._on_finding is not None:
+                self._on_finding(finding)
+
+
+def _has_lost_rows(log: LogPartition) -> bool:
+    """Whether the source itself knows of rows that the log has lost, as a snapshot does."""
+    told = getattr(log, "has_lost_rows", None)
+    return told is not None and told()

@@ -1,0 +1,40 @@
+"""The file that makes a directory a snapshot. It says up to where each log was read, and names topics by their ids."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._stored.stored_names import MARK, part_name, replace_file
+
+
+def read_mark(root: str) -> dict[str, Any]:
+    """What the file says that makes a directory a snapshot. Raises LogSourceError."""
+    path = os.path.join(root, MARK)
+    try:
+        told = json.loads(Path(path).read_text("utf-8"))
+        if not isinstance(told, dict) or not {"format", "topic_names", "read"} <= told.keys():
+            raise ValueError("it is not what kafka-records snapshot writes")
+    except (OSError, ValueError) as error:
+        detail = getattr(error, "strerror", None) or error
+        raise LogSourceError(path, f"cannot be read: {detail}; delete it, and the next run writes it anew") from None
+    if told["format"] > 1:
+        raise LogSourceError(path, "a later version of kafka-records has written this: read it with that one")
+    return told
+
+
+def write_mark(root: str, told: dict[str, Any]) -> None:
+    """Replace what it says."""
+    part = part_name(root)
+    try:
+        with open(part, "w", encoding="utf-8") as out:
+            json.dump(told, out, indent=1)
+        replace_file(part, os.path.join(root, MARK))
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
