@@ -33,7 +33,7 @@ SUFFIXES: Final = (".log", ".log.swap")
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
-"""_Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
+"""Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
 _LARGEST_PARTITION: Final = (1 << 31) - 1
 _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
