@@ -17,6 +17,12 @@ import pyarrow.fs as arrow
 KEY, SECRET = "AKIAOBJECTSTORE", "Top/Secret+Of=Tests"
 BUCKET = "backup"
 
+_HEADERS = {
+    "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY}/20260101/us-east-1/s3/aws4_request",
+    "Content-Type": "application/octet-stream",
+    "x-amz-acl": "public-read",
+}
+
 
 class ObjectStore:
     """Objects in the bucket BUCKET, and how many bytes of each were sent."""
@@ -43,7 +49,7 @@ class ObjectStore:
         # The chunks that clients of AWS send, pyarrow's too, lose some bytes in moto.
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request("PUT", f"/{BUCKET}/{quote(key)}", data, {"Content-Type": "application/octet-stream"})
+            connection.request("PUT", f"/{BUCKET}/{quote(key)}", data, _HEADERS)
             assert connection.getresponse().status == 200
         finally:
             connection.close()
@@ -65,7 +71,7 @@ class ObjectStore:
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
     """A server in a thread of this process."""
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
     store: list[ObjectStore] = []
@@ -80,7 +86,6 @@ def object_store() -> Iterator[ObjectStore]:
         store[0].requests[environ["REQUEST_METHOD"]] += 1
 
     server = make_server("127.0.0.1", 0, counted, threaded=True)
-    server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

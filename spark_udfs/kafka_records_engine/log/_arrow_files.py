@@ -32,6 +32,9 @@ _IN_PATHS: Final = "/%!:@+,;=~"
 _USERS_ARE_KEYS: Final = ("s3", "gs", "gcs")
 """Schemes whose user is an access key: messages show neither."""
 
+_PUBLIC: Final = ("region", "scheme", "endpoint_override", "anonymous", "allow_bucket_creation", "retry_limit_seconds")
+"""Settings in URLs that are no secrets; of others nobody knows."""
+
 _BUCKETS: Final = ("s3", "gcs", "abfs")
 _MOST_SAID: Final = 300
 
@@ -305,17 +308,28 @@ def _shown_authority(scheme: str, authority: str) -> str:
     return f"{user.partition(':')[0]}@{host}"
 
 
+def has_secret(url: str) -> bool:
+    """Whether a URL holds something that must not be shown."""
+    return any(_private_parts(url))
+
+
 def _secrets_in(url: str) -> tuple[str, ...]:
     """What must not be shown: as it stands in the URL, and decoded."""
+    found = _private_parts(url)
+    return tuple({text for each in found for text in (each, unquote(each)) if len(text) > 3} | {url})
+
+
+def _private_parts(url: str) -> list[str]:
     match = _WHOLE_URL.fullmatch(url)
     if match is None:
-        return (url,)
+        return [url]
     scheme, authority, query = match[1].lower(), match[2] or "", match[4] or ""
+    if scheme == "file":
+        return []
     user, _, password = authority.rpartition("@")[0].partition(":")
-    found = [password, *(user if scheme in _USERS_ARE_KEYS else "",)]
-    public = ("region", "scheme", "endpoint_override", "anonymous")
-    found += [each.partition("=")[2] for each in query.split("&") if each.partition("=")[0] not in public]
-    return tuple({text for each in found for text in (each, unquote(each)) if len(text) > 3} | {url})
+    settings = (each.partition("=") for each in query.split("&"))
+    private = [value for name, _, value in settings if name not in _PUBLIC]
+    return [password, user if scheme in _USERS_ARE_KEYS and user != "anonymous" else "", *private]
 
 
 # -- what went wrong ---------------------------------------------------------------------------------------------------

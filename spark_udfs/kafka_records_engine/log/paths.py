@@ -35,7 +35,7 @@ ARCHIVES: Final = (
 INSIDE: Final = "!/"
 """Stands between an archive and a place inside of it."""
 
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://|file:/")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MAGIC: Final = re.compile(r"[*?]|\[[^\]]+\]")
 
 
@@ -114,6 +114,20 @@ def without_secrets(text: str) -> str:
     from kafka_records_engine.log._arrow_files import shown_url
 
     return shown_url(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text is a URL with a key, a password or a setting that may be one."""
+    if not is_url(text):
+        return False
+    from kafka_records_engine.log._arrow_files import has_secret
+
+    return has_secret(text)
+
+
+def on_this_machine(text: str) -> str:
+    """The path that a URL `file:…` names, as Spark writes them; any other text as it is."""
+    return located(text).path if text[:5].lower() == "file:" and is_url(text) else text
 
 
 def is_archive(place: Place) -> bool:

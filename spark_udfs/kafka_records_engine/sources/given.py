@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import Any, Final, NamedTuple, cast
 
+from kafka_records_engine.log.paths import on_this_machine
 from kafka_records_engine.sources.protocol import Source
 
 
@@ -129,7 +130,7 @@ def source_of(given: Any, topic: str | None = None) -> Source:
 def _paths(given: Any) -> Any:
     """Texts and paths as `GivenPaths`; anything else as it is."""
     if isinstance(given, str | PathLike):
-        return GivenPaths([fspath(given)])
+        return GivenPaths([on_this_machine(fspath(given))])
     if isinstance(given, Sequence) and given and all(isinstance(each, str | PathLike) for each in given):
-        return GivenPaths(map(fspath, given))
+        return GivenPaths(on_this_machine(fspath(each)) for each in given)
     return given

@@ -19,7 +19,9 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         type=path_argument,
         metavar="SOURCE",
         help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file; or a file "
-        "or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta; or what snapshot has written",
+        "or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta; or what snapshot has written; or an "
+        "archive of log files (.tar, .tar.gz, .zip and the like; archive.tar!/inner/folder). Log files and saved rows "
+        "also as a URL (s3://, gs://, abfs://, hdfs://, file://) and as a pattern ('/disks/*/__consumer_offsets-*')",
     )
     parser.add_argument(
         "--bootstrap",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_engine.log.paths import holds_secret, without_secrets
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.raw import RAW_SCHEMA
@@ -260,7 +261,14 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
     lower = {name.lower(): value for name, value in options.items()}
     paths = [lower["path"]] if "path" in lower else []
     paths += json.loads(lower["paths"]) if "paths" in lower else []
-    return tuple(path.removeprefix("file:") for path in paths)
+    for path in paths:
+        if holds_secret(path):
+            raise BadOption(
+                f"the keys in the URL of {without_secrets(path)} would be readable in Spark's plans and event logs: "
+                "give them to the driver and to every worker by the environment (for S3 AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or a role of the machine)"
+            )
+    return tuple(paths)
 
 
 def _groups(text: str | None) -> str | list[str] | None:

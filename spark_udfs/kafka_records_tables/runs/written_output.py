@@ -52,7 +52,7 @@ def check_file(path: Path, option: str, overwrite: bool) -> None:
 
 def refuse_source(path: Path, sources: Iterable[str]) -> None:
     """Raise a CommandError when `path` is one of the files that are read, by whatever name."""
-    if path.exists() and any(is_same_file(path, file) for source in sources for file in _log_files(Path(source))):
+    if path.exists() and any(is_same_file(path, file) for source in sources for file in _log_files(source)):
         raise CommandError(f"{path}: is one of the files that are read: write the result to another")
 
 
@@ -64,12 +64,19 @@ def is_same_file(path: Path, other: Path) -> bool:
         return path.absolute().parent.resolve() / path.name == other.absolute().parent.resolve() / other.name
 
 
-def _log_files(source: Path) -> Iterator[Path]:
-    """The source itself or the segment files in it and in its folders, which is as deep as partitions lie."""
-    yield source
-    for pattern in ("*.log", "*/*.log"):
-        with suppress(OSError):
-            yield from source.glob(pattern)
+def _log_files(source: str) -> Iterator[Path]:
+    """The sources that are on this machine, or the segment files in them and in their folders, which is as deep as
+    partitions lie."""
+    from kafka_records_engine.log.paths import INSIDE, is_url, on_this_machine, places_of
+    from kafka_records_engine.log.places import LogSourceError
+
+    there = on_this_machine(source).partition(INSIDE)[0]
+    with suppress(LogSourceError):  # whoever reads it tells
+        for place in [] if is_url(there) else places_of(there):
+            yield Path(place.path)
+            for pattern in ("*.log", "*/*.log"):
+                with suppress(OSError):
+                    yield from Path(place.path).glob(pattern)
 
 
 def write_batches(

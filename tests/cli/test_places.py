@@ -1,0 +1,45 @@
+"""The command reads archives, patterns and URLs, and says what it does not do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_records_tables.cli.main import main
+from tests.log.archives import archived
+from tests.log.logs import TOPICS
+
+SEGMENTS = TOPICS / "kafka-4.3" / "segments"
+
+
+def output_of(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([*map(str, arguments)]) == 0
+    return capfd.readouterr().out
+
+
+@pytest.mark.parametrize("form", [".tar", ".tar.gz", "deflated.zip"])
+def test_the_same_lines(tmp_path: Path, capfd: pytest.CaptureFixture[str], form: str) -> None:
+    archive = archived(SEGMENTS, tmp_path, form)
+    for command in (("dump",), ("counts", "--format", "json"), ("table", "groups", "--format", "json")):
+        expected = output_of(capfd, *command, SEGMENTS)
+        assert expected
+        assert output_of(capfd, *command, archive) == expected
+        assert output_of(capfd, *command, f"{archive}!/var/lib/kafka/data") == expected
+        assert output_of(capfd, *command, f"file://{SEGMENTS}/__*") == expected
+
+
+def test_only_what_grows_is_followed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    archive = archived(SEGMENTS, tmp_path, ".tar")
+    assert main(["dump", "--follow", str(archive)]) == 2
+    assert f"{archive}: --follow reads brokers and log files of this machine: only they grow" in capfd.readouterr().err
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    archive = archived(SEGMENTS, tmp_path, ".tar")
+    before = archive.read_bytes()
+    for source in (str(archive), f"{archive}!/var", f"{tmp_path}/*.tar", f"file://{archive}"):
+        arguments = ["counts", source, "--output", str(archive), "--overwrite", "--format", "json"]
+        assert main(arguments) == 2
+        assert f"{archive}: is one of the files that are read" in capfd.readouterr().err
+    assert archive.read_bytes() == before
