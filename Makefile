@@ -54,12 +54,12 @@ demo: ## Show a captured topic as tables, here and by PySpark, with what a user 
 
 .PHONY: quick
 quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker, Maven and what is slow: three minutes.
-	@$(SIDE_BY_SIDE) pyright mypy lint contracts
+	@$(SIDE_BY_SIDE) pyright mypy lint
 	$(PYTEST) -m "not (spark or broker or maven or releases or slow or matrix)" --hypothesis-profile=quick
 
 .PHONY: test
 test: java-found $(INSTALLED) ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
-	@$(SIDE_BY_SIDE) pyright mypy check lint contracts
+	@$(SIDE_BY_SIDE) pyright mypy check lint
 	$(PYTEST) -m "not matrix"
 
 .PHONY: generate
@@ -77,7 +77,7 @@ check: $(INSTALLED) ## Compare generated/kafka_records, docs/reference and docs/
 # ----------------------------------------------------------------------------------------------------- single checks
 
 .PHONY: lint
-lint: $(INSTALLED) ## Lint with ruff and check the formatting.
+lint: contracts ## Lint with ruff, check the formatting and that imports point one way.
 	$(BIN)/ruff check
 	$(BIN)/black --check --quiet $(HAND_WRITTEN) || { echo "Not formatted: run make format." >&2; exit 1; }
 
@@ -98,7 +98,7 @@ pyright: $(INSTALLED) ## Check the types of the generated package with pyright.
 	$(BIN)/pyright
 
 .PHONY: contracts
-contracts: $(INSTALLED) ## Check that imports point one way.
+contracts: $(INSTALLED) ## Check only that imports point one way.
 	$(BIN)/lint-imports
 
 # -------------------------------------------------------------------------------------------------------- slow rings

@@ -1,14 +1,17 @@
-"""Two import-linter contracts: what a package may import, and which modules are private.
+"""Three import-linter contracts: what a package may import of this house and of others, and which modules are private.
 
 import-linter's own `forbidden` contract lists the modules to keep out, so a new dependency slips in unseen.
-In `only` every import outside the list is a violation; the standard library and the package's own modules are always
-allowed. `private` needs no list: a leading underscore makes a module private.
+In `only` and `third_parties` every import outside the list is a violation; the standard library and the package's own
+modules are always allowed. `private` needs no list: a leading underscore makes a module private.
+
+Contracts see `import` statements, those for types too, and nothing that is imported by a name in a variable.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 
 from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
@@ -23,10 +26,10 @@ def _listed(contract: Contract, field: str) -> list[str]:
 
 
 class OnlyContract(Contract):
-    """`importers`, without `not_importers`, import only themselves, the standard library and `may_import`.
+    """`importers`, without `not_importers`, import of this house only themselves and `may_import`.
 
     Names stand for a module and everything below it. Direct imports are looked at; what the allowed modules
-    import in turn is the business of their own contracts.
+    import in turn is the business of their own contracts, and third parties are that of `third_parties`.
     """
 
     type_name = "only"
@@ -53,14 +56,63 @@ class OnlyContract(Contract):
         may_import = _listed(self, "may_import")
         for importer in filter(self._is_importer, graph.modules):
             for imported in graph.find_modules_directly_imported_by(importer):
-                if (
-                    self._is_importer(imported)
-                    or imported.partition(".")[0] in sys.stdlib_module_names
-                    or _within(imported, may_import)
-                ):
+                if graph.is_module_squashed(imported) or self._is_importer(imported) or _within(imported, may_import):
                     continue
-                for detail in graph.get_import_details(importer=importer, imported=imported):
-                    yield f"{importer}:{detail['line_number']}: {detail['line_contents'].strip()}"
+                yield from _lines(graph, importer, imported)
+
+
+class ThirdPartiesContract(Contract):
+    """What modules import of others: `allowed` has lines of a module, a colon and the packages it may import.
+
+    A line is for the module and everything below it, unless a longer line is for a part of that; `*` stands for the
+    rest of a name. Every module needs a line, and every package in a line needs a module that imports it.
+    """
+
+    type_name = "third_parties"
+
+    allowed = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        problems = sorted(self._violations(graph))
+        return ContractCheck(kept=not problems, metadata={"problems": problems})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for problem in check.metadata["problems"]:
+            output.print_error(problem)
+
+    def _violations(self, graph: ImportGraph) -> Iterator[str]:
+        allowed = {
+            name: set(packages.split())
+            for name, _, packages in (line.partition(":") for line in _listed(self, "allowed"))
+        }
+        unused = {name: set(packages) for name, packages in allowed.items()}
+        by_length = sorted(allowed, key=len, reverse=True)
+        for importer in graph.modules:
+            if graph.is_module_squashed(importer):
+                continue
+            line = next((name for name in by_length if _matches(importer, name)), None)
+            if line is None:
+                yield f"{importer}: no line says what it may import"
+                continue
+            for imported in graph.find_modules_directly_imported_by(importer):
+                if not graph.is_module_squashed(imported) or imported.partition(".")[0] in sys.stdlib_module_names:
+                    continue
+                package = imported.partition(".")[0]
+                unused[line].discard(package)
+                if package not in allowed[line]:
+                    yield from _lines(graph, importer, imported)
+        for name, packages in unused.items():
+            for package in packages:
+                yield f"{name}: nothing there imports {package}"
+
+
+def _matches(module: str, name: str) -> bool:
+    return _within(module, [name]) or ("*" in name and fnmatchcase(module, name))
+
+
+def _lines(graph: ImportGraph, importer: str, imported: str) -> Iterator[str]:
+    for detail in graph.get_import_details(importer=importer, imported=imported):
+        yield f"{importer}:{detail['line_number']}: {detail['line_contents'].strip()}"
 
 
 class PrivateContract(Contract):

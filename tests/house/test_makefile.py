@@ -40,6 +40,14 @@ def test_what_quick_and_test_leave_out() -> None:
     assert make("--dry-run", "matrix").rstrip().endswith("-m pytest -n 2 -m matrix")
 
 
+def test_lint_holds_the_import_contracts_and_nothing_runs_them_twice() -> None:
+    for target in ("lint", "quick", "test"):
+        # In a dry run the inner make, which runs targets side by side, is not started.
+        inner = re.findall(r"--jobs=2.* (pyright .*)$", make("--dry-run", target), re.MULTILINE)
+        commands = make("--dry-run", *(inner[0].split() if inner else [target])).splitlines()
+        assert [line for line in commands if line.endswith("/lint-imports")] == [".venv/bin/lint-imports"], target
+
+
 def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
