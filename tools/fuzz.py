@@ -26,7 +26,7 @@ _EPILOG: Final = """\
 Each input is read strictly and leniently, by the generated class, by the schema walker and as part of a record. It must
 raise nothing outside kafka-records' own errors, all readers must agree, and memory and time must stay in proportion.
 
-With atheris (pip install -e '.[fuzz]') inputs are guided by the code they reach. Without it they are random
+With atheris, which make fuzz installs, inputs are guided by the code they reach. Without it they are random
 changes of random messages, the same in every run.
 
 Prints a line per message with a finding, with the command that repeats it, and a line of totals.

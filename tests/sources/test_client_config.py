@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kafka_records_engine.sources._brokers.properties import read_jaas, read_pro
 from kafka_records_engine.sources._brokers.sasl import Scram
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers, address_of
+from kafka_records_runtime.installing import install_command
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -147,3 +149,16 @@ def test_what_is_no_address(text: str) -> None:
         address_of(text)
     with pytest.raises(ValueError, match="no broker"):
         LiveBrokers([])
+
+
+def test_what_reads_pkcs12_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
+    store = tmp_path / "trusted.p12"
+    store.write_bytes(b"\x30\x82")
+    config = ClientConfig(security_protocol="SSL", truststore_location=str(store))
+    with pytest.raises(LogSourceError) as raised:
+        config.tls_context()
+    assert raised.value.detail == (
+        "cannot be used as ssl.truststore.location: PKCS12 needs cryptography, which is not installed: "
+        f"{install_command('live')}; PEM does without"
+    )

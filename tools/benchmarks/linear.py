@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey  # noqa: E402
 from kafka_records.schemas.consumer_offsets import RECORDS  # noqa: E402
 from kafka_records_engine.columns import decode_record_columns  # noqa: E402
+from kafka_records_runtime.installing import install_command  # noqa: E402
 from tools.benchmarks._figures import machine, positive, table, three_digits, versions  # noqa: E402
 from tools.benchmarks._offset_commits import Mix, offset_commits  # noqa: E402
 from tools.benchmarks._spark_contenders import ours  # noqa: E402
@@ -200,7 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 1 when rows are not decoded."""
     options = _arguments(arguments)
     if options.plot and find_spec("matplotlib") is None:
-        tell("--plot needs matplotlib: pip install matplotlib")  # before minutes are spent on what it would draw
+        tell(
+            f"--plot needs matplotlib, which is not installed: {install_command('bench')}"
+        )  # before minutes are spent on what it would draw
         return 2
     folder = options.data or cache_folder() / "benchmarks"
     files = {rows: offset_commits(folder, rows, Mix()) for rows in options.rows}

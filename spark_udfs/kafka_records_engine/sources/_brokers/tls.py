@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_runtime.installing import install_command
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig
@@ -139,7 +140,7 @@ def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ImportError:
         raise _StoreError(
-            "PKCS12 needs the package cryptography (pip install 'kafka-records[live]'); PEM does without"
+            f"PKCS12 needs cryptography, which is not installed: {install_command('live')}; PEM does without"
         ) from None
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
