@@ -21,8 +21,8 @@ _HEAD = """\
 
 <!-- Written by tools/table_pages.py from the declarations in kafka_records_tables.tables: make generate. -->
 
-A table is a function from the records of one log partition, in their order, to rows. The command, `read_table` and the
-Spark functions run the same function. They give the same rows and the same findings.
+A table is a function from the records of one log partition, in their order, to rows; `log_ends` alone reads none. The
+command, `read_table` and the Spark functions run the same function. They give the same rows and the same findings.
 
 | table | rows | topic |
 |---|---|---|
@@ -32,6 +32,7 @@ _HELPERS = {
     "latest": "the last record of each key decides",
     "fold": "the last records of each key, replayed in order",
     "facts": "every record is a row",
+    "ends": "the source is asked, no records are read",
 }
 
 
@@ -57,16 +58,19 @@ def page(tables: Collection[Table]) -> str:
 
 def _overview(tables: Collection[Table]) -> Iterator[str]:
     for table in tables:
-        yield f"| [{table.name}](#{table.name}) | {table.about} | `{table.topic}` |\n"
+        topic = f"`{table.topic}`" if table.topic else "every topic"
+        yield f"| [{table.name}](#{table.name}) | {table.about} | {topic} |\n"
 
 
 def _table(table: Table) -> Iterator[str]:
     yield f"## {table.name}\n"
     yield table.rules
     how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
-    if not table.needs_transactions:
+    if table.records and not table.needs_transactions:
         how += " It does not depend on how transactions ended."
-    yield textwrap.fill(f"{how} It is made from the records {', '.join(table.records)}.", 120) + "\n"
+    if table.records:
+        how += f" It is made from the records {', '.join(table.records)}."
+    yield textwrap.fill(how, 120) + "\n"
     place = f"{table.module.replace('.', '/')}.py"
     yield f"In code: [{place}](../spark_udfs/{place}).\n"
     yield "| column | type | meaning |"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from kafka_records_engine.sources.given import source_of
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of
+from kafka_records_tables.engines.logs_to_read import logs_to_read
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.report.result import Result, Stream
 from kafka_records_tables.tables import Table
@@ -57,7 +57,8 @@ def read_table(
         What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
         it refuse such a source.
     topic
-        The topic that files or rows hold which do not say so; the topic of the table by default.
+        The topic that files or rows hold which do not say so; the topic of the table by default. `log_ends`, which is
+        about every topic, is about this one only.
     package
         The generated package whose schemas say what the records hold.
     processes
@@ -127,7 +128,7 @@ def stream_table(
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
     request = request_of(table, group=group, as_of=as_of, untold=untold, package=package)
     declaration = request.table
-    logs = source_of(source, topic or declaration.topic).partitions(declaration.topic)
+    logs = logs_to_read(declaration, source, topic)
 
     def start(report: RunReport) -> Iterator[pa.RecordBatch]:
         if spark is not None:

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
-from kafka_records_tables.engines.checked_request import chosen_columns, request_of
+from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of
+from kafka_records_tables.engines.logs_to_read import logs_to_read
 from kafka_records_tables.engines.spark import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
@@ -118,7 +118,7 @@ def table(
     --------
     >>> table(spark.read.parquet("saved"), "groups", group="billing").select("state", "member_count").show()
     """
-    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package)
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
@@ -170,7 +170,7 @@ def findings(
     findings of one run, for files.) Takes what `table` takes; gives rows of `FINDINGS_SCHEMA`, of severity `damage`
     where something is missing from the table or may be, and `note` otherwise.
     """
-    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package)
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
 
@@ -221,7 +221,7 @@ def read_table(
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
-    logs = spread(source_of(source, topic or declaration.topic).partitions(declaration.topic))
+    logs = spread(logs_to_read(declaration, source, topic))
     function = LogRows(request, tuple(logs), tuple(names), is_failfast)
     return over_logs(spark, len(logs), function, schema_of(declaration, names))
 
@@ -240,7 +240,7 @@ def read_findings(
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
     request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
     declaration = request.table
-    logs = spread(source_of(source, topic or declaration.topic).partitions(declaration.topic))
+    logs = spread(logs_to_read(declaration, source, topic))
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 
 

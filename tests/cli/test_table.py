@@ -213,7 +213,7 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
         (
             "members",
             "argument NAME: no table is called 'members'; there are current_offsets, groups, offset_commits, "
-            "transactions",
+            "transactions, log_ends",
         ),
     ],
 )

@@ -17,10 +17,11 @@ from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_runtime.installing import install_command
-from kafka_records_tables import TABLES, read_table
+from kafka_records_tables import read_table
 from tests.log.logs import CAPTURES
 from tests.sources import saved_files
 from tests.sources.saved_files import FORMATS, captured, offsets_of, shuffled, simple_rows, table_of, tables_of
+from tests.tables.names import OF_RECORDS
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -42,7 +43,7 @@ def test_raw_rows_are_those_of_the_segments(name: str, capture: str, tmp_path: P
 @pytest.mark.parametrize("name", FORMATS)
 def test_tables_are_those_of_the_segments(name: str, tmp_path: Path) -> None:
     path = FORMATS[name](shuffled(captured()), tmp_path)
-    for table in TABLES:
+    for table in OF_RECORDS:
         expected = read_table(table, saved_files.segments(CAPTURES[0]))
         found = read_table(table, path)
         assert found.table.equals(expected.table)

@@ -19,13 +19,14 @@ from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.engines.local import WorkerEnded
 from tests.tables.engine_logs import BadLog, BadLogs
+from tests.tables.names import OF_RECORDS
 
 pytestmark = pytest.mark.slow
 
 CAPTURED = [
     (name, table)
     for name in ("kafka-4.3", "kafka-4.3-expiry", "kafka-2.8")
-    for table in TABLES
+    for table in OF_RECORDS
     if (name, table) != ("kafka-4.3-expiry", "transactions")
 ]
 

@@ -14,6 +14,7 @@ import pytest
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
+from tests.tables.names import OF_RECORDS
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ pytestmark = pytest.mark.spark
 CAPTURES = ("kafka-2.8", "kafka-4.3", "kafka-4.3-expiry")
 HAVE_TRANSACTIONS = ("kafka-2.8", "kafka-4.3")
 CASES = [
-    (capture, name) for capture in CAPTURES for name in TABLES if name != "transactions" or capture in HAVE_TRANSACTIONS
+    (capture, name)
+    for capture in CAPTURES
+    for name in OF_RECORDS
+    if name != "transactions" or capture in HAVE_TRANSACTIONS
 ]
 TABLE_AND_CAPTURE = pytest.mark.parametrize(("capture", "name"), CASES)
 TABLE_OF_TWO_CAPTURES = pytest.mark.parametrize(
@@ -70,6 +74,21 @@ def in_order(frame: DataFrame, name: str) -> pa.Table:
 # -- the same answers --------------------------------------------------------------------------------------------------
 
 
+def test_where_logs_end_by_spark(
+    spark: SparkSession, segments: Callable[[str], str], local: Callable[[str, str], Result]
+) -> None:
+    from kafka_records_tables import spark as tables
+
+    expected = local("kafka-4.3", "log_ends")
+    found = read_table("log_ends", segments("kafka-4.3"), spark=spark)
+    assert (found.table, found.counts) == (expected.table, expected.counts)
+    frame = tables.read_table(spark, "log_ends", segments("kafka-4.3"), topic="__transaction_state")
+    one = read_table("log_ends", segments("kafka-4.3"), topic="__transaction_state")
+    assert in_order(frame, "log_ends").equals(one.table)
+    with pytest.raises(ValueError, match="log_ends is not made of records: read_table takes the source of the logs"):
+        tables.table(frame, "log_ends")
+
+
 @TABLE_AND_CAPTURE
 def test_one_run_over_files_gives_what_the_local_engine_gives(
     spark: SparkSession, segments: Callable[[str], str], local: Callable[[str, str], Result], capture: str, name: str
@@ -88,7 +107,7 @@ def test_one_run_over_files_gives_what_the_local_engine_gives(
     assert moved[-1][0] == moved[-1][1] > 0
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 def test_a_frame_over_files_has_the_same_rows(
     spark: SparkSession, segments: Callable[[str], str], local: Callable[[str, str], Result], name: str
 ) -> None:

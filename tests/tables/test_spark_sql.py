@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records_tables import TABLES, read_table
+from tests.tables.names import OF_RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,12 +38,20 @@ def in_order(frame: DataFrame, name: str) -> Any:
 
 
 @pytest.mark.usefixtures("names")
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 def test_a_table_by_its_name(spark: SparkSession, segments: str, name: str) -> None:
     frame = load(spark, segments, table=name)
     assert in_order(frame, name).equals(read_table(name, segments).table)
     partitions = 2 if name == "transactions" else 4
     assert frame.rdd.getNumPartitions() >= partitions
+
+
+@pytest.mark.usefixtures("names")
+def test_where_logs_end(spark: SparkSession, segments: str) -> None:
+    whole = load(spark, segments, table="log_ends")
+    assert in_order(whole, "log_ends").equals(read_table("log_ends", segments).table)
+    one = load(spark, segments, table="log_ends", topic="__share_group_state", columns="topic,log_start_offset")
+    assert sorted(map(tuple, one.collect())) == [("__share_group_state", each) for each in (0, 0, 11)]
 
 
 @pytest.mark.usefixtures("names")

@@ -71,6 +71,7 @@ class ArchiveMember:
     version: Hashable
     open: Callable[[], LogFile] | None
     """None for what is no regular file."""
+    written_ms: int | None = None
 
     @property
     def kind(self) -> PlaceKind:
@@ -167,6 +168,10 @@ class ArchiveFiles:
     def version(self, path: str) -> Hashable:
         """See `places.Files.version`."""
         return self._file(path).version
+
+    def written_ms(self, path: str) -> int | None:
+        """See `places.Files.written_ms`."""
+        return self._file(path).written_ms
 
     def opened(self, path: str, version: Hashable = None) -> LogFile:
         """See `places.Files.opened`."""
@@ -340,14 +345,21 @@ class _Shared:
 
 
 def _member(
-    path: str, size: int, version: Hashable, read_at: Callable[[int, int], bytes], start: int | Callable[[], int]
+    path: str,
+    size: int,
+    version: Hashable,
+    read_at: Callable[[int, int], bytes],
+    start: int | Callable[[], int],
+    written: float | None = None,
 ) -> ArchiveMember:
-    """A member whose bytes stand side by side from `start` on."""
+    """A member whose bytes stand side by side from `start` on, `written` in seconds since 1970. (A zip tells hours and
+    minutes of a time zone that it does not tell.)"""
 
     def part_at(position: int, wanted: int) -> bytes:
         return read_at((start if isinstance(start, int) else start()) + position, min(wanted, size - position))
 
-    return ArchiveMember(posixpath.basename(path), size, version, lambda: RangeFile(part_at, size))
+    written_ms = None if written is None else int(written * 1000)
+    return ArchiveMember(posixpath.basename(path), size, version, lambda: RangeFile(part_at, size), written_ms)
 
 
 def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
@@ -372,11 +384,11 @@ def _read_tar(file: LogFile, version: Hashable) -> Contents:
                 continue
             where = version, member.offset
             if member.sparse is None:
-                contents.add(path, _member(path, member.size, where, read_at, member.offset_data))
+                contents.add(path, _member(path, member.size, where, read_at, member.offset_data, member.mtime))
             else:
                 spool = _Spool(contents)
                 start = spool.taken(opened.extractfile(member), member.size)
-                contents.add(path, _member(path, member.size, where, spool.read_at, start))
+                contents.add(path, _member(path, member.size, where, spool.read_at, start, member.mtime))
         _check_end(opened, stream)
     return contents
 
@@ -392,7 +404,9 @@ def _read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Conten
             path = _label(member.name)
             if not _add_other(contents, path, member, version) and _is_read(path):
                 start = spool.taken(opened.extractfile(member), member.size)
-                contents.add(path, _member(path, member.size, (version, member.offset), spool.read_at, start))
+                contents.add(
+                    path, _member(path, member.size, (version, member.offset), spool.read_at, start, member.mtime)
+                )
         _check_end(opened, stream)
         stream.drain()
     return contents

@@ -96,6 +96,11 @@ class ArrowFiles:
         """See `places.Files.version`."""
         return _version(self._there(path))
 
+    def written_ms(self, path: str) -> int | None:
+        """See `places.Files.written_ms`."""
+        when = self._there(path).mtime_ns
+        return None if when is None else int(when) // 1_000_000
+
     def opened(self, path: str, version: Hashable = None) -> LogFile:
         """See `places.Files.opened`. With a version nothing is asked for before the first byte is."""
         if version is None:

@@ -94,6 +94,10 @@ class LocalFiles:
         """See `places.Files.version`."""
         return _version(os.stat(path))
 
+    def written_ms(self, path: str) -> int:
+        """See `places.Files.written_ms`."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
     def opened(self, path: str, version: Hashable = None) -> FrozenFile:
         """See `places.Files.opened`. Raises NoRegularFile for what is no file."""
         file = FrozenFile(path)

@@ -24,9 +24,9 @@ from itertools import pairwise
 from typing import Final
 
 from kafka_records_engine.findings import Finding, in_file
-from kafka_records_engine.log._checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log._scanning import next_offset
 from kafka_records_engine.log.batches import LARGEST_OFFSET
+from kafka_records_engine.log.checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log.discovery import SUFFIXES, FoundLog, LogSourceError
 from kafka_records_engine.log.opened import NoRegularFile, OpenLog, SegmentFile
 from kafka_records_engine.log.places import Place

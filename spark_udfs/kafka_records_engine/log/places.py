@@ -80,6 +80,9 @@ class Files(Protocol):
     def version(self, path: str) -> Hashable:
         """What changes when the content of a file does, as far as the file system tells."""
 
+    def written_ms(self, path: str) -> int | None:
+        """When a file was written, in milliseconds since 1970; None where it is not told."""
+
     def opened(self, path: str, version: Hashable = None) -> LogFile:
         """A file to read from, with the size that it has now. With a `version` only that one is opened. Bytes of
         another version never come out of it: where the file is replaced meanwhile, reading raises OSError."""
@@ -121,6 +124,11 @@ class Place:
     def size(self) -> int:
         """The bytes of a file. Raises OSError."""
         return self.files.size(self.path)
+
+    @property
+    def written_ms(self) -> int | None:
+        """When the file was written, in milliseconds since 1970; None where it is not told. Raises OSError."""
+        return self.files.written_ms(self.path)
 
     @property
     def parent(self) -> Place:

@@ -122,6 +122,11 @@ class RowsPartition:
         """Always."""
         return True
 
+    @property
+    def end(self) -> int | None:
+        """The offset behind the last row; None where there is none."""
+        return int(self.rows["offset"][-1].as_py()) + 1 if self.rows.num_rows else None
+
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ records, producers and transactions are seen, which clients hide.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -18,8 +19,12 @@ from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.fetched import RecordSets
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._brokers.cluster import (
+    CONSUMER,
+    DEBUGGER,
     EARLIEST,
     LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
     Address,
     Cluster,
     GivenUp,
@@ -31,13 +36,16 @@ from kafka_records_engine.sources._brokers.cluster import (
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, Refused
 from kafka_records_engine.sources._brokers.fetching import EndMoved, Fetched, Fetcher, StartMoved, Unreadable
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.sources.protocol import Context, LogEnds
 from kafka_records_runtime.uuids import Uuid
 
 Config = ClientConfig | Mapping[str, str] | str | PathLike[str]
 
 _BYTES_PER_OFFSET: Final = 100
 """What a record takes in the topics of coordinators, roughly: brokers tell sizes to administrators only."""
+_TRIES: Final = 4
+_PAUSE: Final = 0.5
+"""How often leaders are asked where logs end, and the seconds between: no leader at all is an answer too."""
 _QUIET: Final = 2
 """How often a leader has to say that nothing follows until that is believed."""
 
@@ -120,6 +128,25 @@ class LiveBrokers:
             for partition, end in sorted(ends.items())
         ]
 
+    def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+        """See `protocol.Source`: by Metadata and ListOffsets. What no leader tells, also when it is asked again, is a
+        finding. Raises LogSourceError."""
+        cluster = Cluster(self._bootstrap, self._config)
+        try:
+            if len(topics) == 1:
+                cluster.topic(topics[0])  # says what is wrong with it; of many topics one may be deleted meanwhile
+            asking = _AskingEnds(cluster, topics)
+            asking.ask()
+        except (BrokerFailure, NotAllowed, TopicMissing) as failed:
+            raise self._error(failed) from None
+        for topic, partition, ends, trouble in asking.answers():
+            context.counts.partitions += 1
+            if trouble is not None:
+                where = f"{self.name} {topic.name}-{partition}"
+                consequence = "what it does not tell is null"
+                context.report(Finding("damage", DAMAGED_LOG, trouble, consequence, topic.name, partition, file=where))
+            yield ends
+
     def _offsets(self, cluster: Cluster, topic: str, timestamp: int) -> dict[int, int]:
         """Where the logs of all partitions end or begin, once every partition has a leader that says so."""
         patience = Patience(self._config)
@@ -145,6 +172,68 @@ class LiveBrokers:
         if isinstance(failed, BrokerFailure):
             return LogSourceError(failed.address, failed.detail)
         return LogSourceError(self.name, str(failed))
+
+
+class _AskingEnds:
+    """Asks the leaders of some topics where logs begin and end, several times if some do not answer at once."""
+
+    _QUESTIONS: Final = {
+        "log_start_offset": (EARLIEST, READ_UNCOMMITTED, CONSUMER),
+        "last_stable_offset": (LATEST, READ_COMMITTED, CONSUMER),
+        "high_watermark": (LATEST, READ_UNCOMMITTED, CONSUMER),
+        "log_end_offset": (LATEST, READ_UNCOMMITTED, DEBUGGER),
+    }
+    """By the member of LogEnds, in this order: what is asked later is not below what was asked before it."""
+
+    def __init__(self, cluster: Cluster, names: Sequence[str]) -> None:
+        self._cluster = cluster
+        self._names = names
+        self._topics: list[Topic] = []
+        self._known: dict[str, dict[tuple[str, int], int]] = {name: {} for name in self._QUESTIONS}
+        self._trouble: dict[tuple[str, int], str] = {}
+        self._when: dict[tuple[str, int], int] = {}
+
+    def ask(self) -> None:
+        """Ask, and ask again for what was not told."""
+        for tries_left in range(_TRIES - 1, -1, -1):
+            self._topics = self._cluster.described(self._names)
+            self._trouble = {}
+            for name, question in self._QUESTIONS.items():
+                self._ask_for(name, *question)
+            if not self._trouble or not tries_left:
+                return
+            time.sleep(_PAUSE)
+
+    def _ask_for(self, name: str, timestamp: int, isolation: int, replica: int) -> None:
+        known = self._known[name]
+        missing = {
+            topic.name: [each for each in topic.leaders if (topic.name, each) not in known] for topic in self._topics
+        }
+        asked_at = time.time_ns() // 1_000_000
+        answers = self._cluster.offsets_of(self._topics, missing, timestamp, isolation=isolation, replica=replica)
+        for place, offset in answers.items():
+            if isinstance(offset, int):
+                known[place] = offset
+                if name == "high_watermark":
+                    self._when[place] = asked_at
+            else:
+                self._trouble.setdefault(place, offset)
+
+    def answers(self) -> Iterator[tuple[Topic, int, LogEnds, str | None]]:
+        """By topic and partition: what is known, and what is wrong with the rest."""
+        for topic in sorted(self._topics, key=lambda topic: topic.name):
+            for partition, leader in sorted(topic.leaders.items()):
+                place = topic.name, partition
+                address = self._cluster.address_of(leader)
+                ends = LogEnds(
+                    topic.name,
+                    partition,
+                    str(Uuid(topic.topic_id)) if topic.has_id else None,
+                    high_watermark_timestamp_ms=self._when.get(place),
+                    place=None if address is None else _named([address]),
+                    **{name: known.get(place) for name, known in self._known.items()},
+                )
+                yield topic, partition, ends, self._trouble.get(place)
 
 
 @dataclass(frozen=True, slots=True)

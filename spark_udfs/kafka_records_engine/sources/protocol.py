@@ -18,8 +18,9 @@ from kafka_records_engine.findings import Finding, Severity
 class Source(Protocol):
     """Somewhere to read from.
 
-    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. A
-    source that knows the ids of topics has `topic_names()` beside these members: names by the ids as Kafka writes them.
+    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. Two
+    more members are for sources that know more: `topic_names()` gives the names of topics by their ids, as Kafka writes
+    them, and `log_ends(topics, context)` the `LogEnds` of all log partitions of some topics, without reading records.
     """
 
     @property
@@ -31,6 +32,28 @@ class Source(Protocol):
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
         """The log partitions of `topic`, sorted. Raises LogSourceError if there is none. Nothing is read yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """What stands around the log of one partition. What a source cannot tell is None."""
+
+    topic: str
+    partition: int
+    topic_id: str | None = None
+    """As Kafka writes it, 22 characters."""
+    log_start_offset: int | None = None
+    """Records below it are deleted, or were never there."""
+    log_end_offset: int | None = None
+    """Behind the last record."""
+    high_watermark: int | None = None
+    """Behind the last record that consumers may read."""
+    high_watermark_timestamp_ms: int | None = None
+    """When the high watermark was so, in milliseconds since 1970."""
+    last_stable_offset: int | None = None
+    """Where the first transaction begins that is still open, or else the high watermark."""
+    place: str | None = None
+    """A folder, or the address of the broker that leads the partition."""
 
 
 class LogPartition(Protocol):

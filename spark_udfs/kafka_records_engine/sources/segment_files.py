@@ -9,15 +9,18 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_engine.findings import UNREAD_LOG, Finding, in_file
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.log.batches import LARGEST_OFFSET
+from kafka_records_engine.log.checkpoints import HIGH_WATERMARKS, read_checkpoint
 from kafka_records_engine.log.cuts import cuts_of
+from kafka_records_engine.log.log_end import end_of
 from kafka_records_engine.log.paths import without_secrets
-from kafka_records_engine.log.places import Place
+from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
-from kafka_records_engine.log.topic_ids import topic_names
-from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.log.topic_ids import topic_id, topic_names
+from kafka_records_engine.sources.protocol import Context, LogEnds
+from kafka_records_runtime.printable import printable
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -63,8 +66,85 @@ class Segments:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""
         return [SegmentPartition(log) for log in self._found(topic)]
 
+    def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+        """See `protocol.Source`: by the heads of the last batches and the files of the broker beside the folders. The
+        last stable offset stands in no file."""
+        logs = [log for log in self._found() if log.topic in topics]
+        for topic in {*topics}.difference(log.topic for log in logs):
+            self.partitions(topic)  # says what there is instead
+        marks: dict[Place, _HighWatermarks] = {}
+        for log in logs:
+            directory = log.place.resolved().parent
+            if directory not in marks:
+                marks[directory] = _HighWatermarks(directory, context)
+            yield _ends_of(log, marks[directory], context)
+
     def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
         return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
+
+
+class _HighWatermarks:
+    """The high watermarks that a broker writes down for its own start, some seconds old (`ReplicaManager`)."""
+
+    def __init__(self, directory: Place, context: Context) -> None:
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._when: int | None = None
+        place = directory.child(HIGH_WATERMARKS)
+        try:
+            self._offsets = read_checkpoint(place)
+            self._when = place.written_ms if self._offsets else None
+        except OSError as error:
+            self._tell(place, f"this cannot be read: {error.strerror or error}", context)
+        except LogSourceError as error:
+            self._tell(place, error.detail, context)
+
+    @staticmethod
+    def _tell(place: Place, what: str, context: Context) -> None:
+        context.report(in_file(printable(str(place)), None, None, what, "high watermarks are null"))
+
+    def of(self, topic: str, partition: int) -> tuple[int | None, int | None]:
+        """A high watermark, and when it was so; None if the file does not have it."""
+        offset = self._offsets.get((topic, partition))
+        return offset, None if offset is None else self._when
+
+
+def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> LogEnds:
+    context.counts.partitions += 1
+    start = end = None
+    with reader.open_log(log) as opened:
+        for finding in opened.findings:
+            if finding.severity == "damage":
+                context.report(replace(finding, topic=log.topic, partition=log.partition))
+        if opened.segments:
+            first, last = opened.segments[0], opened.segments[-1]
+            if not opened.is_part:
+                start = max(opened.log_start, first.base_offset or 0)
+            if not opened.ends_early:
+                end = _end_of(log, last, context)
+    offset, when = marks.of(log.topic, log.partition)
+    return LogEnds(
+        log.topic,
+        log.partition,
+        topic_id(log.place),
+        log_start_offset=start,
+        log_end_offset=end,
+        high_watermark=offset,
+        high_watermark_timestamp_ms=when,
+        place=printable(str(log.place)),
+    )
+
+
+def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) -> int | None:
+    context.counts.files += 1
+    trouble = last.trouble
+    try:
+        if last.file is not None:
+            return end_of(last, log.place)
+    except OSError as error:
+        trouble = f"cannot be read: {error.strerror or error}"
+    finding = in_file(last.path, None, None, trouble, "nobody can tell where the log ends")
+    context.report(replace(finding, topic=log.topic, partition=log.partition))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    add_topic(parser, "; default: the topic of the table")
+    add_topic(parser, "; default: the topic of the table, and every topic for log_ends")
     parser.add_argument(
         "--group",
         action="append",
@@ -249,10 +249,11 @@ def run(options: argparse.Namespace) -> int:
         require("table --engine spark", "spark", "pyspark", "pandas")
     table: Table = options.name
     query = _query(table, options)
-    if options.topic not in (None, table.topic):
+    if table.topic and options.topic not in (None, table.topic):
         others = [each.name for each in TABLES.values() if each.topic == options.topic]
         hint = f"; tables about that: {', '.join(others)}" if others else ""
         raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
+    _check_records(table, options)
     _check_engine(options)
     _set_format(options)
     given = given_source(options)
@@ -263,7 +264,8 @@ def run(options: argparse.Namespace) -> int:
         query,
         given,
         output_of(options),
-        options.findings,
+        topic=options.topic,
+        findings=options.findings,
         groups=options.group,
         as_of_ms=options.as_of,
         untold=options.untold,
@@ -291,6 +293,19 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
         )
     except (QueryError, UnknownColumn) as error:
         raise UsageError(str(error)) from None
+
+
+def _check_records(table: Table, options: argparse.Namespace) -> None:
+    """Raise a UsageError for a question about records to a table that is not made of any."""
+    if table.records:
+        return
+    for option, asked, why in (
+        ("--group", options.group, "are about no group"),
+        ("--as-of", options.as_of is not None, "tell how logs are now"),
+        ("--untold", options.untold, "depend on no transaction"),
+    ):
+        if asked:
+            raise UsageError(f"{option}: rows of {table.name} {why}")
 
 
 def _check_engine(options: argparse.Namespace) -> None:

@@ -33,8 +33,19 @@ def request_of(
     groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
     if groups is not None and not all(isinstance(each, str) for each in groups):
         raise TypeError(f"group is a text or several, not {group!r}")
-    module = _checked_module(table_called(table))
+    declaration = table_called(table)
+    if declaration.helper == "ends" and not (groups is None and as_of is None):
+        raise ValueError(f"{declaration.name} is about logs as they are now: it takes no group and no as_of")
+    module = _checked_module(declaration)
     return TableRequest(module, _milliseconds(as_of), _checked_untold(untold), groups, _checked_package(package))
+
+
+def of_records(table: str | Table) -> str | Table:
+    """Return `table`. Raises ValueError for one that is not made of records, so that rows of them do not do."""
+    declaration = table_called(table)
+    if declaration.helper == "ends":
+        raise ValueError(f"{declaration.name} is not made of records: read_table takes the source of the logs")
+    return table
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:

@@ -19,6 +19,7 @@ from kafka_records_engine.log.reading import BATCH_ROWS
 from kafka_records_engine.sources import Context
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import parts_of
+from kafka_records_tables.engines.logs_to_read import AllLogs
 from kafka_records_tables.engines.raw_outcomes import raw_rows_of
 from kafka_records_tables.engines.spark_offsets import NAME, between
 from kafka_records_tables.engines.spark_options import Asked, asked
@@ -27,6 +28,8 @@ from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from kafka_records_engine.sources import LogPartition
 
 
 class KafkaRecordsSource(DataSource):
@@ -59,6 +62,9 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         asked = self._asked
         source = asked.place.source()
+        if asked.rows is not None and asked.rows.request.table.helper == "ends":
+            # The worker makes the source anew: what it is made of may hold secrets.
+            return [InputPartition(tuple(source.topics()) if asked.topic is None else (asked.topic,))]
         if asked.rows is not None:
             request = asked.rows.request
             topics: Sequence[str] = [request.table.topic]
@@ -77,7 +83,10 @@ class _Reader(DataSourceReader):
         asked = self._asked
         if partition.value is None:  # what Spark makes of no partition at all
             return iter(())
-        log = asked.place.ready(partition.value)
+        if isinstance(partition.value, tuple):
+            log: LogPartition = AllLogs(asked.place.source(), partition.value)
+        else:
+            log = asked.place.ready(partition.value)
         if asked.rows is not None:
             return asked.rows.of(log)
         kind = FailFast if asked.mode == FAILFAST else Context

@@ -15,7 +15,7 @@ def described(table: Table, room: int) -> str:
     """What a table says about itself and its columns, in lines of `room` cells."""
     lines = [
         f"{table.name}: {table.about}",
-        f"topic {table.topic}, records {', '.join(table.records)}",
+        f"topic {table.topic}, records {', '.join(table.records)}" if table.records else "every topic, no records",
         f"sorted by {', '.join(table.sort)}",
         "",
     ]

@@ -14,6 +14,7 @@ from kafka_records_tables.runs.standard_error import say
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding, OnFinding
+    from kafka_records_engine.log.discovery import LogSourceError
     from kafka_records_engine.sources import LogPartition, Source
 
 _MOST_NAMED: Final = 20
@@ -38,12 +39,16 @@ def chosen_logs(source: Source, topic: str | None, catalog: Catalog, quietly: bo
             raise CommandError(f"{source.name}: only {names}{more} here, none of {catalog.text}")
         logs = [log for name in chosen for log in source.partitions(name)]
     except LogSourceError as error:
-        hint = " (--topic NAME)" if error.detail.endswith("say which topic it holds") else ""
-        raise CommandError(f"{error}{hint}") from None
+        raise CommandError(with_hint(error)) from None
     if len(chosen) < len(topics) and not quietly:
         read = TOPICS_TEXT if catalog.is_kafka else catalog.text
         say(f"note: {plural(len(topics) - len(chosen), 'other topic')} left out: read are {read}")
     return logs
+
+
+def with_hint(error: LogSourceError) -> str:
+    """The text of an error, with the option that helps."""
+    return f"{error} (--topic NAME)" if error.detail.endswith("say which topic it holds") else str(error)
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.report.finding_lines import finding_json, finding_lines
 from kafka_records_tables.runs.catalog import KAFKA, Catalog, catalog_of
+from kafka_records_tables.runs.chosen_logs import with_hint
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
 from kafka_records_tables.runs.given_source import GivenSource
 from kafka_records_tables.runs.progress_bar import ByteProgress
@@ -61,6 +62,8 @@ class TableTask:
     query: Query
     given: GivenSource
     output: Output
+    topic: str | None = None
+    """The topic of files that do not name one, and the only one of a table about every topic."""
     findings: Path | None = None
     """A file that gets all that is found, as JSON lines."""
     groups: Sequence[str] = ()
@@ -134,7 +137,8 @@ class TableRun:
         task = self._task
         return stream_table(
             self._table,
-            task.given.source(self._table.topic),
+            task.given.source(task.topic or self._table.topic or None),
+            topic=task.topic,
             group=task.groups or None,
             as_of=task.as_of_ms,
             untold=task.untold,
@@ -164,8 +168,8 @@ class TableRun:
     def _no_log(self, error: LogSourceError) -> str:
         from kafka_records_tables import TABLES
 
-        if not self._task.given.has_files:
-            return str(error)
+        if not (self._task.given.has_files and self._table.topic):
+            return with_hint(error)
         try:
             there = {*self._task.given.source().topics()}
         except (LogSourceError, CommandError, OSError):
@@ -200,7 +204,8 @@ class TableRun:
         rows = plural(matching, "row")
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"
-        say(f"{rows} from {records.read()}")
+        is_of_records = bool(self._table.records)
+        say(f"{rows} from {records.read() if is_of_records else plural(counts.partitions, 'partition')}")
         records.say_decoding()
         files.say_all()
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
@@ -228,7 +233,7 @@ def _check(task: TableTask) -> None:
 
 
 def _check_package(table: Table, package: str) -> None:
-    if package == KAFKA:
+    if package == KAFKA or not table.records:
         return
     own = catalog_of(package)
     folder = Catalog().folder_of(table.topic)

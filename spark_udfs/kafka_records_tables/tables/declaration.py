@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-Helper = Literal["latest", "fold", "facts"]
+Helper = Literal["latest", "fold", "facts", "ends"]
 """latest: the last record of each key decides. fold: records one after another, as a coordinator replays them. facts:
-every record is a row."""
+every record is a row. ends: no records are read, but where logs begin and end."""
+
+EVERY_TOPIC: Final = ""
+"""The topic of a table that is about the logs of all topics."""
 
 RowsFunction = Callable[[Iterator[Any], "Context"], Iterator[Any]]
 """Raw rows of one log partition in order, to rows of the table; findings go to the context."""
@@ -80,7 +83,7 @@ class Table:
         from kafka_records_tables.tables.incoming_rows import in_order
 
         function = cast(RowsFunction, import_module(self.module).rows)
-        yield from function(in_order(batches, context, self), context)
+        yield from function(batches if self.helper == "ends" else in_order(batches, context, self), context)
         context.sum_up()
 
     @property

@@ -25,6 +25,14 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 """Timestamps of ListOffsets: the start of the log, and its high watermark (for who reads uncommitted records too)."""
 
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+"""Isolation levels of ListOffsets."""
+
+CONSUMER: Final = -1
+DEBUGGER: Final = -2
+"""Who asks ListOffsets: for a debugger (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`) isolation does not count."""
+
 _NO_ID: Final = bytes(16)
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
@@ -136,40 +144,67 @@ class Cluster:
             raise TopicMissing(f"{name!r} is no name of a topic")
         if code and code not in PASSING:
             raise TopicMissing(f"topic {name}: {ErrorCode(code).name}")
-        leaders = {each["partition_index"]: each["leader_id"] for each in found["partitions"]}
-        return Topic(name, bytes(found["topic_id"]), leaders)
+        return _topic_of(found)
 
     def topics(self) -> dict[str, Uuid]:
         """The ids of all topics that may be described here, by their names."""
         return {each["name"]: each["topic_id"] for each in self._metadata(None) if not each["error_code"]}
+
+    def described(self, names: Collection[str]) -> list[Topic]:
+        """Those of some topics that are there and may be described, by one request."""
+        topics = self._metadata([{"name": name} for name in names]) if names else []
+        passing = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return [_topic_of(each) for each in topics if not each["error_code"] or each["error_code"] in passing]
 
     def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | str]:
         """Where the logs of some partitions begin or end: EARLIEST or LATEST. A text says why one is not known.
 
         Raises NotAllowed too.
         """
-        found: dict[int, int | str] = {}
-        by_leader: dict[int, list[int]] = {}
-        for partition in partitions:
-            by_leader.setdefault(topic.leaders.get(partition, -1), []).append(partition)
+        found = self.offsets_of([topic], {topic.name: partitions}, timestamp)
+        return {partition: offset for (_, partition), offset in found.items()}
+
+    def offsets_of(
+        self,
+        topics: Sequence[Topic],
+        partitions: Mapping[str, Collection[int]],
+        timestamp: int,
+        *,
+        isolation: int = READ_UNCOMMITTED,
+        replica: int = CONSUMER,
+    ) -> dict[tuple[str, int], int | str]:
+        """The same for partitions of several topics, by one request to each of their leaders.
+
+        LATEST is the high watermark under READ_UNCOMMITTED, the last stable offset under READ_COMMITTED, and the log
+        end for a DEBUGGER.
+        """
+        found: dict[tuple[str, int], int | str] = {}
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        for topic in topics:
+            for partition in partitions[topic.name]:
+                led = by_leader.setdefault(topic.leaders.get(partition, -1), {})
+                led.setdefault(topic.name, []).append(partition)
         for leader, led in by_leader.items():
+            places = [(name, partition) for name, numbers in led.items() for partition in numbers]
             address = self._brokers.get(leader)
             if address is None:
-                found |= dict.fromkeys(led, "it has no leader")
+                found |= dict.fromkeys(places, "it has no leader")
                 continue
             try:
                 with self.connected(address) as connection:
-                    answer = connection.ask(LIST_OFFSETS, _asking_offsets(topic.name, led, timestamp))
+                    answer = connection.ask(LIST_OFFSETS, _asking_offsets(led, timestamp, isolation, replica))
             except ConnectionLost as lost:
-                found |= dict.fromkeys(led, f"its leader cannot be asked: {lost}")
+                found |= dict.fromkeys(places, f"its leader cannot be asked: {lost}")
                 continue
-            for each in answer["topics"][0]["partitions"]:
-                code = each["error_code"]
-                if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                    raise NotAllowed(
-                        f"{self._who} may not describe topic {topic.name}: it needs the ACL operation DESCRIBE on it"
-                    )
-                found[each["partition_index"]] = ErrorCode(code).name if code else each["offset"]
+            for topic_answer in answer["topics"]:
+                name = topic_answer["name"]
+                for each in topic_answer["partitions"]:
+                    code = each["error_code"]
+                    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                        raise NotAllowed(
+                            f"{self._who} may not describe topic {name}: it needs the ACL operation DESCRIBE on it"
+                        )
+                    found[name, each["partition_index"]] = ErrorCode(code).name if code else each["offset"]
         return found
 
     @property
@@ -201,6 +236,16 @@ class Cluster:
         raise first
 
 
-def _asking_offsets(topic: str, partitions: Sequence[int], timestamp: int) -> dict[str, Any]:
-    asked = [{"partition_index": each, "timestamp": timestamp} for each in partitions]
-    return {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": asked}]}
+def _topic_of(found: Mapping[str, Any]) -> Topic:
+    leaders = {each["partition_index"]: each["leader_id"] for each in found["partitions"]}
+    return Topic(found["name"], bytes(found["topic_id"]), leaders)
+
+
+def _asking_offsets(
+    partitions: Mapping[str, Sequence[int]], timestamp: int, isolation: int, replica: int
+) -> dict[str, Any]:
+    topics = [
+        {"name": name, "partitions": [{"partition_index": each, "timestamp": timestamp} for each in numbers]}
+        for name, numbers in partitions.items()
+    ]
+    return {"replica_id": replica, "isolation_level": isolation, "topics": topics}

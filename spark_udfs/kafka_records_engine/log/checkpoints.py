@@ -1,4 +1,4 @@
-"""Where a log begins: the broker's `log-start-offset-checkpoint` in its data directory."""
+"""Offsets that a broker writes down in its data directory: where logs begin, and their high watermarks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.places import LogSourceError, Place
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
+"""Log starts, of those logs only whose start was raised above their first segment file."""
+
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+"""High watermarks of all logs, written every few seconds and when a broker stops."""
 
 _LARGEST_PARTITION: Final = (1 << 31) - 1
 _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")

@@ -1,0 +1,130 @@
+"""Where a log ends, by the heads of its last batches: records are not read.
+
+Entries follow one another without a gap, so hopping from size to size finds the last one. The offset index beside a
+segment file says where to start, a few kilobytes before its end (`OffsetIndex`).
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from struct import Struct
+from typing import Final, NamedTuple
+
+from kafka_records_engine.log._resync import BatchSearch, length_of, zeros_end
+from kafka_records_engine.log._scanning import PAD, entries_of, next_offset, nonsense_at, right_crcs
+from kafka_records_engine.log._suspects import Suspects
+from kafka_records_engine.log.batches import ENTRY_HEAD, read_head
+from kafka_records_engine.log.opened import LogFile, SegmentFile
+from kafka_records_engine.log.places import Place
+
+_WINDOW: Final = 16 * 1024
+"""Bytes that are read at once: many small batches, and not much of a large one."""
+_HEAD: Final = 61
+_TO_MAGIC: Final = 17
+_SIZE: Final = Struct(">i")
+_INDEX_ENTRY: Final = Struct(">iI")
+
+
+def end_of(segment: SegmentFile, folder: Place | None = None) -> int | None:
+    """The offset behind the last entry of a file that is whole and has a right CRC; the offset in the name of the file
+    where there is none.
+
+    What stands behind that entry is left alone: an append that was cut short, zeros of a pre-allocated file. `folder`
+    is where the offset index may stand. None for a file that could not be opened. Raises OSError.
+    """
+    if segment.file is None:
+        return None
+    last = _last_entry(segment, segment.file, _indexed(segment, folder))
+    if last is None:
+        return segment.base_offset
+    if _is_right(segment.file, last):
+        return last.behind
+    # Whatever is wrong with it, the careful reader knows what can be used.
+    return max(next_offset(segment), segment.base_offset or 0)
+
+
+class _Entry(NamedTuple):
+    position: int
+    size: int
+    behind: int
+    """The offset behind its last record."""
+
+
+def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> _Entry | None:
+    """The last whole entry at `position` or behind it."""
+    length = length_of(file)
+    last: tuple[int, int] | None = None
+    while True:
+        file.seek(position)
+        window = file.read(_WINDOW)
+        at = 0
+        trouble = None
+        while len(window) - at >= _TO_MAGIC and trouble is None:
+            trouble = nonsense_at(window, at, len(window))
+            size = ENTRY_HEAD + int(_SIZE.unpack_from(window, at + 8)[0])
+            if trouble is None and position + at + size > length:
+                trouble = "it is cut short"
+            if trouble is None:
+                last = position + at, size
+                at += size
+        if trouble is None and at:
+            position += at
+            continue
+        found = _behind_trouble(segment, file, position + at, trouble)
+        if found is None:
+            break
+        position = found
+    if last is None:
+        return None
+    file.seek(last[0])
+    return _Entry(*last, read_head(file.read(min(last[1], _HEAD)), 0, last[0]).last_offset + 1)
+
+
+def _behind_trouble(segment: SegmentFile, file: LogFile, position: int, trouble: str | None) -> int | None:
+    """Where the next batch starts behind a place at which none can; None at the end of the file."""
+    length = length_of(file)
+    if position >= length or zeros_end(file, position) >= length:
+        return None
+    search = BatchSearch(file, segment.base_offset)
+    file.seek(position)
+    is_torn = nonsense_at(head := file.read(_TO_MAGIC), 0, len(head)) is None
+    if is_torn:
+        found = Suspects(file, segment.base_offset, search).behind_torn(position)
+    else:
+        found = search.next_batch(position + 1)
+    return None if found is None else found.position
+
+
+def _is_right(file: LogFile, entry: _Entry) -> bool:
+    file.seek(entry.position)
+    data = file.read(entry.size)
+    entries, end = entries_of(data + bytes(PAD), 0, len(data))
+    return bool(len(entries)) and bool(right_crcs(data + bytes(PAD), entries, end)[0])
+
+
+def _indexed(segment: SegmentFile, folder: Place | None) -> int:
+    """The position of the last batch that the offset index names; 0 where there is no index, or one of another file."""
+    if folder is None or segment.file is None or segment.base_offset is None or not segment.path.endswith(".log"):
+        return 0
+    try:
+        with closing(folder.child(f"{segment.base_offset:020}.index").opened()) as index:
+            low, high = 0, index.size // _INDEX_ENTRY.size
+            found = (0, 0)
+            # A broker makes the index of the newest file as large as it may get: zeros stand behind the entries.
+            while low < high:
+                middle = (low + high) // 2
+                index.seek(middle * _INDEX_ENTRY.size)
+                entry = _INDEX_ENTRY.unpack(index.read(_INDEX_ENTRY.size))
+                if entry[1]:
+                    found, low = entry, middle + 1
+                else:
+                    high = middle
+    except (OSError, ValueError):
+        return 0
+    delta, position = found
+    segment.file.seek(position)
+    data = segment.file.read(_HEAD)
+    if len(data) < _HEAD or nonsense_at(data, 0, len(data)) is not None:
+        return 0
+    head = read_head(data, 0, position)
+    return position if head.offset <= segment.base_offset + delta <= head.last_offset else 0

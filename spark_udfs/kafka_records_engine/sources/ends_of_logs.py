@@ -1,0 +1,43 @@
+"""Where the logs of any source begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.sources.protocol import Context, LogEnds, Source
+
+LOG_ENDS_SCHEMA: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("log_start_offset", pa.int64()),
+        ("log_end_offset", pa.int64()),
+        ("high_watermark", pa.int64()),
+        ("high_watermark_timestamp_ms", pa.int64()),
+        ("last_stable_offset", pa.int64()),
+        ("place", pa.string()),
+    ]
+)
+"""The members of `LogEnds`."""
+
+
+def log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+    """The ends of all logs of some topics. A source that cannot tell (`protocol.Source`) gives what its log partitions
+    know: `end`, the offset behind the last record. Raises LogSourceError; findings go to the context."""
+    told: Callable[[Sequence[str], Context], Iterator[LogEnds]] | None = getattr(source, "log_ends", None)
+    if told is not None:
+        yield from told(topics, context)
+        return
+    for topic in topics:
+        for log in source.partitions(topic):
+            yield LogEnds(topic, log.partition, log_end_offset=getattr(log, "end", None))
+
+
+def as_rows(ends: Sequence[LogEnds]) -> Any:
+    """A `pyarrow.RecordBatch` of LOG_ENDS_SCHEMA."""
+    columns = [pa.array([getattr(each, field.name) for each in ends], field.type) for field in LOG_ENDS_SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=LOG_ENDS_SCHEMA)

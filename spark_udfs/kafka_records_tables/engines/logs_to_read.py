@@ -1,0 +1,55 @@
+"""What engines read for a table: the log partitions of its topic, or one thing that stands for all logs of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_engine.sources.given import source_of
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context, LogPartition, Source
+    from kafka_records_tables.tables import Table
+
+_ROWS: Final = 4096
+
+
+def logs_to_read(table: Table, given: Any, topic: str | None = None) -> Sequence[LogPartition]:
+    """The log partitions that a table over the source `given` is made of.
+
+    `topic` is the topic of files or rows that do not name one; a table of every topic is about this one then. Raises
+    LogSourceError where there is none.
+    """
+    if table.topic:
+        return source_of(given, topic or table.topic).partitions(table.topic)
+    source = source_of(given, topic)
+    return [AllLogs(source, tuple(source.topics()) if topic is None else (topic,))]
+
+
+@dataclass(frozen=True)
+class AllLogs:
+    """All logs of some topics. Its rows say where they begin and end (`sources.ends_of_logs.LOG_ENDS_SCHEMA`)."""
+
+    source: Source
+    topics: tuple[str, ...]
+    partition: int = -1
+    size: int = 0
+    in_memory: bool = True
+    """It is asked a little, and nothing is read that a second process could help with."""
+
+    @property
+    def topic(self) -> str:
+        """What it is called where a log partition has its topic."""
+        return self.source.name
+
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
+        """A row per log partition. Findings go to the context."""
+        from kafka_records_engine.sources.ends_of_logs import as_rows, log_ends
+
+        found = log_ends(self.source, self.topics, context)
+        while rows := list(islice(found, _ROWS)):
+            yield as_rows(rows)

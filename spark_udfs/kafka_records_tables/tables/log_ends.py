@@ -1,0 +1,69 @@
+"""Where the logs of a source begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+TABLE: Final = Table(
+    name="log_ends",
+    topic=EVERY_TOPIC,
+    about="where the logs of all topics begin and end, by partition",
+    helper="ends",
+    records=(),
+    reads=(
+        "topic",
+        "partition",
+        "topic_id",
+        "log_start_offset",
+        "log_end_offset",
+        "high_watermark",
+        "high_watermark_timestamp_ms",
+        "last_stable_offset",
+        "place",
+    ),
+    columns=(
+        Column("topic", "string", "topic"),
+        Column("topic_id", "string", "id of the topic, in Kafka's 22 characters; null where the source does not tell"),
+        Column("partition", "int32", "partition of the topic"),
+        Column("log_start_offset", "int64", "offset at which the log starts; null where the source does not tell"),
+        Column("log_end_offset", "int64", "offset behind the last record; of saved rows, behind the last of them"),
+        Column("high_watermark", "int64", "offset behind the last record that consumers may read; null as above"),
+        *timestamps("high_watermark", "when the high watermark was so; null where there is none"),
+        Column("last_stable_offset", "int64", "start of the first open transaction, or else the high watermark"),
+        Column("place", "string", "folder of the log, or the broker that leads the partition and told all this"),
+    ),
+    sort=("topic", "partition"),
+    needs_transactions=False,
+    group=None,
+    module=__name__,
+    essential=("topic", "partition", "log_start_offset", "log_end_offset"),
+    details=("topic_id", "place", "high_watermark_timestamp"),
+    rules="""\
+One row per log partition of every topic in the source, or of the one that is asked for. Records are not read.
+
+Running brokers tell it as of now: the leader of a partition answers ListOffsets, which needs the right DESCRIBE on the
+topic. In a directory the log start is that of `log-start-offset-checkpoint`, which lists raised ones only, or else the
+name of the first segment file. The log end follows from the heads of the last batches; an append that was cut short
+does not count. The high watermark is what the broker wrote last into `replication-offset-checkpoint`, which happens
+every few seconds and when it stops: its timestamp is that of the file. No file tells the last stable offset.
+
+Single segment files without the others of their log tell no log start, nor a log end unless they are the last. Saved
+rows tell neither a log start nor a high watermark.
+""",
+)
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    from kafka_records_tables.tables.column_types import instants, record_batch
+
+    for batch in batches:
+        columns = {name: batch.column(name) for name in TABLE.reads}
+        columns["high_watermark_timestamp"] = instants(columns["high_watermark_timestamp_ms"])
+        yield record_batch(TABLE.schema, columns, batch.num_rows)
