@@ -18,8 +18,9 @@ from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import TABLES
 from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.engines.log_ranges import LogRange, parts_of
-from kafka_records_tables.engines.raw_outcomes import raw_rows_of
+from kafka_records_tables.engines.raw_outcomes import raw_rows, raw_rows_of
 from kafka_records_tables.engines.request import TableRequest
+from kafka_records_tables.engines.spark_tasks import DamageFound
 from kafka_records_tables.engines.spread_tasks import spread
 from tests.log.logs import changed, commit, marker, write_log
 from tools.segments.plan import Plan
@@ -126,6 +127,17 @@ def test_damage_between_a_record_and_its_marker_is_seen_across_a_cut(tmp_path: P
     assert words == {0: "none", 1: "unknown", 2: "unknown", 4: "committed", 5: "none", 6: "aborted"}
     for at in range(1, 7):
         assert joined(cut_at(log, [at])).equals(raw(log)), at
+
+
+def test_damage_ends_a_task_or_stands_in_its_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_log(tmp_path, {0: commit(0) + changed(commit(1), 66, b"\xff", crc=False) + commit(2)}, "t-0")
+    (log,) = Segments(tmp_path).partitions("t")
+    with pytest.raises(DamageFound, match=r'batch at offset 1: .*; mode "PERMISSIVE" reads on, and standard error of'):
+        list(raw_rows(log, is_failfast=True))
+    offsets = [row["offset"] for batch in raw_rows(log, is_failfast=False) for row in batch.to_pylist()]
+    assert offsets == [0, 2]
+    (said,) = caplog.messages
+    assert "batch at offset 1: " in said
 
 
 @dataclass(frozen=True)

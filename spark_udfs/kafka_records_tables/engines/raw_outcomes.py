@@ -6,21 +6,59 @@ rows wait here for their marker and come behind it; all others come at once.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.findings import DELETED_MEANWHILE, UNREACHABLE_LOG, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA, rebatched
+from kafka_records_engine.log.reading import BATCH_ROWS
+from kafka_records_engine.sources import Context
 from kafka_records_tables.engines.log_ranges import LogRange
+from kafka_records_tables.engines.spark_offsets import DataLost
+from kafka_records_tables.engines.spark_tasks import DamageFound
 from kafka_records_tables.tables.transactions_settled import OPEN, PENDING, Settling
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context, LogPartition
+    from kafka_records_engine.sources import LogPartition
+
+_log: Final = logging.getLogger(__name__)
+
+_REMEDY: Final = 'mode "PERMISSIVE" reads on, and standard error of the task names what is left out'
 
 _WAITS: Final = pa.array([PENDING, OPEN])
 _AT: Final = RAW_SCHEMA.get_field_index("transaction")
+
+
+@dataclass(slots=True)
+class RawContext(Context):
+    """A context of raw rows, which come without findings: what another try may read ends the reading, and nothing is
+    left out without a line in the log of the task."""
+
+    is_failfast: bool = True
+    fails_on_data_loss: bool = False
+
+    def add_finding(self, finding: Finding) -> None:
+        """Tell what was found. Raises DataLost, DamageFound, and LogSourceError for what another try may read."""
+        if finding.reason == UNREACHABLE_LOG:
+            raise LogSourceError(finding.file or self.topic, f"{finding.what} ({finding.consequence})")
+        if finding.reason == DELETED_MEANWHILE and self.fails_on_data_loss:
+            raise DataLost(str(finding))
+        if finding.severity == "damage" and self.is_failfast:
+            raise DamageFound(str(finding), _REMEDY)
+        if finding.severity == "damage" or finding.reason == DELETED_MEANWHILE:
+            _log.warning("%s", finding)
+
+
+def raw_rows(log: LogPartition, is_failfast: bool, fails_on_data_loss: bool = False) -> Iterator[pa.RecordBatch]:
+    """What a task gives of a log partition."""
+    context = RawContext(log.topic, log.partition, is_failfast=is_failfast, fails_on_data_loss=fails_on_data_loss)
+    return rebatched(raw_rows_of(log, context), BATCH_ROWS)
 
 
 def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]:

@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from kafka_records_engine.log.raw_rows import rebatched
-from kafka_records_engine.log.reading import BATCH_ROWS
-from kafka_records_engine.sources import Context
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import parts_of
 from kafka_records_tables.engines.logs_to_read import AllLogs
-from kafka_records_tables.engines.raw_outcomes import raw_rows_of
+from kafka_records_tables.engines.raw_outcomes import raw_rows
 from kafka_records_tables.engines.spark_offsets import NAME, between
 from kafka_records_tables.engines.spark_options import Asked, asked
-from kafka_records_tables.engines.spark_tasks import FailFast
 from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
@@ -89,6 +85,4 @@ class _Reader(DataSourceReader):
             log = asked.place.ready(partition.value)
         if asked.rows is not None:
             return asked.rows.of(log)
-        kind = FailFast if asked.mode == FAILFAST else Context
-        context = kind(log.topic, log.partition)
-        return rebatched(raw_rows_of(log, context), BATCH_ROWS)
+        return raw_rows(log, asked.mode == FAILFAST)

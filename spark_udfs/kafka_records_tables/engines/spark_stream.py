@@ -11,21 +11,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kafka_records_engine.findings import DELETED_MEANWHILE, UNREACHABLE_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import rebatched
-from kafka_records_engine.log.reading import BATCH_ROWS
-from kafka_records_engine.sources import Context
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import LogRange
-from kafka_records_tables.engines.raw_outcomes import raw_rows_of
+from kafka_records_tables.engines.raw_outcomes import raw_rows
 from kafka_records_tables.engines.spark_offsets import (
     FROM_END,
     FROM_START,
@@ -36,7 +31,6 @@ from kafka_records_tables.engines.spark_offsets import (
     limited,
 )
 from kafka_records_tables.engines.spark_options import Asked, Brokers
-from kafka_records_tables.engines.spark_tasks import DamageFound
 from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
@@ -48,25 +42,6 @@ _STARTING: Final = "starting offsets"
 range anew after a failure, and another answer would leave records out."""
 
 _log: Final = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class StreamContext(Context):
-    """A context in which nothing is left out of a stream that could still be read, or that is gone without a word."""
-
-    is_failfast: bool = True
-    fails_on_data_loss: bool = True
-
-    def add_finding(self, finding: Finding) -> None:
-        """Tell what was found. Raises DataLost, DamageFound, and LogSourceError for what another try may read."""
-        if finding.reason == UNREACHABLE_LOG:
-            raise LogSourceError(finding.file or self.topic, f"{finding.what} ({finding.consequence})")
-        if finding.reason == DELETED_MEANWHILE and self.fails_on_data_loss:
-            raise DataLost(str(finding))
-        if finding.severity == "damage" and self.is_failfast:
-            raise DamageFound(str(finding))
-        if finding.severity == "damage" or finding.reason == DELETED_MEANWHILE:
-            _log.warning("%s", finding)
 
 
 def stream_reader(asked: Asked) -> DataSourceStreamReader:
@@ -129,13 +104,7 @@ class _Reader(DataSourceStreamReader):
         """The raw rows of one task."""
         asked = self._asked
         log = self._place.ready(partition.value)
-        context = StreamContext(
-            log.topic,
-            log.partition,
-            is_failfast=asked.mode == FAILFAST,
-            fails_on_data_loss=asked.fails_on_data_loss,
-        )
-        return rebatched(raw_rows_of(log, context), BATCH_ROWS)
+        return raw_rows(log, asked.mode == FAILFAST, asked.fails_on_data_loss)
 
     # -- where it goes on ----------------------------------------------------------------------------------------------
 

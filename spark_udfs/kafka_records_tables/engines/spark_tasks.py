@@ -60,19 +60,22 @@ or `error` (a pickled exception)."""
 
 _ROWS_PER_FRAME: Final = 65_536
 
+_OF_TABLES: Final = (
+    'mode "PERMISSIVE" gives the other rows, and kafka_records_tables.spark.findings or read_findings everything '
+    "that was found"
+)
+
 
 class DamageFound(KafkaRecordsError, ValueError):
-    """What ended a query under FAILFAST: the text of the first finding of damage."""
+    """What ended a query under FAILFAST: the text of the first finding of damage, and what can be done."""
 
-    def __init__(self, finding: str) -> None:
-        super().__init__(finding)
+    def __init__(self, finding: str, remedy: str = _OF_TABLES) -> None:
+        super().__init__(finding, remedy)
         self.finding = finding
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return (
-            f'{self.finding}; mode "PERMISSIVE" gives the other rows, and kafka_records_tables.spark.findings or '
-            "read_findings everything that was found"
-        )
+        return f"{self.finding}; {self.remedy}"
 
 
 class FailFast(Context):
