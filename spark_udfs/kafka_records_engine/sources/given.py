@@ -107,8 +107,8 @@ def source_of(given: Any, topic: str | None = None) -> Source:
     Parameters
     ----------
     given
-        What `KINDS` lists: a `Source` as it is, raw rows in Arrow (`ArrowRows`), files with rows (`SavedRows`),
-        a path or several (`Segments`).
+        What `KINDS` lists: a `Source` as it is, raw rows in Arrow (`ArrowRows`), a snapshot (`Snapshot`), files
+        with rows (`SavedRows`), a path or several (`Segments`).
     topic
         The topic of files or rows that do not name one.
 

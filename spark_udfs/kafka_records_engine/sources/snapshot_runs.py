@@ -101,7 +101,8 @@ def _topic_names(source: Source) -> dict[str, str]:
 def _locked(root: str) -> Iterator[None]:
     """Keep other runs out. The kernel ends the lock with its process.
 
-    Where a file system has no locks, two runs at once write the same records twice, of which one is read.
+    Where a file system has no locks, one of two runs at once may break off, or both write the same records, of which
+    one is read.
     """
     if not os.path.isdir(os.path.dirname(root)):
         raise LogSourceError(root, f"there is no directory {os.path.dirname(root)}")
