@@ -10,6 +10,7 @@ from struct import pack
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
@@ -20,6 +21,7 @@ from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.ends_of_logs import log_ends
 from kafka_records_engine.sources.protocol import LogEnds
 from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import read_table
 from tests.log.logs import CAPTURES, TOPICS, batch, changed, commit, record, write_log
 
@@ -236,6 +238,35 @@ def test_rows_know_where_they_end_and_nothing_else() -> None:
     assert {row[name] for row in found for name in ("log_start_offset", "high_watermark", "topic_id", "place")} == {
         None
     }
+
+
+def test_saved_rows_and_snapshots_tell_what_they_know(tmp_path: Path) -> None:
+    segments = TOPICS / "kafka-4.3" / "segments"
+    logs = [log for topic in Segments(segments).topics() for log in Segments(segments).partitions(topic)]
+    rows = [row for log in logs for row in log.batches(Context(), RAW_SCHEMA.names)]
+    pq.write_table(pa.Table.from_batches(rows), tmp_path / "rows.parquet")
+    take_snapshot(Segments(segments), tmp_path / "snapshot")
+
+    def told(source: Path, *names: str) -> list[tuple[Any, ...]]:
+        table = read_table("log_ends", source).table
+        return [*zip(*(table[name].to_pylist() for name in ("topic", "partition", *names)), strict=True)]
+
+    known = ("log_end_offset", "log_start_offset", "topic_id")
+    expected = told(segments, *known)
+    # The last record of one log is a control record that is no row.
+    ends = [(log.topic, log.partition, (end_of_rows(rows, log.topic, log.partition))) for log in logs]
+    assert told(tmp_path / "rows.parquet", "log_end_offset") == ends
+    found = told(tmp_path / "snapshot", *known)
+    assert [row[:3] for row in found] == ends
+    assert [row[3:] for row in found] == [row[3:] for row in expected]
+    assert told(tmp_path / "rows.parquet", "log_start_offset", "topic_id") == [
+        (*row[:2], None, None) for row in expected
+    ]
+
+
+def end_of_rows(batches: list[pa.RecordBatch], topic: str, partition: int) -> int:
+    places = ((each["topic"][0].as_py(), each["partition"][0].as_py(), each["offset"][-1].as_py()) for each in batches)
+    return int(max(last for *place, last in places if place == [topic, partition])) + 1
 
 
 def test_it_is_not_made_of_records() -> None:

@@ -34,6 +34,7 @@ def log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterato
         return
     for topic in topics:
         for log in source.partitions(topic):
+            context.counts.partitions += 1
             yield LogEnds(topic, log.partition, log_end_offset=getattr(log, "end", None))
 
 

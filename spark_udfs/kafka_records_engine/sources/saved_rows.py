@@ -480,6 +480,11 @@ class SavedPartition:
         """Never."""
         return False
 
+    @property
+    def end(self) -> int | None:
+        """The offset behind the last row; None where there is none."""
+        return max((piece.last for piece in self.pieces if piece.rows), default=-1) + 1 or None
+
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:

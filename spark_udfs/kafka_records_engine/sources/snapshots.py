@@ -7,7 +7,7 @@ itself has forgotten.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -38,7 +38,7 @@ from kafka_records_engine.sources._stored.stretches import (
     unreadable,
 )
 from kafka_records_engine.sources._stored.views import BEHIND_ALL, as_of, everything
-from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.sources.protocol import Context, LogEnds
 from kafka_records_runtime.printable import printable
 
 _FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
@@ -92,6 +92,22 @@ class Snapshot:
             there = ", ".join(self.topics())
             raise LogSourceError(self._path, f"there is no log of topic {printable(topic)} here, but of {there}")
         return found
+
+    def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+        """See `protocol.Source`: log start and topic id as the sources knew them last; the log ends behind the last
+        stored row."""
+        for topic in topics:
+            for log in self.partitions(topic):
+                context.counts.partitions += 1
+                stored = stored_log(self._path, topic, log.partition)
+                yield LogEnds(
+                    topic,
+                    log.partition,
+                    stored.topic_id,
+                    log_start_offset=stored.log_start,
+                    log_end_offset=stored.end,
+                    place=printable(folder_of(self._path, topic, log.partition)),
+                )
 
     def _partitions(self, topic: str) -> list[SnapshotPartition]:
         found = []

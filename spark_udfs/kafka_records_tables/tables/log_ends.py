@@ -53,8 +53,9 @@ name of the first segment file. The log end follows from the heads of the last b
 does not count. The high watermark is what the broker wrote last into `replication-offset-checkpoint`, which happens
 every few seconds and when it stops: its timestamp is that of the file. No file tells the last stable offset.
 
-Single segment files without the others of their log tell no log start, nor a log end unless they are the last. Saved
-rows tell neither a log start nor a high watermark.
+Single segment files without the others of their log tell no log start, nor a log end unless they are the last. A
+snapshot tells the log start and the topic id that its sources knew last, saved rows neither of them; the log end of
+both is that of their rows.
 """,
 )
 
