@@ -14,8 +14,9 @@ fail() {
     exit 1
 }
 
+# An interpreter that was replaced or removed leaves a link to nothing.
 is_installed() {
-    [ "$(cat "$VENV/.$1" 2>/dev/null)" = "$PWD" ] && [ -z "$(find pyproject.toml -newer "$VENV/.$1")" ]
+    [ -x "$VENV/bin/python" ] && [ "$(cat "$VENV/.$1" 2>/dev/null)" = "$PWD" ] && [ -z "$(find pyproject.toml -newer "$VENV/.$1")" ]
 }
 
 # Installs this clone with the extra "$1".

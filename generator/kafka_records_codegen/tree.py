@@ -50,7 +50,7 @@ class UntrackedFiles(KafkaRecordsError):
         what = f"are not the {self.wanted}" if self.marks else "kafka-records-codegen did not write"
         return (
             f"{self.out} holds files that {what}; nothing was written.\n{listing}\n"
-            "Move them elsewhere or choose another --out folder."
+            "Choose a folder for --out that nothing else is in."
         )
 
     def _whose(self, path: str) -> str:

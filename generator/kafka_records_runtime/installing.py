@@ -24,6 +24,12 @@ def install_command(extra: str) -> str:
     return " ".join(["pip install", *options, quoted])
 
 
+def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
+    """The error about a package that is not installed, with the command that installs it; `name` stays."""
+    hint = f"{missing.name} is not installed: {install_command(extra)}"
+    return ModuleNotFoundError(hint, name=missing.name, path=missing.path)
+
+
 def _requirement(extra: str) -> tuple[list[str], str]:
     """Options of pip, and what it is to install."""
     if _is_clone(_SOURCE_TREE):

@@ -34,4 +34,9 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LATER[name]), name)
+    try:
+        return getattr(import_module(_LATER[name]), name)
+    except ModuleNotFoundError as missing:
+        from kafka_records_runtime.installing import with_hint
+
+        raise with_hint(missing, "tables") from None

@@ -57,7 +57,7 @@ def test_what_is_in_the_way_stops_the_run(
     assert capsys.readouterr().err == (
         f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
         + "".join(f"  {out / name}\n" for name in ("linked", "pipe", "py.typed", "registry.py"))
-        + "Move them elsewhere or choose another --out folder.\n"
+        + "Choose a folder for --out that nothing else is in.\n"
     )
 
 
@@ -145,7 +145,7 @@ def test_names_do_not_reach_the_terminal_as_they_are(
         f"note: not read, because specs end with .json: {specs}/{shown}\n"
         f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out}/{shown}\n"
-        "Move them elsewhere or choose another --out folder.\n"
+        "Choose a folder for --out that nothing else is in.\n"
     )
     assert run(specs, out, "--check") == 1
     assert capsys.readouterr().out == f"untracked: {out}/{shown}\n"

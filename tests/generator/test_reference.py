@@ -441,7 +441,7 @@ def test_the_command_leaves_strangers_alone(tmp_path: Path, capsys: pytest.Captu
         f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out / 'notes.md'}\n"
         f"  {out / 'ping.md'}\n"
-        "Move them elsewhere or choose another --out folder.\n"
+        "Choose a folder for --out that nothing else is in.\n"
     )
     assert (out / "ping.md").read_text(encoding="utf-8") == "# My own page\n"
 

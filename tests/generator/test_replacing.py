@@ -327,7 +327,7 @@ def test_a_file_that_quotes_the_mark_is_its_owners(
     assert capsys.readouterr().err == (
         f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out / 'mine.py'}\n"
-        "Move them elsewhere or choose another --out folder.\n"
+        "Choose a folder for --out that nothing else is in.\n"
     )
     assert (out / "mine.py").read_text(encoding="utf-8") == mine
     (out / "mine.py").unlink()
@@ -362,7 +362,7 @@ def test_files_of_another_product_or_package(
         f"  {out / 'README.md'} (pages of acme)\n"
         f"  {out / 'notes.md'}\n"
         f"  {out / 'ping.md'} (pages of acme)\n"
-        "Move them elsewhere or choose another --out folder.\n"
+        "Choose a folder for --out that nothing else is in.\n"
     )
     (out / "notes.md").unlink()
     assert content(out) == before
@@ -380,5 +380,5 @@ def test_many_files_are_counted(tmp_path: Path) -> None:
     assert lines[20:] == [
         f"  {folder / '019.py'}",
         "  and 480 more",
-        "Move them elsewhere or choose another --out folder.",
+        "Choose a folder for --out that nothing else is in.",
     ]

@@ -74,7 +74,7 @@ def test_a_strangers_file_stops_the_run_before_anything_is_written(
         f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out / 'pings' / 'notes.txt'}\n"
         f"  {out / 'registry.py'}\n"
-        "Move them elsewhere or choose another --out folder.\n"
+        "Choose a folder for --out that nothing else is in.\n"
     )
 
 

@@ -64,6 +64,7 @@ def common(name: str, *fields: dict[str, Any], versions: str = "0+") -> dict[str
         ("Int32", "; did you mean int32?"),
         ("[]Long", "; did you mean []int64?"),
         ("String", "; did you mean string?"),
+        ("Strng", "; did you mean string?"),
         ("UUID", "; did you mean uuid?"),
         ("[]Boolean", "; did you mean []bool?"),
         ("Topik", "; did you mean Topic?"),

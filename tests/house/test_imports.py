@@ -187,3 +187,27 @@ def test_a_table_needs_neither_spark_nor_pandas_nor_msgspec() -> None:
         f"assert len(read_table('groups', {segments!r}, processes=2)) == 2"
     )
     loaded_by(code, blocked=("pyspark", "pandas", "msgspec", "rich"))
+
+
+@pytest.mark.parametrize(
+    ("code", "package", "extra"),
+    [
+        ("from kafka_records_tables import read_table", "pyarrow", "tables"),
+        ("from kafka_records_tables.spark import register", "pyspark", "spark"),
+        ("from kafka_records_engine.spark.segments import read_segments", "pyspark", "spark"),
+        ("from kafka_records.spark.consumer_offsets import decode_records", "pyspark", "spark"),
+    ],
+)
+def test_what_needs_another_package_says_how_to_install_it(code: str, package: str, extra: str) -> None:
+    program = f"try:\n    {code}\nexcept ModuleNotFoundError as e:\n    assert e.name == {package!r}, e\n    print(e)"
+    blocked = f"import sys; sys.modules[{package!r}] = None\n"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(SOURCE_ROOTS)}
+    done = subprocess.run(
+        [sys.executable, "-c", blocked + program],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"{package} is not installed: pip install -e '.[{extra}]'\n", done.stderr

@@ -41,7 +41,7 @@ def _base_like(base: str, structs: Collection[str]) -> str | None:
         return small
     if camel_case(base) in structs:
         return camel_case(base)
-    return _ELSEWHERE.get(small) or nearest(base, [*sorted(structs), *PRIMITIVES])
+    return _ELSEWHERE.get(small) or nearest(base, [*sorted(structs), *PRIMITIVES]) or nearest(small, [*PRIMITIVES])
 
 
 def camel_case(text: str) -> str:
