@@ -277,8 +277,9 @@ def register(spark: SparkSession, package: str = "kafka_records") -> tuple[str, 
     (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
     `untold` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts). For
     running brokers `bootstrap`, `commandConfig` (a properties file), `kafka.` and the name of a property,
-    `startingOffsets`, `endingOffsets`, and for streams `maxOffsetsPerTrigger` and `failOnDataLoss`. Nothing is pushed
-    down: an option keeps rows from being made, WHERE does not.
+    `startingOffsets`, `endingOffsets`, and for streams `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded
+    records of saved rows `records` and `coordinates` (both with commas between names). Nothing is pushed down: an
+    option keeps rows from being made, WHERE does not.
 
     Examples
     --------

@@ -36,6 +36,23 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
             "kafka.ssl.keystore.key would be readable in Spark's plans and event logs: write it into a properties "
             "file, and name that with the option commandConfig",
         ),
+        (
+            {"path": "/data", "records": "OffsetCommit"},
+            "the option records is about one topic: name it with the option " "topic",
+        ),
+        (
+            {**LIVE, "records": "OffsetCommit"},
+            "the option records reads saved rows: brokers give raw rows, and " "decode_records decodes them",
+        ),
+        (
+            {"path": "/data", "topic": "orders", "records": "OffsetCommit"},
+            "there is no module " "kafka_records.schemas.orders, which would say what the records of orders hold",
+        ),
+        ({"path": "/data", "records": "OffsetCommit", "table": "groups"}, "the option table does not go with records"),
+        (
+            {"path": "/data", "coordinates": "offset"},
+            "the option coordinates is for decoded records: name them with " "the option records",
+        ),
         ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
         ({**LIVE, "bytesPerTask": "64m"}, "the option bytesPerTask is '64m': write a number above 0"),
         ({**LIVE, "failOnDataLoss": "no"}, "the option failOnDataLoss is 'no': write true or false"),
@@ -139,3 +156,26 @@ def test_a_limit_is_shared_out_by_what_waits() -> None:
     for _ in range(200):
         begun = limited(begun, end, 10)
     assert begun == end
+
+
+def test_records_are_decoded_where_their_files_are_read(tmp_path: Path) -> None:
+    """What Spark does with the source, without Spark: planned in one process, read in another."""
+    import pickle
+
+    import pyarrow as pa
+
+    from kafka_records_tables.engines.spark_source import KafkaRecordsSource
+    from tests.sources.saved_files import FORMATS, captured, segments
+
+    path = FORMATS["Parquet"](captured("kafka-4.3"), tmp_path)
+    options = {"records": "OffsetCommit", "coordinates": "partition,offset", "topic": "__consumer_offsets"}
+    source = KafkaRecordsSource({"path": str(path), **options})
+    reader = source.reader(source.schema())
+    parts = pickle.loads(pickle.dumps([*reader.partitions()]))
+    rows = pa.Table.from_batches([batch for part in parts for batch in pickle.loads(pickle.dumps(reader)).read(part)])
+    assert rows.column_names == source.schema().names
+    assert rows.num_rows == 461 + rows["is_tombstone"].to_pylist().count(True)
+    assert rows["error"].null_count == rows.num_rows
+    wrong = KafkaRecordsSource({"path": str(segments("kafka-4.3")), **options})
+    with pytest.raises(BadOption, match="the option records reads saved rows"):
+        wrong.reader(wrong.schema()).partitions()

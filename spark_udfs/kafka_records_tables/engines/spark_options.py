@@ -22,6 +22,7 @@ from kafka_records_tables.engines.spark_offsets import (
     Bound,
     bound_of,
 )
+from kafka_records_tables.engines.spark_records import record_reader
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
 
     from kafka_records_engine.sources import LogPartition, Source
     from kafka_records_engine.sources.client_config import ClientConfig
+    from kafka_records_engine.spark.saved_records import RecordReader
 
 OPTIONS: Final[Mapping[str, str]] = {
     "table": "name of a table; raw rows without",
     "topic": "topic of the raw rows, or of files that do not stand in a folder of their topic",
     "bootstrap": "brokers to read instead of files: HOST:PORT, several with commas between them",
     "commandConfig": "how to talk to them: a properties file, which the driver and every worker read",
+    "records": "records of saved rows, decoded, with commas between their names; instead of a table or raw rows",
+    "coordinates": "columns of raw rows that decoded records keep, with commas between them; all without",
     "group": 'only what is about this group, or about several: a JSON array, ["a", "b"]',
     "columns": "columns to return, with commas between them",
     "asOf": "the table as it was at this moment: ISO 8601, milliseconds since 1970, or 2h, 7d … ago",
@@ -58,6 +62,7 @@ _KAFKA: Final = "kafka."
 _SERVERS: Final = "bootstrap.servers"
 _OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package")
 _OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
+_NOT_OF_RECORDS: Final = ("table", "group", "columns", "asOf", "untold", *_OF_RAW_ROWS, "bytesPerTask")
 _OF_BROKERS: Final = ("commandConfig",)
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
@@ -127,7 +132,7 @@ class PathsToRead:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options ask for: a table, or with `rows` None raw rows."""
+    """What the options ask for: a table (`rows`), decoded records (`records`), or without either raw rows."""
 
     place: PathsToRead | Brokers
     topic: str | None
@@ -140,6 +145,7 @@ class Asked:
     fails_on_data_loss: bool = True
     bytes_per_task: int | None = None
     given: frozenset[str] = frozenset()
+    records: RecordReader | None = None
 
     def for_batch(self) -> Asked:
         """Itself. Raises BadOption for what only a stream can do."""
@@ -154,6 +160,8 @@ class Asked:
 
     def for_stream(self) -> Asked:
         """Itself. Raises BadOption for what no stream can do."""
+        if self.records is not None:
+            raise BadOption("a stream gives raw rows: leave the option records out, and give them to decode_records")
         if self.rows is not None:
             raise BadOption(
                 "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, "
@@ -174,6 +182,10 @@ def asked(options: Mapping[str, str]) -> Asked:
         place = _place(options, given, properties)
         mode = checked_mode(given.get("mode", FAILFAST), (FAILFAST, PERMISSIVE))
         bytes_per_task = _number(given, "bytesPerTask")
+        if "records" in given:
+            return _records(place, given, mode)
+        if "coordinates" in given:
+            raise BadOption("the option coordinates is for decoded records: name them with the option records")
         if "table" not in given:
             for name in _OF_TABLES:
                 if name in given:
@@ -212,6 +224,16 @@ def asked(options: Mapping[str, str]) -> Asked:
     rows = LogRows(request, (), tuple(names), mode == FAILFAST)
     schema = schema_of(request.table, names)
     return Asked(place, given.get("topic"), schema, rows, mode, bytes_per_task=bytes_per_task, given=frozenset(given))
+
+
+def _records(place: PathsToRead | Brokers, given: Mapping[str, str], mode: Mode) -> Asked:
+    for name in _NOT_OF_RECORDS:
+        if name in given:
+            raise BadOption(f"the option {name} does not go with records")
+    if isinstance(place, Brokers):
+        raise BadOption("the option records reads saved rows: brokers give raw rows, and decode_records decodes them")
+    reader = record_reader(given, mode)
+    return Asked(place, reader.topic, reader.schema(), None, mode, given=frozenset(given), records=reader)
 
 
 def _named(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -9,6 +9,7 @@ all. So there are options.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +20,8 @@ from kafka_records_tables.engines.log_ranges import parts_of
 from kafka_records_tables.engines.logs_to_read import AllLogs
 from kafka_records_tables.engines.raw_outcomes import raw_rows
 from kafka_records_tables.engines.spark_offsets import NAME, between
-from kafka_records_tables.engines.spark_options import Asked, asked
+from kafka_records_tables.engines.spark_options import Asked, PathsToRead, asked
+from kafka_records_tables.engines.spark_records import record_tasks
 from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         asked = self._asked
+        if asked.records is not None and isinstance(asked.place, PathsToRead):
+            return [InputPartition(task) for task in record_tasks(asked.place.paths, asked.records.topic)]
         source = asked.place.source()
         if asked.rows is not None and asked.rows.request.table.helper == "ends":
             # The worker makes the source anew: what it is made of may hold secrets.
@@ -79,6 +83,8 @@ class _Reader(DataSourceReader):
         asked = self._asked
         if partition.value is None:  # what Spark makes of no partition at all
             return iter(())
+        if asked.records is not None:
+            return chain.from_iterable(map(asked.records.of_part, partition.value))
         if isinstance(partition.value, tuple):
             log: LogPartition = AllLogs(asked.place.source(), partition.value)
         else:

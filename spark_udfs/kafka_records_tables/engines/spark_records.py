@@ -1,0 +1,49 @@
+"""The option `records` of the data source: records of saved rows, read and decoded by the same task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.saved_rows import FilePart, SavedRows
+from kafka_records_engine.spark.saved_records import RecordReader, packed
+from kafka_records_tables.engines.spark_offsets import BadOption
+
+if TYPE_CHECKING:
+    from kafka_records_engine.spark.modes import Mode
+
+_CORES: Final = 16
+"""Nobody can ask how many there are where a data source plans."""
+
+
+def record_reader(given: Mapping[str, str], mode: Mode) -> RecordReader:
+    """What decodes the records that the options `records`, `coordinates`, `topic` and `package` name.
+
+    Raises BadOption, and ValueError for names that are none.
+    """
+    topic = given.get("topic")
+    if topic is None:
+        raise BadOption("the option records is about one topic: name it with the option topic")
+    module = f"{given.get('package', 'kafka_records')}.schemas.{topic.strip('_').replace('-', '_').replace('.', '_')}"
+    if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
+        raise BadOption(f"there is no module {module}, which would say what the records of {topic} hold")
+    coordinates = _names(given["coordinates"]) if "coordinates" in given else None
+    return RecordReader.of(import_module(module).RECORDS, _names(given["records"]), mode, False, coordinates, topic)
+
+
+def record_tasks(paths: Sequence[str], topic: str) -> tuple[tuple[FilePart, ...], ...]:
+    """What of some files of saved rows each task reads. Raises BadOption for paths that are something else."""
+    source = source_of(list(paths), topic)
+    if not isinstance(source, SavedRows):
+        raise BadOption(
+            f"the option records reads saved rows (Parquet and the like), which {source.name} is not: of other sources "
+            "read raw rows, and give them to decode_records"
+        )
+    return packed(source.parts(), _CORES)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
