@@ -18,13 +18,13 @@ from kafka_records_codegen.model.naming import (
     module_name,
     record_name,
     spark_names,
-    upper_snake_case,
 )
 from kafka_records_codegen.model.note_checks import Notes, check_notes, resolved_notes
 from kafka_records_codegen.model.resolve import SpecFile, resolve_module
 from kafka_records_codegen.spec.attributes import read_message
 from kafka_records_codegen.spec.notes import NOTES, NotesSpec, read_notes
 from kafka_records_codegen.spec.violations import Position, SpecErrors, SpecText, Violation, in_order
+from kafka_records_runtime.casing import upper_snake_case
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kafka_records_runtime.buffers import as_bytes as as_bytes
+from kafka_records_runtime.string_limit import MAX_STRING
 from kafka_records_runtime.uuids import Uuid
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ _CACHED_LENGTHS: Final = 4096
 _CACHED_SIZES: Final = 512
 _CACHED_PER_SIZE: Final = 32
 """Limits of tables by two numbers. Strange input could fill a table with pairs that nobody needs again."""
-
-MAX_STRING: Final = 32767
-"""Kafka's limit for a string in bytes, in compact form too."""
 
 
 _unpack_h: Final = Struct(">h").unpack_from

@@ -29,6 +29,7 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
     WrongType,
 )
+from kafka_records_runtime.string_limit import MAX_STRING
 
 if TYPE_CHECKING:
     from kafka_records_runtime.codec import Codec
@@ -39,8 +40,6 @@ PREFIX: Final = Struct(">h")
 
 KEY_VERSION: Final = 0
 """The version of every record key."""
-
-_LONGEST_TEXT: Final = 2**15 - 1
 
 
 # -- the prefix --------------------------------------------------------------------------------------------------------
@@ -106,7 +105,7 @@ def message_start(text: bytes) -> bytes | None:
 
     Keys have version 0, so the length of a string is an int16 unless the key is flexible.
     """
-    return len(text).to_bytes(2, "big") + text if len(text) <= _LONGEST_TEXT else None
+    return framed(len(text), text) if len(text) <= MAX_STRING else None
 
 
 # -- records -----------------------------------------------------------------------------------------------------------

@@ -26,13 +26,11 @@ from kafka_records_runtime.errors import (
 from kafka_records_runtime.failure import ReadFailure, WriteFailure
 from kafka_records_runtime.javatext import decode_replacing
 from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.string_limit import MAX_STRING as MAX_STRING
 from kafka_records_runtime.uuids import Uuid
 
 if TYPE_CHECKING:
     from kafka_records_runtime.trail import Trail
-
-MAX_STRING: Final = 32767
-"""Bytes of UTF-8 a string may have, whatever the width of its length."""
 
 MAX_INT32: Final = 2**31 - 1
 

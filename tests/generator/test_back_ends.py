@@ -22,12 +22,12 @@ from kafka_records_codegen.generate import PRODUCTS, Product, generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.model.messages import Message, Model
-from kafka_records_codegen.model.naming import snake_case
 from kafka_records_codegen.model.units import units
 from kafka_records_codegen.text.lines import Lines
 from kafka_records_codegen.text.page import Package, header
 from kafka_records_codegen.tree import write
 from kafka_records_runtime import walker
+from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.codec import Codec
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.layout import UVARINT, FixedValue, Member, SizedValue

@@ -15,12 +15,12 @@ from kafka_records_codegen.cli import main
 from kafka_records_codegen.generate import generate, generate_docs
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Model
-from kafka_records_codegen.model.naming import upper_snake_case
 from kafka_records_codegen.products import schemas
 from kafka_records_codegen.python import codecs
 from kafka_records_codegen.text.page import Links
 from kafka_records_codegen.text.page import Package as GeneratedPackage
 from kafka_records_runtime import walker
+from kafka_records_runtime.casing import upper_snake_case
 from kafka_records_runtime.schema import MessageSchema, covers
 from kafka_records_runtime.trail import TrailStep
 from kafka_records_runtime.uuids import Uuid

@@ -25,11 +25,11 @@ from kafka_records_codegen.model.naming import (
     RESERVED_TOP_FOLDERS,
     is_reserved_class,
     spark_names,
-    upper_snake_case,
 )
 from kafka_records_codegen.model.units import units
 from kafka_records_codegen.python.names import OWN_NAMES, local
 from kafka_records_codegen.tree import write
+from kafka_records_runtime.casing import upper_snake_case
 from tests.generator.language_specs import write_language_specs
 from tests.generator.spec_files import field as field_of
 from tests.generator.spec_files import spec

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from kafka_records_codegen.generate import generate, generate_docs
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.model.naming import upper_snake_case
 from kafka_records_codegen.python import codecs
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecErrors
 from kafka_records_codegen.text.page import Package, docstring
 from kafka_records_codegen.tree import write
+from kafka_records_runtime.casing import upper_snake_case
 from tests.generator.markdown_pages import read_page
 
 HOSTILE = st.lists(

@@ -40,7 +40,6 @@ SHARED_MODULES: Final = {
 """Names that several modules or folders bear, and why."""
 
 SHARED_CLASSES: Final = {
-    "Api": "a request of Kafka's with its response, by its specs and as the live source sends it",
     "RetiredType": "a record type that is gone, in the model and in the schemas that are generated from it",
 }
 """Names that several public classes bear, and why."""

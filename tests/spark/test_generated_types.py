@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records import registry
-from kafka_records_codegen.model.naming import snake_case
 from kafka_records_engine.spark.spark_types import spark_type
+from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.schema import PRIMITIVES
 from kafka_records_runtime.spark_names import SPARK_TYPES
 

@@ -15,7 +15,8 @@ from kafka_records.spark import share_group_state as share_columns
 from kafka_records.spark import transaction_state as transaction_columns
 from kafka_records_engine.columns import ARROW_TYPES, UnsupportedType, arrow_type
 from kafka_records_engine.columns.walker_values import plain_values
-from kafka_records_engine.spark.spark_types import column_name, spark_type
+from kafka_records_engine.spark.spark_types import spark_type
+from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.schema import FORMAT, PRIMITIVES, FieldSchema, MessageSchema, StructSchema
 from kafka_records_runtime.spark_names import SPARK_TYPES
 from kafka_records_runtime.uuids import Uuid
@@ -138,4 +139,4 @@ def test_values_without_uuids_are_handed_through() -> None:
     [("OffsetCommit", "offset_commit"), ("ShareGroupMetadata", "share_group_metadata"), ("KIP848Thing", "kip848thing")],
 )
 def test_column_names(name: str, column: str) -> None:
-    assert column_name(name) == column
+    assert snake_case(name) == column

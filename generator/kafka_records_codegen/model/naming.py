@@ -7,10 +7,9 @@ hold.
 from __future__ import annotations
 
 import keyword
-import re
 from typing import Final
 
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+from kafka_records_runtime.casing import snake_case
 
 _METHODS: Final = ("decode", "decode_prefix", "encode", "from_json", "to_json", "self", "cls")
 _BUILTINS_IN_USE: Final = (
@@ -53,16 +52,6 @@ RESERVED_MODULES: Final = frozenset(
     {"RECORDS", "RECORD_TYPES", "RETIRED_TYPES", "decode_record", "decode_records", "encode_record"}
 )
 """What a subpackage, its schemas or its Spark functions define, and what a module of the same name would hide."""
-
-
-def snake_case(name: str) -> str:
-    """`_` before each upper-case letter that follows a lower-case one, then lower case, as Kafka does it."""
-    return _HUMP.sub("_", name).lower()
-
-
-def upper_snake_case(name: str) -> str:
-    """The constant that belongs to `name`: `OffsetCommitKey` gives `OFFSET_COMMIT_KEY`."""
-    return snake_case(name).upper()
 
 
 def python_name(name: str) -> str:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from kafka_records_codegen.model.naming import RESERVED_CLASSES, record_name
-from kafka_records_codegen.model.notes import Enum, EnumValue, RetiredType, VersionNote
+from kafka_records_codegen.model.notes import Enum, EnumValue, RetiredType, VersionNote, one_line
 from kafka_records_codegen.spec.attributes import MessageSpec
 from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.notes import EnumSpec, EnumValueSpec, NotesSpec
@@ -59,11 +59,11 @@ def resolved_notes(notes: NotesSpec) -> Notes:
     version_notes: dict[str, tuple[VersionNote, ...]] = {}
     for each in notes.version_notes:
         known = version_notes.get(each.message, ())
-        version_notes[each.message] = (*known, VersionNote(each.versions, _one_line(each.note)))
+        version_notes[each.message] = (*known, VersionNote(each.versions, one_line(each.note)))
     return Notes(
         retired_types=tuple(
             sorted(
-                (RetiredType(each.type or 0, each.name, _one_line(each.why)) for each in notes.retired_types),
+                (RetiredType(each.type or 0, each.name, one_line(each.why)) for each in notes.retired_types),
                 key=lambda retired: retired.type,
             )
         ),
@@ -131,10 +131,6 @@ def _check_newer_as_highest(notes: NotesSpec, specs: Mapping[str, MessageSpec], 
             types = " and ".join(_WITH_PREFIX)
             _report(element, f"{name} is a {spec.type}; a version stands before messages of the types {types} only")
         seen.add(name)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _unknown(name: str, specs: Mapping[str, MessageSpec]) -> str:

@@ -40,3 +40,8 @@ class Enum:
     name: str
     about: str
     values: tuple[EnumValue, ...]
+
+
+def one_line(text: str) -> str:
+    """`text` of a spec or of notes without its line breaks."""
+    return " ".join(text.split())

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from kafka_records_codegen.model.defaults import parse_default
 from kafka_records_codegen.model.messages import Field, Message, Struct
-from kafka_records_codegen.model.naming import class_name, json_name, python_name, snake_case
+from kafka_records_codegen.model.naming import class_name, json_name, python_name
 from kafka_records_codegen.model.structs import StructDefinition, leaves_first
 from kafka_records_codegen.spec.attributes import FieldSpec, MessageSpec
 from kafka_records_codegen.spec.versions import Versions
+from kafka_records_runtime.casing import snake_case
 
 _FUNCTION_KINDS = ("", "_array", "_compact_array", "_tags")
 _HAVE_LENGTH = frozenset({"string", "bytes", "records"})

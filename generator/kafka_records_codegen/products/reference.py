@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.model.naming import spark_names, upper_snake_case
+from kafka_records_codegen.model.naming import spark_names
 from kafka_records_codegen.model.notes import RetiredType, VersionNote
 from kafka_records_codegen.model.units import Page, Unit, pages
 from kafka_records_codegen.products import spark_tree
@@ -22,6 +22,7 @@ from kafka_records_codegen.products.wire_rows import TAGGED_FIELDS, Row, rows, v
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, fill
+from kafka_records_runtime.casing import upper_snake_case
 from kafka_records_runtime.framing import framed
 from kafka_records_runtime.layout import FieldLayout, struct_layouts
 from kafka_records_runtime.schema import EMPTY_STRUCT

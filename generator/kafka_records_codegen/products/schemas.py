@@ -10,10 +10,11 @@ from operator import itemgetter
 from typing import Any, Final
 
 from kafka_records_codegen.model.messages import Folder, Message, Model
-from kafka_records_codegen.model.naming import module_name, upper_snake_case
+from kafka_records_codegen.model.naming import module_name
 from kafka_records_codegen.model.units import Unit, pages, units
 from kafka_records_codegen.text import literals
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
+from kafka_records_runtime.casing import upper_snake_case
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, natural_default
 
 _RECORDS: Final = "_records"

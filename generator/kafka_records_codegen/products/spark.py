@@ -12,11 +12,12 @@ from operator import itemgetter
 from typing import Any, Final
 
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair, Struct
-from kafka_records_codegen.model.naming import snake_case, spark_names, upper_snake_case
+from kafka_records_codegen.model.naming import spark_names
 from kafka_records_codegen.model.units import Unit, pages, units
 from kafka_records_codegen.products.schemas import with_root
 from kafka_records_codegen.products.spark_examples import example
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
+from kafka_records_runtime.casing import snake_case, upper_snake_case
 from kafka_records_runtime.framing import framed
 from kafka_records_runtime.spark_names import SPARK_TYPES
 

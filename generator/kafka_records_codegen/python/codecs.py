@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.model.naming import snake_case, upper_snake_case
 from kafka_records_codegen.model.units import Unit, pages
 from kafka_records_codegen.python import names
 from kafka_records_codegen.python.message_functions import reading_functions, writing_functions
 from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text import literals
 from kafka_records_codegen.text.page import Package, docstring, header, one_line, render_in_style
+from kafka_records_runtime.casing import snake_case, upper_snake_case
 
 MOST_LINES: Final = 1500
 """A module of as many lines is split. A part may still be longer, where one message has that many layouts."""

@@ -22,6 +22,7 @@ from kafka_records_runtime.layout import (
     TagsLayout,
 )
 from kafka_records_runtime.schema import FieldSchema
+from kafka_records_runtime.string_limit import MAX_STRING
 
 _NULLS: Final = {
     "int8": 'b"\\xff"',
@@ -134,7 +135,7 @@ class StructWriter:
         if value.type == "string":
             self._lines.add(f"{local(field)} = {name}.encode()")
             if value.length == UVARINT:
-                self._give_up_if(f"len({local(field)}) > 32767")
+                self._give_up_if(f"len({local(field)}) > {MAX_STRING}")
         else:
             self._lines.add(f"{local(field)} = {name}")
             self._give_up_if(f"type({local(field)}) is not bytes")

@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kafka_records_codegen.model.messages import Folder
+from kafka_records_codegen.model.notes import one_line as one_line
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.styling import LINE_LENGTH, in_style, with_long_lines_in_style
 from kafka_records_codegen.text.visible import visible
@@ -105,7 +106,3 @@ def docstring(text: str, indent: int = 0) -> str:
 def sources(folder: Folder) -> list[str]:
     """What the header of a page about a whole folder names as its specs."""
     return [f"{folder.path}/*.json" if folder.path else "*.json"] if folder.messages else []
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -19,11 +19,13 @@ FARTHEST: Final = 1 << 56
 SPAN: Final = 1 << 31
 """A file holds fewer offsets than this, since its indexes count from its first offset in int32."""
 
-_TO_MAGIC: Final = 17
+TO_MAGIC: Final = 17
+"""Bytes of an entry up to and with its magic."""
 _FIRST_WINDOW: Final = 4096
 _LARGEST_WINDOW: Final = 1024 * 1024
 _CHECKED: Final = 64 * 1024 * 1024
-_SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
+SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
+"""The smallest size of an entry by its magic."""
 _CRC: Final = Struct(">I")
 _CRC_AT: Final = (12, 12, 17)
 """Where the CRC of an entry of magic 0, 1 and 2 stands."""
@@ -134,8 +136,8 @@ class BatchSearch:
         while not self._candidates:
             position = self._looked_at
             self._file.seek(position)
-            data = self._file.read(self._window + _TO_MAGIC - 1)
-            count = len(data) - _TO_MAGIC + 1
+            data = self._file.read(self._window + TO_MAGIC - 1)
+            count = len(data) - TO_MAGIC + 1
             if count <= 0:
                 return False
             self._candidates.extend(self._looking_right(data, count, position, length))
@@ -148,9 +150,9 @@ class BatchSearch:
         at byte `position` of a file of `length` bytes."""
         offsets = np.ndarray((count,), ">i8", data, 0, (1,))
         sizes = np.ndarray((count,), ">i4", data, 8, (1,)).astype(np.int64)
-        magics = np.frombuffer(data, np.uint8)[_TO_MAGIC - 1 :][:count]
+        magics = np.frombuffer(data, np.uint8)[TO_MAGIC - 1 :][:count]
         fits = (magics <= 2) & (offsets >= self._low) & (offsets <= self._high)
-        fits &= sizes >= _SMALLEST[np.minimum(magics, 2)]
+        fits &= sizes >= SMALLEST[np.minimum(magics, 2)]
         fits &= sizes + ENTRY_HEAD <= length - position - np.arange(count)
         found = np.flatnonzero(fits)
         return zip((found + position).tolist(), (sizes[found] + ENTRY_HEAD).tolist(), strict=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kafka_records_engine.findings import Finding, OnFinding, in_file
 from kafka_records_engine.log._faults import refused
-from kafka_records_engine.log._resync import BatchSearch, length_of, wrong_offset, zeros_end
+from kafka_records_engine.log._resync import SMALLEST, TO_MAGIC, BatchSearch, length_of, wrong_offset, zeros_end
 from kafka_records_engine.log._suspects import HasSize, Stands, Suspects
 from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES, read_head
 from kafka_records_engine.log.crc import crc32, crc32c
@@ -36,10 +36,8 @@ PAD: Final = 16
 _FIRST_REACH: Final = 4096
 _EVERYTHING: Final = 1 << 62
 
-_TO_MAGIC: Final = 17
 _SIZE: Final = Struct(">i")
 _OFFSET: Final = Struct(">q")
-_SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +258,7 @@ class _Cutter:
 
     def _head(self, position: int) -> bytes:
         self._file.seek(position)
-        return self._file.read(_TO_MAGIC)
+        return self._file.read(TO_MAGIC)
 
     def _offset(self, head: bytes) -> int | None:
         """The offset that `head` starts with; None if the file cannot have it."""
@@ -293,7 +291,7 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
     """The indexes at which whole entries start, from index `at` of `data` on, and the index behind the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
-    last, smallest = end - _TO_MAGIC, SMALLEST_SIZES[0]
+    last, smallest = end - TO_MAGIC, SMALLEST_SIZES[0]
     while at <= last:
         size = size_at(data, at + 8)[0]
         behind = at + ENTRY_HEAD + size
@@ -306,7 +304,7 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
         return entries, at
     magics = np.frombuffer(data, np.uint8)[entries + 16]
     sizes = np.diff(entries, append=at) - ENTRY_HEAD
-    wrong = np.flatnonzero((magics > 2) | (sizes < _SMALLEST[np.minimum(magics, 2)]))
+    wrong = np.flatnonzero((magics > 2) | (sizes < SMALLEST[np.minimum(magics, 2)]))
     if wrong.size:
         at = indexes[wrong[0]]
         entries = entries[: wrong[0]]
@@ -321,7 +319,7 @@ def nonsense_at(data: bytes, at: int, end: int) -> str | None:
     size = _SIZE.unpack_from(data, at + 8)[0]
     if size < SMALLEST_SIZES[0]:
         return f"size {size} is less than the {SMALLEST_SIZES[0]} bytes of the smallest batch"
-    if left >= _TO_MAGIC:
+    if left >= TO_MAGIC:
         magic = data[at + 16]
         if magic > 2:
             return f"magic {magic} is unknown"
@@ -337,7 +335,7 @@ def _needed(data: bytes, at: int, end: int) -> int:
     left = end - at
     if not left:
         return 0
-    return ENTRY_HEAD + int(_SIZE.unpack_from(data, at + 8)[0]) if left >= ENTRY_HEAD else _TO_MAGIC
+    return ENTRY_HEAD + int(_SIZE.unpack_from(data, at + 8)[0]) if left >= ENTRY_HEAD else TO_MAGIC
 
 
 def _torn(head: bytes, left: int) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_runtime.wire import MAX_INT32
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
 """Log starts, of those logs only whose start was raised above their first segment file."""
@@ -16,7 +17,6 @@ CHECKPOINT: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """High watermarks of all logs, written every few seconds and when a broker stops."""
 
-_LARGEST_PARTITION: Final = (1 << 31) - 1
 _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
 _QUOTED: Final = 40
 
@@ -49,7 +49,7 @@ def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
             raise LogSourceError(
                 path, f"line {number} is {_quoted(lines, number - 1)}, not <topic> <partition> <offset>"
             )
-        partition = _number(path, number, "partition", match[2], _LARGEST_PARTITION)
+        partition = _number(path, number, "partition", match[2], MAX_INT32)
         offsets[match[1], partition] = _number(path, number, "offset", match[3], LARGEST_OFFSET)
     if len(lines) < 2 or lines[1].strip() != str(len(offsets)):
         raise LogSourceError(path, f"line 2 is {_quoted(lines, 1)}, not the count {len(offsets)}")

@@ -25,6 +25,7 @@ from kafka_records_engine.log.paths import expanded, inside_of, is_archive, with
 from kafka_records_engine.log.places import Entry, Files, LogSourceError, Place
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
+from kafka_records_runtime.wire import MAX_INT32
 
 __all__ = ["SUFFIXES", "FoundLog", "LogSourceError", "find_logs"]
 
@@ -34,7 +35,6 @@ SUFFIXES: Final = (".log", ".log.swap")
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
 """Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
-_LARGEST_PARTITION: Final = (1 << 31) - 1
 _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
 """So many folders of an object store are listed side by side."""
@@ -243,7 +243,7 @@ def _look_into(folder: Place) -> Sequence[Entry] | OSError:
 def _place(name: str) -> tuple[str, int] | None:
     """Topic and partition of a folder with this name, if it is that of a partition."""
     match = _FOLDER.fullmatch(name)
-    if not match or len(match[2]) > _MOST_DIGITS or int(match[2]) > _LARGEST_PARTITION:
+    if not match or len(match[2]) > _MOST_DIGITS or int(match[2]) > MAX_INT32:
         return None
     return match[1], int(match[2])
 

@@ -20,8 +20,9 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, raw_rows
 from kafka_records_engine.spark.row_reader import fields_of_error
-from kafka_records_engine.spark.spark_types import column_name, record_spark_type, spark_schema
+from kafka_records_engine.spark.spark_types import record_spark_type, spark_schema
 from kafka_records_engine.spark.workers import check_workers
+from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.errors import UnsupportedVersion
 from kafka_records_runtime.schema import RecordSchema
 
@@ -38,8 +39,6 @@ _ERROR: Final = pa.struct(
         ("message", pa.string()),
     ]
 )
-
-ERROR_SCHEMA: Final = spark_schema(pa.schema(_ERROR))
 """Why a record could not be decoded.
 
 `reason` is the name of an error of `kafka_records_runtime.errors`, `message` its text; `path` and `byte_offset`
@@ -101,7 +100,7 @@ def decoded_schema(
     left_out = set(COORDINATES).difference(coordinates)
     fields = [each for each in DECODED_SCHEMA.fields if each.name not in left_out]
     for record in records:
-        fields.append(StructField(column_name(record.name), record_spark_type(record, unknown_tags, abouts)))
+        fields.append(StructField(snake_case(record.name), record_spark_type(record, unknown_tags, abouts)))
     names: set[str] = set()
     for item in fields:
         if item.name in names:

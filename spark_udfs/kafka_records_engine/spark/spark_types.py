@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -19,13 +18,6 @@ _BY_ARROW_TYPE: Final[dict[pa.DataType, spark.DataType]] = {
     **{arrow: _TYPES[name] for name, arrow in ARROW_TYPES.items()},
     pa.timestamp("us", tz="UTC"): spark.TimestampType(),
 }
-
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def column_name(name: str) -> str:
-    """The column of a record or message: `OffsetCommit` gives `offset_commit`."""
-    return _HUMP.sub("_", name).lower()
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from kafka_records_runtime.printable import printable
 from kafka_records_tables.report.cell_texts import (
-    TEXT,
     joined,
     joined_items,
     json_texts,
@@ -135,8 +134,3 @@ def styled(texts: pa.LargeStringArray, style: str, where: Any = None) -> pa.Larg
     """The texts between the escape sequences of a style, all of them or where `where` says."""
     made = joined([f"\x1b[{style}m", texts, "\x1b[0m"])
     return made if where is None else pc.if_else(where, made, texts)
-
-
-def one_text(text: str) -> pa.LargeStringArray:
-    """A column of one row."""
-    return pa.array([text], TEXT)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.framing import PREFIX, newer_as_highest, prefix_of
+from kafka_records_runtime.errors import DecodeError, MissingValueVersion
+from kafka_records_runtime.framing import newer_as_highest, split_value
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.walker import decode
 
@@ -42,12 +42,13 @@ def _parts(record: Record) -> Iterator[tuple[str, MessageSchema, bytes]]:
 
 
 def _shown(schema: MessageSchema, data: bytes) -> dict[str, Any] | None:
-    version = prefix_of(data)
-    if version is None:
+    try:
+        version, message = split_value(data)
+    except MissingValueVersion:
         return None
     read_as = newer_as_highest(schema, version)
     try:
-        value, _ = decode(schema, data[PREFIX.size :], read_as, lenient=True, allow_trailing=True)
+        value, _ = decode(schema, message, read_as, lenient=True, allow_trailing=True)
     except DecodeError:
         return None
     return {"version": version, "data": to_json(schema, value, read_as)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_records_engine.spark.raw import RAW_COLUMNS
 from kafka_records_engine.spark.row_reader import DecodedRow, RowReader, error_fields
-from kafka_records_engine.spark.spark_types import column_name
+from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import RecordSchema
 
@@ -44,7 +44,7 @@ def decoded_rows(raw: Iterable[Mapping[str, Any]], schemas: Schemas, unknown_tag
             "raw_key": each["key"] if keeps_bytes else None,
             "raw_value": each["value"] if keeps_bytes else None,
             **{
-                column_name(schema.name): (
+                snake_case(schema.name): (
                     None
                     if row.key is None or row.record_type != number
                     else {"key": in_columns(row.key, unknown_tags), "value": in_columns(row.value, unknown_tags)}

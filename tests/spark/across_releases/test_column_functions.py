@@ -13,7 +13,7 @@ from kafka_records.spark import consumer_offsets, consumer_protocol
 from kafka_records_engine.spark.errors import UnsupportedSpark
 from kafka_records_engine.spark.functions import record_type, value_version
 from kafka_records_engine.spark.row_reader import RowReader
-from kafka_records_engine.spark.spark_types import column_name
+from kafka_records_runtime.casing import snake_case
 from tests.spark.across_releases.reading import in_columns, key_and_value
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_keys_and_values_there_and_back(
         if case.get("key_message") == f"{record}Key" and "version" in case and "note" not in case
     ]
     assert len(pairs) == records
-    name = column_name(record)
+    name = snake_case(record)
     from_key, to_key, from_value, to_value = (
         getattr(consumer_offsets, f"{way}_{name}_{part}") for part in ("key", "value") for way in ("from", "to")
     )

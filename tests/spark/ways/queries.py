@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 
 from kafka_records.spark import consumer_protocol, control
 from kafka_records_engine.spark.functions import record_type, value_version
-from kafka_records_engine.spark.spark_types import column_name
+from kafka_records_runtime.casing import snake_case
 from kafka_records_tables import spark as tables
 from tests.spark.ways.truth import BROKEN_PARTITION, OFFSETS, schemas_of
 
@@ -44,7 +44,7 @@ def there_and_back(raw: DataFrame, topic: str) -> DataFrame:
     could not be read.
     """
     functions = functions_of(topic)
-    names = {number: column_name(schema.name) for number, schema in schemas_of(topic).items()}
+    names = {number: snake_case(schema.name) for number, schema in schemas_of(topic).items()}
 
     typed: list[Column | str] = ["partition", "offset", "value"]
     for number, name in names.items():

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kafka_records_engine.log.reading import RAW_SCHEMA, find_logs, read_partition
-from kafka_records_engine.spark.spark_types import column_name
+from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.errors import DecodeError
 from kafka_records_runtime.schema import RecordSchema
 from tests.spark.across_releases.reading import Record, decoded_rows
@@ -101,7 +101,7 @@ class Topic:
 
     def there_and_back(self) -> list[Record]:
         """What `queries.there_and_back` has to give: every key and value that could be read, without bytes behind."""
-        names = [column_name(schema.name) for schema in schemas_of(self.name).values()]
+        names = [snake_case(schema.name) for schema in schemas_of(self.name).values()]
         rows = []
         for raw, row in zip(self.raw, self.decoded, strict=True):
             if raw["control"] is None:

@@ -1,37 +1,31 @@
 """The few requests a reader sends, by the schemas of the generated package that knows them.
 
-This package knows no message. Which fields a Fetch has in which version says the generated package, as it does for the
-records; it is looked up by its name when the first request is sent.
+Which fields a Fetch has in which version says `kafka_records`, as it does for the records. It is the one generated
+package that this one knows, by its name and here alone (docs/design.md, Five packages): it is imported when the first
+request is sent, and whoever reads files needs it not.
 """
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from kafka_records_runtime import walker
+from kafka_records_runtime.apis import Api
+from kafka_records_runtime.casing import upper_snake_case
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
 
 PACKAGE: Final = "kafka_records"
 """The package with the schemas of Kafka's protocol."""
 
 
-class Api(NamedTuple):
-    """A request and its response."""
+class Exchange(NamedTuple):
+    """A request and its response, with their schemas."""
 
-    name: str
-    key: int
+    api: Api
     request: MessageSchema
     response: MessageSchema
-
-    @property
-    def versions(self) -> range:
-        """The versions that the schemas have."""
-        assert self.request.versions is not None
-        first, last = self.request.versions
-        return range(first, last + 1)
 
 
 API_VERSIONS: Final = "ApiVersions"
@@ -85,38 +79,38 @@ _SASL: Final = {
 
 
 @cache
-def api(name: str) -> Api:
-    """The API of that name. Raises ModuleNotFoundError where the generated package is not installed."""
-    if name in _SASL:
-        return Api(name, _KEYS[name], *_SASL[name])
-    request, response = _schema(f"{name}Request"), _schema(f"{name}Response")
-    return Api(name, _KEYS[name], request, response)
+def exchange(name: str) -> Exchange:
+    """The request of that name. Raises ModuleNotFoundError where the generated package is not installed."""
+    request, response = _SASL.get(name) or (_schema(f"{name}Request"), _schema(f"{name}Response"))
+    assert request.versions is not None
+    first, last = request.versions
+    flexible_from = None if request.flexible is None else request.flexible[0]
+    api = Api(_KEYS[name], name, request.name, response.name, range(first, last + 1), flexible_from)
+    return Exchange(api, request, response)
 
 
 @cache
 def _schema(name: str) -> MessageSchema:
-    schema = getattr(import_module(f"{PACKAGE}.schemas.rpc"), re.sub("(?<=[a-z])(?=[A-Z])", "_", name).upper())
+    schema = getattr(import_module(f"{PACKAGE}.schemas.rpc"), upper_snake_case(name))
     assert isinstance(schema, MessageSchema)
     return schema
 
 
-def encoded(asked: Api, version: int, correlation: int, client_id: str, fields: dict[str, Any]) -> bytes:
+def encoded(asked: Exchange, version: int, correlation: int, client_id: str, fields: dict[str, Any]) -> bytes:
     """The bytes of a request with its header, without the size before it."""
     header = {
-        "request_api_key": asked.key,
+        "request_api_key": asked.api.key,
         "request_api_version": version,
         "correlation_id": correlation,
         "client_id": client_id,
     }
-    # `ApiKeys.requestHeaderVersion`
-    head = walker.encode(_schema("RequestHeader"), header, 2 if asked.request.is_flexible(version) else 1)
+    head = walker.encode(_schema("RequestHeader"), header, asked.api.request_header_version(version))
     return head + walker.encode(asked.request, fields, version)
 
 
-def decoded(asked: Api, version: int, data: bytes) -> tuple[int, dict[str, Any]]:
+def decoded(asked: Exchange, version: int, data: bytes) -> tuple[int, dict[str, Any]]:
     """The correlation id and the fields of a response. Raises DecodeError."""
-    # `ApiKeys.responseHeaderVersion`: who asks for versions does not know yet what the broker can (KIP-511).
-    header_version = 1 if asked.request.is_flexible(version) and asked.name != API_VERSIONS else 0
+    header_version = asked.api.response_header_version(version)
     header, end = walker.decode(_schema("ResponseHeader"), data, header_version, lenient=True, allow_trailing=True)
     fields, _ = walker.decode(asked.response, data[end:], version, lenient=True)
     return header["correlation_id"], fields

@@ -15,10 +15,10 @@ from kafka_records_engine.sources._brokers.messages import (
     API_VERSIONS,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    Api,
-    api,
+    Exchange,
     decoded,
     encoded,
+    exchange,
 )
 from kafka_records_engine.sources._brokers.sasl import mechanism_of
 from kafka_records_runtime.error_codes import ErrorCode
@@ -39,7 +39,7 @@ _RENEWED_AT: Final = 0.8
 
 
 class _Sent(NamedTuple):
-    api: Api
+    exchange: Exchange
     version: int
     correlation: int
 
@@ -83,8 +83,8 @@ class Connection:
 
     def version(self, name: str, at_most: int = _LARGEST) -> int:
         """The newest version of a request that both sides know. Raises Refused when there is none."""
-        asked = api(name)
-        both = set(asked.versions) & set(self._spoken.get(asked.key, ()))
+        asked = exchange(name)
+        both = set(asked.api.versions) & set(self._spoken.get(asked.api.key, ()))
         usable = [version for version in both if version <= at_most]
         if not usable:
             raise Refused(self.address, f"this broker speaks no version of {name} that is known here")
@@ -97,7 +97,7 @@ class Connection:
 
     def send(self, name: str, fields: dict[str, Any], version: int | None = None) -> None:
         """Send a request; its response is received later, after those of all requests before."""
-        asked = api(name)
+        asked = exchange(name)
         version = self.version(name) if version is None else version
         # The broker has asked to be left alone for a while (KIP-219); it would only let us wait.
         pause = self._wait_until - time.monotonic()
@@ -120,7 +120,7 @@ class Connection:
         except OSError as error:
             raise self._lost(error) from None
         try:
-            correlation, fields = decoded(sent.api, sent.version, data)
+            correlation, fields = decoded(sent.exchange, sent.version, data)
         except KafkaRecordsError as error:
             raise ConnectionLost(self.address, f"its answer cannot be read: {error}") from None
         if correlation != sent.correlation:
@@ -213,7 +213,7 @@ class Connection:
         self._answers += 1
         code = struct.unpack_from(">h", data, 4)[0] if len(data) >= 6 else -1
         try:
-            _, fields = decoded(sent.api, 0 if code == ErrorCode.UNSUPPORTED_VERSION else 3, data)
+            _, fields = decoded(sent.exchange, 0 if code == ErrorCode.UNSUPPORTED_VERSION else 3, data)
         except KafkaRecordsError:
             raise ConnectionLost(self.address, "what answers there is no Kafka broker") from None
         if code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
@@ -222,7 +222,7 @@ class Connection:
             each["api_key"]: range(each["min_version"], each["max_version"] + 1) for each in fields["api_keys"]
         }
         if code == ErrorCode.UNSUPPORTED_VERSION and not self._spoken:
-            self._spoken = {api(API_VERSIONS).key: range(0, 1)}
+            self._spoken = {exchange(API_VERSIONS).api.key: range(0, 1)}
 
     def _authenticate(self) -> None:
         name = self._config.sasl_mechanism
