@@ -1,9 +1,9 @@
-"""Replacing files of a folder so that a run which ends half-way, however it ends, does no harm.
+"""Replaces the files of a folder. A run that ends half-way does no harm, however it ends.
 
 New files are written into a folder of their own inside the one they go to. Only when all of them stand there complete
 are they renamed to their places, so a full disk, a name that is too long or a kill leaves the old files as they were.
 Between the first and the last rename the folder holds new files beside old ones, each of them complete, and the next
-run mends that. For as long a lock of the kernel's, which ends with its process, keeps other runs out.
+run mends that. Meanwhile a lock of the kernel keeps other runs out. It ends with its process.
 """
 
 from __future__ import annotations

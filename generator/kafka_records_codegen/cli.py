@@ -26,8 +26,8 @@ _EXAMPLES = """examples:
   kafka-records-codegen docs --specs message_specs --out docs/reference --package kafka_records
       write the reference pages: fields by version, bytes and Spark columns of every message
   kafka-records-codegen generate --specs specs --out src/acme_messages --package acme_messages --check --strict
-      for CI: write nothing; exit with 1 and a diff when the folder is not what the specs give, and with 1 for what
-      Kafka's generator takes and nobody means
+      for CI: write nothing; exit with 1 and a diff when the folder is not what the specs give, and with 1 when there
+      is a warning
 
 Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder
 --out belongs to one package and has its modules or its pages: a file whose first line says anything else stops the
@@ -94,9 +94,18 @@ def _run(options: argparse.Namespace) -> int:
         return _unusable(f"{options.specs}: {problem}; --specs names the folder with the spec files")
     if os.path.lexists(options.out) and not options.out.is_dir():
         return _unusable(f"{options.out}: is no folder; --out names the folder of the {options.written}")
+    model = _load(options)
+    if model is None:
+        return _DIFFERENT
+    files: dict[str, str] = options.run(model, options)
+    _note_long_modules(options.out, files)
+    return _check(options, files) if options.check else _write(options, model, files)
+
+
+def _load(options: argparse.Namespace) -> Model | None:
+    """The model of the specs; None when they are refused. What is wrong with them is printed."""
     from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.spec.violations import SpecErrors
-    from kafka_records_codegen.tree import UntrackedFiles, write
     from kafka_records_runtime.errors import plural
     from kafka_records_runtime.printable import printable
 
@@ -114,15 +123,33 @@ def _run(options: argparse.Namespace) -> int:
         if errors.warnings:
             counts.append(plural(len(errors.warnings), "warning"))
         print(f"{', '.join(counts)}; nothing was written", file=sys.stderr)
-        return _DIFFERENT
+        return None
     for warning in warnings:
         print(warning, file=sys.stderr)
     if warnings:
         them = "it a violation" if len(warnings) == 1 else "them violations"
         print(f"{plural(len(warnings), 'warning')}; --strict makes {them}", file=sys.stderr)
-    files: dict[str, str] = options.run(model, options)
-    if options.check:
-        return _check(options, files)
+    return model
+
+
+def _note_long_modules(out: Path, files: dict[str, str]) -> None:
+    """Name the modules that are too long to be read. They work, so this is a note and --strict accepts them."""
+    from kafka_records_codegen.generate import long_modules
+    from kafka_records_codegen.python.codecs import MOST_LINES
+    from kafka_records_runtime.printable import printable
+
+    for path, lines in long_modules(files).items():
+        print(
+            f"note: {printable(str(out / path))} has {lines} lines. Modules have fewer than {MOST_LINES}, but a "
+            "class or function is never split; fewer fields or versions in one message make it shorter",
+            file=sys.stderr,
+        )
+
+
+def _write(options: argparse.Namespace, model: Model, files: dict[str, str]) -> int:
+    from kafka_records_codegen.tree import UntrackedFiles, write
+    from kafka_records_runtime.errors import plural
+
     try:
         before = write(options.out, files, lambda: _say_waiting(options.out))
     except UntrackedFiles as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,6 +53,14 @@ def generate(
 def generate_docs(model: Model, package: str, links: Links | None = None) -> dict[str, str]:
     """The reference pages for `model`: path below their folder → text, sorted by path."""
     return _tree("pages", model, Package(package, links=links or Links()), PRODUCTS)
+
+
+def long_modules(files: Mapping[str, str]) -> dict[str, int]:
+    """Modules with more lines than people read: path → number of lines, the longest first. Only very many fields or
+    layouts of one message give such a module."""
+    lengths = {path: text.count("\n") for path, text in files.items() if path.endswith(".py")}
+    longest_first = sorted(lengths.items(), key=lambda each: (-each[1], each[0]))
+    return {path: lines for path, lines in longest_first if lines >= codecs.MOST_LINES}
 
 
 def _tree(tree: Tree, model: Model, package: Package, products: Iterable[Product]) -> dict[str, str]:

@@ -37,10 +37,10 @@ def load(
 
     Folders become subpackages; `_notes.json` holds the notes of its folder instead of a message. A retired API
     (`validVersions: none`) takes part in the checks and gives nothing. Raises `SpecErrors` with all violations of all
-    files, or with the one that there is nothing to read, and OSError for a file or folder that cannot be read.
+    files, or with one that says that there is nothing to read, and OSError for a file or folder that cannot be read.
 
-    What Kafka's generator takes and is hardly meant is a warning, which is appended to `warnings`; if it is `strict`, a
-    violation.
+    What Kafka's generator accepts although it is probably a mistake is a warning, which is appended to `warnings`. If
+    `strict` is set, it is a violation.
 
     `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today:
     a message without `flexibleVersions` has none (2.8), text behind the end of the message is ignored (2.8), and

@@ -179,7 +179,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
         shift += 7
         if shift > 28:
             raise GiveUp
-    if value > 0x7FFFFFFE:  # 2³¹ − 1 is a tag that cannot be written, and never the length of anything
+    if value > 0x7FFFFFFE:  # no tag and no length is 2³¹ − 1
         raise GiveUp
     return value, pos
 

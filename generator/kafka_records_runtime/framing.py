@@ -1,7 +1,7 @@
 """Framing of the records of a coordinator topic: key = int16 record type + message, value = int16 version + message.
 
 The int16 is the *prefix* of a key or value. This module is the home of what it looks like: its bytes, how it is split
-off and written, and which error a record gets that has none. Two modules have the same for many rows at a time, with
+off and written, and which error a record without one gets. Two modules have the same for many rows at a time, with
 the width and the byte order from here: `kafka_records_engine.columns.framing_in_columns` for Arrow columns and
 `kafka_records_engine.spark.framing_in_jvm` for Spark expressions. Tests hold them against the functions here.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kafka_records_codegen.cli import main
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.python import codecs
@@ -82,6 +83,25 @@ message = Foo(**{f"flag{number}": str(number) for number in range(60)})
 print(Foo.CODEC.readers[59](message.encode(59)) == message, len(message.encode(59)))
 """
     assert in_another_process(code, tmp_path) == f"True {sum(2 + len(str(number)) for number in range(60))}"
+
+
+def test_a_users_long_module_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    specs = specs_of_many_layouts()
+    arguments = ["generate", "--specs", str(specs), "--out", "acme_long", "--package", "acme_long", "--strict"]
+    for more in ([], ["--check"]):
+        assert main([*arguments, *more]) == 0
+        lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in Path("acme_long").rglob("*.py")}
+        longer = sorted(path for path, lines in lengths.items() if lines >= MOST_LINES)
+        assert Path("acme_long/_foo_readers.py") in longer
+        notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+        assert sorted(notes) == [
+            f"note: {path} has {lengths[path]} lines. Modules have fewer than 1500, but a class or function is never "
+            "split; fewer fields or versions in one message make it shorter"
+            for path in longer
+        ]
 
 
 def test_the_limit_is_that_of_the_generator() -> None:

@@ -370,6 +370,28 @@ def test_names_of_fields(name: str, hint: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("neighbours", "meant"),
+    [
+        (["group", "topic"], "myField"),
+        (["group", "topic", "Partition"], "myField"),
+        (["group", "Topic"], "MyField"),
+        (["Group"], "MyField"),
+        (["group", "other_field", "third_field"], "myField"),
+        (["other_field", "third_field"], "MyField"),
+    ],
+)
+def test_names_of_fields_follow_their_neighbours(neighbours: list[str], meant: str) -> None:
+    """Records of coordinators spell `group`, requests and responses `GroupId`. Names that are none do not count."""
+    rule = "is no name; a name here consists of letters and digits, starting with a letter; did you mean"
+    fields = [field("my_field"), *(field(name) for name in neighbours)]
+    expected = f"specs/Foo.json: {{}}fields[0].name: 'my_field' {rule} {meant}?"
+    assert short(write(Foo=spec(*fields)))[0] == expected.format("")
+    assert short(write(Foo=spec(field("A", "Part", fields=fields))))[0] == expected.format("fields[0].")
+    shared = spec(field("A", "Part"), commonStructs=[common("Part", *fields)])
+    assert short(write(Foo=shared))[0] == expected.format("commonStructs[0].")
+
+
 def test_names_of_structs_and_messages() -> None:
     assert short(write(Foo=spec(commonStructs=[common("my_struct", field())], name="my-message"))) == [
         "specs/Foo.json: name: 'my-message' is no name; a name here consists of letters, digits and underscores, "

@@ -1,8 +1,8 @@
 """The rules of the spec language for one file: how attributes depend on each other.
 
 The rules are those of Kafka's generator (FieldSpec, StructSpec, MessageSpec, StructRegistry,
-MessageDataGenerator). Where it lets pass what javac or the first use would refuse, such as names that
-collide, the spec is refused here.
+MessageDataGenerator). It accepts some specs that javac or the first use would refuse, such as names that
+collide; they are refused here.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SHOWN = 6
 def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
     """Report every broken rule of one message to its source, with warnings beside, and return its structs.
 
-    For a retired API (no valid versions) only that holds which its fields have to keep on their own; as
-    nothing is generated for it, it has no structs.
+    A retired API (no valid versions) is held only to the rules for single fields. It has no structs, as nothing is
+    generated for it.
     """
     for field in _all_fields(message):
         _check_field(field)

@@ -1,4 +1,4 @@
-"""How large a message may be, so that what is generated for it can be read, and is generated within a minute.
+"""How large a message may be, so that Python can read what is generated for it, and it is generated in minutes.
 
 Kafka's generator has no such limits. The largest messages of its releases 2.8 to 4.3 are far below them: structs 6
 levels deep (StreamsGroupDescribeResponse), 558 fields in all versions together (FetchResponse of 3.9).
@@ -52,9 +52,9 @@ def _check_fields(
         counts[struct.name] = len(struct.fields) + sum(counts[used.name] for _, used in uses(struct, structs))
     count, versions = counts[message.name], len(message.versions)
     if count * versions > MAX_FIELDS:
+        together = "" if versions == 1 else f", in {versions} versions {count * versions}"
         message.report(
             "fields",
-            f"{count} fields, those of a struct counted at each use, in {versions} "
-            f"{'version' if versions == 1 else 'versions'} are {count * versions}; the limit is {MAX_FIELDS}, because "
+            f"{count} fields, those of a struct counted at each use{together}; the limit is {MAX_FIELDS}, because "
             "Spark types, pages and wire layouts repeat them all",
         )

@@ -40,7 +40,7 @@ RESERVED_CLASSES: Final = frozenset(
 """Names that the class of a struct or message may not take, because generated modules use them themselves."""
 
 RESERVED_STARTS: Final = ("READERS_", "WRITERS_")
-"""What the names of tables start with, in the private modules of a long one, which get its classes."""
+"""What the names of tables start with in the private modules of a long module. These modules get its classes, too."""
 
 RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "RETIRED_TYPES", "TYPE_CHECKING", "ZERO_UUID"})
 """Names of schema and Spark modules that the constant of a message would hide."""
@@ -68,8 +68,8 @@ def json_name(name: str) -> str:
 def class_name(name: str) -> str:
     """The class of a struct or message: its name, with a trailing `_` where the module needs the name.
 
-    It starts with an upper-case letter, as the name of a struct has to and that of a message need not: nothing else in
-    a generated module does but what `RESERVED_CLASSES` lists.
+    It starts with an upper-case letter, even where the name of a message does not. In a generated module no other names
+    start with one, except those that `RESERVED_CLASSES` lists.
     """
     upper = name[:1].upper() + name[1:]
     return f"{upper}_" if keyword.iskeyword(upper) or is_reserved_class(upper) else upper

@@ -1,4 +1,4 @@
-"""Warnings: what Kafka's generator takes, so that it is no violation, and what the author of a spec hardly meant."""
+"""Warnings: Kafka's generator accepts it, so it is no violation; but it is probably a mistake."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VERSIONS: Final = ("versions", "taggedVersions")
 
 
 def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    """Warn about all in a message that its author hardly meant. It has versions, and these are its `structs`."""
+    """Warn about everything in a message that is probably a mistake. It has versions, and these are its `structs`."""
     for struct in structs.values():
         for field in struct.fields:
             used = structs.get(field.type.base) if field.type.is_struct and field.is_sound(*_TYPE) else None

@@ -29,7 +29,7 @@ def read_array_function(layout: Layout, uses: Uses) -> str:
     with lines.block(f"{head} -> tuple[tuple[{name}, ...], int]:"):
         smallest = layout.wire.smallest
         if not smallest:
-            # How many elements without bytes a message may have is a question for all its arrays together.
+            # The limit on elements without bytes holds for all arrays of a message together: the walker counts them.
             give_up_if("count", lines, uses)
             lines.add("return (), pos")
             return lines.text()

@@ -1,7 +1,6 @@
-"""What the functions of a generated page use that is not their own: names of the runtime, constants, classes.
+"""Names that the functions of a generated page take from elsewhere: from the runtime, constants and classes.
 
-Whoever writes such a name into a function takes it from here, so that the imports of the page are known without a look
-at its text.
+The writers of functions get each such name from here, so that nobody has to search the text of a page for its imports.
 """
 
 from __future__ import annotations

@@ -138,27 +138,27 @@ def read_message(source: SpecText) -> MessageSpec | None:
         api_key=reader.integer("apiKey", INT16),
         listeners=reader.choices("listeners", OLDER_LISTENERS if source.older_dialect else LISTENERS),
         latest_version_unstable=reader.boolean("latestVersionUnstable"),
-        fields=reader.children("fields", read_field),
+        fields=reader.children("fields", partial(read_field, neighbours=tuple(reader.names_in("fields")))),
         common_structs=reader.children("commonStructs", partial(_read_struct, read_field=read_field)),
         history=leading_comment(source.text),
         **reader.finish("deprecatedVersions"),
     )
 
 
-def _read_struct(
-    source: SpecText, node: Node, path: str, read_field: Callable[[SpecText, Node, str], FieldSpec]
-) -> StructSpec:
+def _read_struct(source: SpecText, node: Node, path: str, read_field: Callable[..., FieldSpec]) -> StructSpec:
     reader = _Reader(source, node, path, _STRUCT, "a common struct")
     return StructSpec(
         name=reader.name(_STRUCT_NAME, "letters, digits and underscores, starting with an upper-case letter"),
         versions=reader.versions("versions", required="a range such as 0+"),
-        fields=reader.children("fields", read_field),
+        fields=reader.children("fields", partial(read_field, neighbours=tuple(reader.names_in("fields")))),
         **reader.finish("deprecatedVersions"),
     )
 
 
-def _read_field(source: SpecText, node: Node, path: str, structs: frozenset[str]) -> FieldSpec:
-    """A field; `structs` are the names that a type may have been meant to be."""
+def _read_field(
+    source: SpecText, node: Node, path: str, structs: frozenset[str], neighbours: tuple[str, ...]
+) -> FieldSpec:
+    """A field. `structs` are the names that its type may stand for; `neighbours` are the names beside its own."""
     reader = _Reader(source, node, path, _FIELD, "a field")
     tagged = reader.versions("taggedVersions")
     if tagged.is_empty and reader.is_sound("taggedVersions"):
@@ -166,7 +166,7 @@ def _read_field(source: SpecText, node: Node, path: str, structs: frozenset[str]
     else:
         versions = reader.versions("versions", default=tagged)
     return FieldSpec(
-        name=reader.name(_FIELD_NAME, "letters and digits, starting with a letter"),
+        name=reader.name(_FIELD_NAME, "letters and digits, starting with a letter", neighbours),
         type=reader.field_type(structs),
         versions=versions,
         nullable=reader.versions("nullableVersions"),
@@ -179,7 +179,9 @@ def _read_field(source: SpecText, node: Node, path: str, structs: frozenset[str]
         zero_copy=reader.boolean("zeroCopy"),
         entity_type=reader.choice("entityType", tuple(ENTITY_TYPES)),
         about=reader.text("about").strip(),
-        fields=reader.children("fields", partial(_read_field, structs=structs)),
+        fields=reader.children(
+            "fields", partial(_read_field, structs=structs, neighbours=tuple(reader.names_in("fields")))
+        ),
         **reader.finish(),
     )
 

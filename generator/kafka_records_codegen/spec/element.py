@@ -8,7 +8,7 @@ file cannot be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -141,13 +141,14 @@ class AttributeReader:
             self.refuse(attribute, str(error))
             return default
 
-    def name(self, pattern: re.Pattern[str], rule: str) -> str:
+    def name(self, pattern: re.Pattern[str], rule: str, neighbours: Iterable[str] = ()) -> str:
+        """The name of the object. A suggestion for a bad one follows the habit of its `neighbours`."""
         text = self.text("name")
         if not self._element.has("name"):
             if self.is_sound("name"):
                 self.refuse("name", "is missing")
         elif self.is_sound("name") and pattern.fullmatch(text) is None:
-            meant = camel_case(text)
+            meant = camel_case(text, [name for name in neighbours if pattern.fullmatch(name)])
             hint = f"; did you mean {meant}?" if pattern.fullmatch(meant) else ""
             self.refuse("name", f"{text!r} is no name; a name here consists of {rule}{hint}")
         return text

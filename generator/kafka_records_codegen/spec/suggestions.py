@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a name that the spec language does not have."""
+"""Suggestions for names that the spec language does not have."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ def _base_like(base: str, structs: Collection[str]) -> str | None:
     return _ELSEWHERE.get(small) or nearest(base, [*sorted(structs), *PRIMITIVES]) or nearest(small, [*PRIMITIVES])
 
 
-def camel_case(text: str) -> str:
-    """`text` as Kafka writes names: `my_field` gives `MyField`."""
-    return "".join(part[:1].upper() + part[1:] for part in _BETWEEN_WORDS.split(text))
+def camel_case(text: str, neighbours: Collection[str] = ()) -> str:
+    """`text` as Kafka writes names: `my_field` gives `MyField`; `myField` if most `neighbours` start in lower case."""
+    name = "".join(part[:1].upper() + part[1:] for part in _BETWEEN_WORDS.split(text))
+    in_lower_case = sum(each[:1].islower() for each in neighbours)
+    return name[:1].lower() + name[1:] if 2 * in_lower_case > len(neighbours) else name

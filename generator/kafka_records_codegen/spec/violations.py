@@ -1,6 +1,6 @@
 """What is wrong with spec files, and where: every violation of every file is collected and shown at once.
 
-A warning is about what Kafka's generator takes and is hardly meant; it has the same form.
+A warning has the same form. Kafka's generator accepts what it is about, but it is probably a mistake.
 """
 
 from __future__ import annotations
