@@ -82,12 +82,12 @@ def framed(number: int, message: bytes) -> bytes:
 
 
 def unframed_key(length: int | None) -> FramingError:
-    """The error of a key of so many bytes, which are too few for a record type; None stands for a null key."""
+    """The error of a key whose `length` bytes are too few for a record type; None stands for a null key."""
     return NullKey() if length is None else MissingRecordType(length)
 
 
 def unframed_value(length: int) -> FramingError:
-    """The error of a value of so many bytes, which are too few for a version."""
+    """The error of a value whose `length` bytes are too few for a version."""
     return MissingValueVersion(length)
 
 

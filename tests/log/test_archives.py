@@ -194,11 +194,11 @@ def test_a_tar_that_ends_between_two_members(tmp_path: Path) -> None:
     for name, codec in (("a.tar", ""), ("a.tar.gz", "gzip")):
         path = saved(tmp_path, name, compressed(data[:1024], codec))
         assert refusal(path) == (
-            f"{path}: this archive is cut short or damaged (at byte 1024 stands neither a member nor the end), "
+            f"{path}: this archive is cut short or damaged (byte 1024 starts neither a member nor the end), "
             + GET_IT_AGAIN
         )
         path.write_bytes(compressed(data[:1024] + b"?" * 512 + data[1536:], codec))
-        assert "at byte 1024 stands neither a member nor the end" in refusal(path)
+        assert "byte 1024 starts neither a member nor the end" in refusal(path)
 
 
 def test_every_byte_of_a_gzip_counts(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_columns_that_are_missing(tmp_path: Path) -> None:
     ("columns", "detail"),
     [
         ({"value": "valu"}, "there is no column valu to take for value; did you mean value?"),
-        ({"value": "offset"}, "the column offset is of type int64, and value has to be bytes or text"),
+        ({"value": "offset"}, "the column offset is of type int64; value takes bytes or text"),
         ({"offset": "control"}, "row 1: control ('commit') is of type string and cannot be offset, which is int64: "),
     ],
 )
@@ -248,7 +248,9 @@ def test_texts_that_nobody_can_tell(tmp_path: Path) -> None:
     )
     assert table_of(SavedRows(path, encoding="hex").partitions("t")[0])[0]["key"].to_pylist() == [b"\0\1\0\1"]
     lost = written([{**row, "key": "\0\1\ufffd"}], tmp_path / "rows.jsonl")
-    assert "U+FFFD, which is put where bytes are no text: whoever saved them lost these" in said(SavedRows(lost))
+    assert "U+FFFD, which decoders put in place of bytes that are no text: those bytes are lost" in said(
+        SavedRows(lost)
+    )
 
 
 def test_one_text_that_is_wrong_is_damage_with_its_row(tmp_path: Path) -> None:

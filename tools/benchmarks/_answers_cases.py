@@ -175,7 +175,7 @@ def _time(seconds: tuple[float, float] | None) -> str:
 
 
 def _no_slower(what: str, work: str, base: str, most: float, runs: Runs) -> Judged:
-    """At most so many times as long as `base`."""
+    """At most N times as long as `base`."""
     ours, theirs = _best(runs, work), _best(runs, base)
     ratio = ours[0] / theirs[0], ours[1] / theirs[1]
     by_processor = three_digits(_processor(runs, work) / _processor(runs, base))
@@ -183,7 +183,7 @@ def _no_slower(what: str, work: str, base: str, most: float, runs: Runs) -> Judg
 
 
 def _as_fast(what: str, work: str, base: str, least: float, runs: Runs) -> Judged:
-    """At least so large a part of the speed of `base`."""
+    """At least this part of the speed of `base`."""
     ours, theirs = _best(runs, work), _best(runs, base)
     ratio = theirs[0] / ours[0], theirs[1] / ours[1]
     by_processor = three_digits(_processor(runs, base) / _processor(runs, work))
@@ -191,7 +191,7 @@ def _as_fast(what: str, work: str, base: str, least: float, runs: Runs) -> Judge
 
 
 def _without_start(what: str, work: str, base: str, start: str, least: float, runs: Runs) -> Judged:
-    """At least so many times as fast as `base`, from whose time that of `start`, on nothing, is taken."""
+    """At least N times as fast as `base`. The time of `start`, on nothing, is first taken from that of `base`."""
     ours, theirs, none = _best(runs, work), _best(runs, base), _best(runs, start)
     rest = max(theirs[0] - none[0], 0.0), max(theirs[1] - none[1], 0.0)
     ratio = rest[0] / ours[0], rest[1] / ours[1]

@@ -29,7 +29,7 @@ _FIRST_PRODUCER: Final = 1000
 _FIRST_OPEN_PRODUCER: Final = 1_000_000_000
 _MOST_EPOCHS: Final = 1 << 15
 _STEPS_OF_OFFSETS: Final = 10
-"""Committed offsets grow by so many per record of the log."""
+"""Committed offsets grow by N per record of the log."""
 
 
 class Place(NamedTuple):

@@ -42,7 +42,7 @@ LARGEST_MEMBER: Final = 1 << 31
 """A segment file is smaller: positions in it are int32."""
 
 MOST_UNPACKED: Final = 64 << 30
-"""So many bytes of one archive are unpacked at most."""
+"""At most N bytes of one archive are unpacked."""
 
 MOST_MEMBERS: Final = 2_000_000
 
@@ -51,7 +51,7 @@ _MOST_AT_ONCE: Final = 64 << 20
 """No header of an archive is larger."""
 _PIECE: Final = 1 << 20
 _KEPT: Final = 4
-"""So many archives stay unpacked, for the next partition that is read from them."""
+"""At most N archives stay unpacked, for the next partition that is read from them."""
 _BUFFER: Final = 64 * 1024
 
 _KEPT_NAMES: Final = (".log", ".log.swap", ".log.cleaned", "-checkpoint", "partition.metadata")
@@ -94,7 +94,7 @@ class Contents:
     folders: dict[str, dict[str, ArchiveMember | _Folder]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
     is_unpacked: bool = False
-    """Whether reading it again would mean to unpack it again."""
+    """Whether it was unpacked to be read. Whoever reads it anew has to unpack it anew."""
 
     def add(self, path: str, member: ArchiveMember) -> None:
         """Add a file. Of two with one name the later one counts, as it does when an archive is unpacked."""
@@ -417,7 +417,7 @@ def _check_end(opened: tarfile.TarFile, stream: Any) -> None:
     at = opened.offset
     stream.seek(at)
     if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-        raise tarfile.ReadError(f"at byte {at} stands neither a member nor the end")
+        raise tarfile.ReadError(f"byte {at} starts neither a member nor the end")
 
 
 def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: Hashable) -> bool:

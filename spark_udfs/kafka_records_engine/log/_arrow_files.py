@@ -27,7 +27,8 @@ T = TypeVar("T")
 
 _WHOLE_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?]*))?([^?]*)(?:\?(.*))?", re.DOTALL)
 _IN_PATHS: Final = "/%!:@+,;=~"
-"""Stands as it is in the path of a URL; everything else is encoded before pyarrow sees it, but what is encoded."""
+"""These characters stay as they are in the path of a URL, and so does what is already percent-encoded. The rest is
+encoded before pyarrow sees it."""
 
 _USERS_ARE_KEYS: Final = ("s3", "gs", "gcs")
 """Schemes whose user is an access key: messages show neither."""

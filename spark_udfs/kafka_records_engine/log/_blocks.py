@@ -43,7 +43,7 @@ TIMESTAMP_TYPES: Final = ("create", "log_append")
 
 _ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted")
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
-"""A block ends after so many decompressed bytes, even if the chunk holds more."""
+"""A block ends after N decompressed bytes, even if the chunk holds more."""
 _MOST_ROWS: Final = 256 * 1024
 """The most rows of a block. A row takes some hundred bytes of memory while the block is made."""
 _ENDS: Final = np.array([TRANSACTIONS.index(name) for name in _ENDED], np.int8)

@@ -39,7 +39,7 @@ TRIES: Final = 60
 _WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.25
 _NAMES_ONLY: Final = 40
-"""After so many tries only the names of files are compared: some network file systems give another inode every time."""
+"""After N tries only the names of files are compared: some network file systems give another inode every time."""
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 _CLEANED: Final = re.compile(r"([0-9]{20})\.log\.cleaned")

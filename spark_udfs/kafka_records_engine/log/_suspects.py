@@ -22,11 +22,11 @@ _OFFSET: Final = Struct(">q")
 _BITS: Final = 31
 """Bits of a size that may be flipped: all but the sign."""
 _MOST_HOPS: Final = 100
-"""So many entries in a row are not the content of a record."""
+"""The content of a record does not look like N entries in a row."""
 _MOST_ZEROS: Final = 4
-"""So many zeros may end compressed records."""
+"""At most N zeros may end compressed records."""
 _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
-"""The end of the last batch is looked for in so many bytes at the end of a file."""
+"""The search for the end of the last batch looks at the last N bytes of a file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.numpy_types import INT64
 
 _MOST_AHEAD: Final = 4
-"""So many chunks are in memory while the two entries behind the last one of a chunk are looked for."""
+"""At most N chunks are in memory while the two entries behind the last one of a chunk are looked for."""
 
 
 @dataclass(frozen=True, slots=True)

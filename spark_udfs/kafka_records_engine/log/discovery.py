@@ -37,7 +37,7 @@ _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
 """Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
 _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
-"""So many folders of an object store are listed side by side."""
+"""At most N folders of an object store are listed side by side."""
 
 _Asked = str | PathLike[str] | Place
 _Folders = list[tuple[Place, list[str] | None]]
@@ -122,7 +122,7 @@ def _listed(sources: Iterable[_Asked]) -> str:
 
 
 class _HoldsNoLog(LogSourceError):
-    """What stands there can be read, and is no log."""
+    """The place can be read, but it holds no log."""
 
 
 def _source_folders(source: _Asked, filesystem: Any, looks: _Looks) -> _Folders:

@@ -23,7 +23,7 @@ from kafka_records_engine.log.opened import LogFile, OpenLog, SegmentFile
 from kafka_records_engine.log.raw_rows import RowColumns
 
 _KEPT: Final = 1000
-"""So many batches are remembered because of a finding about them."""
+"""At most N batches are remembered because of a finding about them."""
 
 
 class _Held(BytesIO):

@@ -31,8 +31,8 @@ RAW_SCHEMA: Final = pa.schema(
     ]
 )
 """One row per record. A field that the message format lacks is -1, as Kafka reports it (`timestamp_ms` of magic 0,
-epochs and producers of magic 0 and 1). Null are only `timestamp_type` of magic 0, the key or value of a record that has
-none, and `control` of ordinary records."""
+epochs and producers of magic 0 and 1). Only these can be null: `timestamp_type` in magic 0, a key or value that the
+record does not have, and `control` of ordinary records."""
 
 PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())), pa.field("position", pa.int64()))
 """The place of the batch of a record: the path of the file in printable characters, and the byte at which it starts."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 LONGEST_VARLONG: Final = 10
-"""A varlong has at most so many bytes; a vector step reads that many from every position."""
+"""A varlong has at most N bytes. A vector step reads N bytes from every position."""
 
 
 class VarintError(ValueError):
@@ -88,7 +88,7 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
 
 
 _SPARSE: Final = 8
-"""If fewer than one number in so many has a second byte, those numbers are picked and read apart."""
+"""If fewer than one number in N has a second byte, those numbers are picked and read apart."""
 
 
 def _read_long(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, INT64 | None]:

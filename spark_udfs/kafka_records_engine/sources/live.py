@@ -400,7 +400,7 @@ class _Reading:
     def _start_moved(self, came: StartMoved) -> None:
         first, behind = self._position, min(came.log_start, self._log.end)
         what = f"{_offsets(first, behind)} deleted while the log was read: it starts at {came.log_start} now"
-        self._find("note", DELETED_MEANWHILE, what, "the answer is without them", came.address)
+        self._find("note", DELETED_MEANWHILE, what, "the answer does not have them", came.address)
         self._sets.add_hole(first - 1)
         if first == self._log_start:
             self._context.log_start = behind

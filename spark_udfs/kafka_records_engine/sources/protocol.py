@@ -132,7 +132,7 @@ class Counts:
 
 
 MOST_OF_A_KIND: Final = 1000
-"""So many findings of one severity and reason are kept for one log partition; the others are counted."""
+"""At most N findings of one severity and reason are kept for one log partition; the others are counted."""
 
 
 @dataclass(slots=True)

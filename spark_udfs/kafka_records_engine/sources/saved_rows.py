@@ -41,7 +41,7 @@ T = TypeVar("T")
 _SAMPLED_FILES: Final = 16
 _SAMPLED_ROWS: Final = 4096
 _MIXED: Final = 3
-"""Files are put in order beforehand where all log partitions together would have to read so many times their bytes."""
+"""Files are put in order beforehand if the log partitions together would otherwise read all bytes N times."""
 _GROUPED: Final = ("parquet", "arrow")
 
 
@@ -167,8 +167,8 @@ class SavedRows:
         return tuple(columns.values())
 
     def _given(self, found: Found, taken: tuple[TakenColumn, ...]) -> dict[str, Any]:
-        """What is the same for all rows of a file. What columns say goes before names of folders, these before the name
-        of the file, that before what the caller said of the topic."""
+        """The values that all rows of a file share. A column decides first, then the name of a folder, then the name of
+        the file, then the topic that the caller named."""
         there = {each.raw for each in taken}
         told: dict[str, Any] = {} if self._topic is None else {"topic": self._topic}
         told |= found.name

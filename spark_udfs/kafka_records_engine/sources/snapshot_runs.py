@@ -25,7 +25,7 @@ from kafka_records_engine.sources.protocol import Source
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
 
 FILE_BYTES: Final = 256 * 1024 * 1024
-"""A file is closed when it has so many bytes."""
+"""A file is closed when it has N bytes."""
 
 _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 

@@ -59,7 +59,7 @@ _FITS: Final[Mapping[str, Fits]] = {
 
 
 def check_fields(message: MessageSchema, type: pa.DataType, version: int) -> None:
-    """Raise the EncodeError of the first thing by which a column of `type` is no `message` of this version.
+    """Raise the first EncodeError that tells why a column of `type` cannot be encoded as this version of `message`.
 
     It is MissingField for a field that is not there (fields which the version lacks and tagged ones may be left out),
     UnknownField for one too many, WrongType for a column of another type; elements of arrays are `[]` in its path.

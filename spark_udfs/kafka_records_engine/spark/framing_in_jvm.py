@@ -20,14 +20,14 @@ _UNUSED_BITS: Final = 32 - 8 * PREFIX_BYTES
 
 
 def prefix(data: Column) -> Column:
-    """The int16 that a key or value starts with, null for a null, and for one that is too short."""
+    """The int16 that a key or value starts with; null if the key or value is null or too short."""
     unsigned = F.conv(F.hex(F.substring(data, 1, PREFIX_BYTES)), 16, 10).cast("int")
     number = F.shiftright(F.shiftleft(unsigned, _UNUSED_BITS), _UNUSED_BITS).cast("smallint")
     return F.when(F.octet_length(data) >= PREFIX_BYTES, number)
 
 
 def sql_of_prefix(data: str) -> str:
-    """`prefix` in SQL, for the column called `data`. A SQL function is made from text, and no column gives its text."""
+    """`prefix` in SQL, for the column called `data`. A SQL function is made from text, which a Column does not give."""
     unsigned = f"CAST(conv(hex(substring({data}, 1, {PREFIX_BYTES})), 16, 10) AS INT)"
     number = f"CAST(shiftright(shiftleft({unsigned}, {_UNUSED_BITS}), {_UNUSED_BITS}) AS SMALLINT)"
     return f"CASE WHEN octet_length({data}) >= {PREFIX_BYTES} THEN {number} END"

@@ -59,8 +59,8 @@ def from_message(
     message
         Schema of the message, from a generated `schemas.<folder>` module.
     version
-        Version of every value in the column or, as a column, of each: the bytes hold the message and nothing before
-        it. A null version gives null. Without `version` an int16 version stands before each message, as in the
+        The version: one for all rows, or a column with one for each row. The bytes then hold the message and nothing
+        before it. A null version gives null. Without `version` an int16 version stands before each message, as in the
         subscriptions and assignments of the consumer protocol.
     mode
         `PERMISSIVE` gives null for bytes that cannot be decoded, `FAILFAST` ends the query with the error of

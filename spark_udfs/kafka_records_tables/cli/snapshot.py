@@ -75,7 +75,7 @@ def add_parser(commands: Any) -> None:
         type=_mebibytes,
         default=256 * _MIB,
         metavar="MIB",
-        help="begin another file when one has so many MiB (default: 256)",
+        help="begin another file when one has reached this size (default: 256)",
     )
     parser.set_defaults(run=run, parser=parser)
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.query import Query
 
 _DESCRIPTION = """\
-Print a table, or write it to a file, in about the time its bytes take to read. No Spark, no Java; --engine spark has
-both.
+Print a table, or write it to a file, in about the time its bytes take to read. It needs neither Spark nor Java, unless
+--engine spark is given.
 """
 
 _DETAILS = """\
@@ -122,12 +122,16 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--columns", type=_names, metavar="A,B", help="these columns, in this order")
     parser.add_argument(
-        "--where", action="append", default=[], metavar="CONDITION", help="only such rows, see below; may be repeated"
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="only rows that meet the condition, see below; may be repeated",
     )
     parser.add_argument(
         "--sort", type=_names, default=[], metavar="A,B", help="sort by these; largest first with -: --sort=-A"
     )
-    parser.add_argument("--limit", type=_count(0), metavar="N", help="at most so many rows, the first by the order")
+    parser.add_argument("--limit", type=_count(0), metavar="N", help="at most N rows, the first by the order")
     parser.add_argument("--as-of", type=_moment, metavar="TIME", help="the table as it was at this moment, see below")
     parser.add_argument(
         "--untold",
@@ -154,7 +158,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         "--processes",
         type=_count(1),
         metavar="N",
-        help="read with so many processes; default: one per core, and this one alone for less than 64 MiB",
+        help="read with N processes; default: one per core, and this one alone for less than 64 MiB",
     )
     parser.add_argument(
         "--master",

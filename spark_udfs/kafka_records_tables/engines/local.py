@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress, TableRequest
 
 SMALL: Final = 64 * 1024 * 1024
-"""A source of at most so many bytes is read in this process, unless the caller asks for more processes."""
+"""A source of at most N bytes is read in this process, unless the caller asks for more processes."""
 
 
 def _directory() -> str:
@@ -48,7 +48,7 @@ _IMPORTED_IN: Final = _directory()
 """Entries of the module path may be relative to a directory that the caller leaves later."""
 
 _QUEUED: Final = 16
-"""So many messages of workers may wait. A caller who takes rows slowly slows the workers down."""
+"""At most N messages of workers wait. A caller who takes rows slowly slows the workers down."""
 
 
 class WorkerEnded(KafkaRecordsError, RuntimeError):

@@ -58,7 +58,7 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     refuse_stream(raw, table)
     check_workers(raw.sparkSession)
     names = {*_PLACE, "key", "value", "control", *table.reads}
-    # Where a cleaner has been, and where the moment of `as_of` lies, only all rows together can tell.
+    # All rows together are needed to know where a cleaner has been, and where the moment of `as_of` lies.
     needs_all = table.is_history or request.as_of_ms is not None
     if request.as_of_ms is not None:
         names.add("timestamp_ms")

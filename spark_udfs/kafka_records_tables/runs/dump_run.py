@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PLACES: Final = tuple(name for name in PLACE_COLUMNS if name not in COLUMNS)
 
 _ROWS: Final = 4096
-"""So many rows are Python objects at a time: a small block of a log can hold millions."""
+"""At most N rows are Python objects at a time: a small block of a log can hold millions."""
 
 
 class DumpRun:

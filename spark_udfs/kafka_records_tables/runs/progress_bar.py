@@ -12,7 +12,7 @@ _AFTER: Final = 0.5
 """Seconds after which a bar is drawn. Loading the library that draws it takes time, which shorter runs save."""
 
 _ROOMY: Final = 80
-"""A terminal with so many cells has room for more than a bar."""
+"""A terminal with N cells has room for more than a bar."""
 
 
 class ByteProgress:

@@ -167,8 +167,9 @@ class Replay:
         group.protocol_type = protocol_type or ""
 
     def _made(self, kind: str, group_id: str, offset: int) -> _Group:
-        """The group, made if there is none, or one of another kind: a simple group gives way, and before any other a
-        tombstone stood that a cleaner has taken away (or a coordinator could not load this log)."""
+        """The group of this kind. It is made if there is no group of that name, or one of another kind. A simple group
+        gives way to it; any other group had a tombstone before this record, which a cleaner has taken (otherwise no
+        coordinator could load this log)."""
         group = self._groups.get(group_id)
         if group is None or group.kind != kind:
             group = self._groups[group_id] = _Group(kind, offset, protocol_type=kind)

@@ -38,7 +38,7 @@ def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) 
 def _up_to(
     as_of_ms: int | None, batches: Iterator[pa.RecordBatch], context: Context, completeness: Completeness
 ) -> Iterator[pa.RecordBatch]:
-    """The batches up to the first record with a later timestamp, and on as far as it takes to know what is missing."""
+    """The batches up to the first record with a later timestamp. Reading goes on until it is known what is missing."""
     for batch in batches:
         if as_of_ms is None:
             completeness.before(batch, None)

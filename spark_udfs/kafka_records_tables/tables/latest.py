@@ -19,7 +19,7 @@ LAST_VALUE: Final = "last_value"
 it; -1 where none was seen."""
 
 _MOST_ROWS: Final = 262_144
-"""So many rows gather before they are squeezed, or twice as many as there are keys if that is more."""
+"""Rows are squeezed when N have gathered, or twice as many as there are keys if that is more."""
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 

@@ -87,10 +87,10 @@ class Settled(NamedTuple):
 def settled(
     batches: Iterator[pa.RecordBatch], context: Context, *, tombstones_at_once: bool, last_of_key: bool
 ) -> Iterator[Settled]:
-    """Every record that is no control record, once it is decided.
+    """Every record but control records, as soon as its outcome is known.
 
-    Records outside of transactions come at once, the others behind their markers: rows of one outcome are in the order
-    of the log, outcomes are not in order among each other.
+    A record outside of transactions comes at once, any other one behind the marker of its transaction. Rows of one
+    outcome are in the order of the log; rows of different outcomes are in no order.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class Settling:
         lots.append(waiting)
 
     def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
-        """For each row the place behind which something could not be read, the first that is not before the row."""
+        """For each row the offset of the first hole at or behind it."""
         holes = np.array(sorted(self._context.holes), np.int64)
         at = np.searchsorted(holes, rows.column("offset").to_numpy())
         behind: INT64 = np.append(holes, _NOWHERE)[at]

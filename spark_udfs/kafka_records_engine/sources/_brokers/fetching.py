@@ -69,10 +69,10 @@ class Unreadable:
 
 
 class Fetcher:
-    """Fetches one log partition, a request ahead of what is looked at.
+    """Fetches one log partition. A request is on its way while the caller looks at the answer to the last one.
 
-    `ask` sends a request; `answer` waits for what it brings, and asks again as often as it takes: another broker
-    leads, the one that led is gone, it wants a pause, a follower (KIP-392) lags behind.
+    `ask` sends a request; `answer` waits for its answer. It asks again as long as there is a reason to: another broker
+    leads now, the leader is gone, the broker wants a pause, or a follower (KIP-392) lags behind.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic, partition: int) -> None:

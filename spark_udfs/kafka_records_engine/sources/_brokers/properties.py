@@ -14,7 +14,7 @@ _MODULE: Final = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|opti
 
 def read_properties(data: bytes) -> dict[str, str]:
     """The properties in a file as `java.util.Properties.load` reads it: ISO 8859-1, with escapes, comments and lines
-    that go on. Of a name that stands there twice the last one counts."""
+    that go on. If a name occurs twice, the last one counts."""
     found: dict[str, str] = {}
     for line in _logical_lines(data.decode("latin-1")):
         match = _LINE.fullmatch(line)

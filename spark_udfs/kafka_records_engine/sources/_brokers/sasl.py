@@ -50,7 +50,7 @@ class Plain:
 
 
 class Scram:
-    """A proof that one knows the password, and the broker's that it knows it too."""
+    """SCRAM: client and broker prove to each other that they know the password, without sending it."""
 
     def __init__(self, digest: str, username: str, password: str, nonce: str | None = None) -> None:
         self._digest = digest

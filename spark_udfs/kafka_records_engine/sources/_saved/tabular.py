@@ -22,7 +22,7 @@ from kafka_records_runtime.installing import install_command
 _ROWS: Final = 65_536
 _BLOCK: Final = 8 * 1024 * 1024
 _SAMPLE: Final = 1000
-"""So many rows of JSON say which columns there are."""
+"""The first N rows of JSON say which columns there are."""
 
 
 class Extremes(NamedTuple):

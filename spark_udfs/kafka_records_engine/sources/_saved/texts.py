@@ -20,7 +20,7 @@ _HEX_PREFIXES: Final = ("\\x", "0x", "0X")
 _LOST: Final = "\ufffd".encode()
 """U+FFFD: what decoders put for bytes that are no UTF-8."""
 _ENOUGH: Final = 48
-"""Of so many characters some are no hex digits if it is base64: each is one by 11 out of 32."""
+"""Among N characters of base64 there are some that are no hex digits: only 22 of its 64 characters are."""
 
 _HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 _SIXES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
@@ -53,7 +53,7 @@ def encoding_of(samples: Iterable[Any]) -> Encoding | None:
         return "hex"
     if pc.any(pc.match_substring(texts, pattern=_LOST)).as_py():
         raise Undecided(
-            "are texts with U+FFFD, which is put where bytes are no text: whoever saved them lost these bytes"
+            "are texts with U+FFFD, which decoders put in place of bytes that are no text: those bytes are lost"
         )
     return "text"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources._stored.one_run import Run
 
 _TAIL: Final = 64
-"""So many of the last stored rows are compared with what the source has at their offsets."""
+"""The last N stored rows are compared with what the source has at their offsets."""
 
 _COMPARED: Final = ("timestamp_ms", "key", "value", "producer_id", "producer_epoch", "control")
 _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
