@@ -64,7 +64,7 @@ class Finding:
     file: str | None = None
     position: int | None = None
     """The byte in the file where the batch (or what stands in its place) starts; None for the file as a whole."""
-    batch_offset: int | None = None
+    base_offset: int | None = None
     """The offset its entry starts with (the base offset of a magic 2 batch); None where no batch can be told."""
     record_type: int | None = None
     version: int | None = None
@@ -87,16 +87,16 @@ class Finding:
         place = printable(self.file or ("the log" if self.topic is None else f"{self.topic}-{self.partition}"))
         if self.position is not None:
             place += f": byte {self.position}"
-            if self.batch_offset is not None:
-                place += f", batch at offset {self.batch_offset}"
-        elif self.batch_offset is not None:
-            place += f": batch at offset {self.batch_offset}"
+            if self.base_offset is not None:
+                place += f", batch at offset {self.base_offset}"
+        elif self.base_offset is not None:
+            place += f": batch at offset {self.base_offset}"
         return place if self.offset is None else f"{place}: record at offset {self.offset}"
 
     @property
     def is_about_file(self) -> bool:
         """Whether this is about a whole file, and not about a batch or record in it."""
-        return self.file is not None and self.position is None and self.offset is None and self.batch_offset is None
+        return self.file is not None and self.position is None and self.offset is None and self.base_offset is None
 
     @property
     def order(self) -> tuple[str, int, int, str, int]:
@@ -104,7 +104,7 @@ class Finding:
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,
-            -1 if self.offset is None and self.batch_offset is None else (self.offset or self.batch_offset or 0),
+            -1 if self.offset is None and self.base_offset is None else (self.offset or self.base_offset or 0),
             self.file or "",
             -1 if self.position is None else self.position,
         )
@@ -116,7 +116,7 @@ OnFinding = Callable[[Finding], None]
 def in_file(
     file: str,
     position: int | None,
-    batch_offset: int | None,
+    base_offset: int | None,
     what: str,
     consequence: str,
     severity: Severity = "damage",
@@ -131,7 +131,7 @@ def in_file(
         consequence=consequence,
         file=file,
         position=position,
-        batch_offset=batch_offset,
+        base_offset=base_offset,
         records=records,
         bytes=bytes,
     )

@@ -132,7 +132,7 @@ def stream_table(
 
     def start(report: RunReport) -> Iterator[pa.RecordBatch]:
         if spark is not None:
-            from kafka_records_tables.engines.spark import run
+            from kafka_records_tables.engines.spark_engine import run
 
             return run(spark, request, logs, report, on_progress=on_progress)
         return local.run(request, logs, report, processes=processes, on_progress=on_progress)

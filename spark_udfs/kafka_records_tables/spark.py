@@ -18,7 +18,7 @@ from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of
 from kafka_records_tables.engines.logs_to_read import logs_to_read
-from kafka_records_tables.engines.spark import over_logs
+from kafka_records_tables.engines.spark_engine import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows

@@ -17,7 +17,7 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.sources._brokers import wire
+from kafka_records_engine.sources._brokers import connection
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import BrokerPartition, LiveBrokers
 from kafka_records_engine.sources.protocol import Context, LogPartition
@@ -230,9 +230,9 @@ def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
             expected, found_in_files = raw_rows(file)
             rows, found = raw_rows(replace(logs[file.partition], end=expected["offset"][-1].as_py() + 1))
             assert rows.equals(expected)
-            damaged = sorted(each.batch_offset or 0 for each in found_in_files if each.severity == "damage")
+            damaged = sorted(each.base_offset or 0 for each in found_in_files if each.severity == "damage")
             assert damaged
-            assert sorted(each.batch_offset or 0 for each in found if each.severity == "damage") == damaged
+            assert sorted(each.base_offset or 0 for each in found if each.severity == "damage") == damaged
 
 
 def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient) -> None:
@@ -244,7 +244,7 @@ def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient)
     (log,) = LiveBrokers(broker.bootstrap, config).partitions("live_gone")
     rows, found = raw_rows(replace(log, end=5))
     assert rows["offset"].to_pylist() == [0]
-    assert [(each.severity, each.batch_offset, each.consequence) for each in found] == [
+    assert [(each.severity, each.base_offset, each.consequence) for each in found] == [
         ("damage", 1, "offsets 1 to 4 are not read")
     ]
     assert "the log goes up to 1 now, and went up to 5, for 0.5 s" in found[0].what
@@ -278,7 +278,7 @@ def test_a_broker_that_asks_for_pauses_gets_them(broker: Broker, admin: KafkaAdm
     config = ClientConfig(client_id="kafka-records-slow", fetch_bytes=50_000)
     (log,) = LiveBrokers(broker.bootstrap, config).partitions("live_slow")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "sleep", sleep)
+        patch.setattr(connection, "sleep", sleep)
         rows, found = raw_rows(log)
     assert rows.num_rows == 40
     assert found == []

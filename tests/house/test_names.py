@@ -21,21 +21,18 @@ GENERATED: Final = "generated/kafka_records"
 
 _ENTRANCE: Final = "how the command of a package is entered"
 _AVRO: Final = "values to Avro and back, and the product that writes their schemas: each named for what it is for"
-_SPARK: Final = "what needs PySpark, and the product that writes some of it: each named for what it is for"
+_SPARK: Final = "the part of a package that its users import for Spark, and the product that writes one of them"
 
 SHARED_MODULES: Final = {
     "avro": _AVRO,
     "cli": _ENTRANCE,
-    "defaults": "defaults as a schema has them, and as a spec spells them",
     "enums": "the module of a generated package, and the product that writes it",
-    "errors": "where the exceptions that callers catch are imported from, in the runtime and for Spark",
+    "errors": "callers import exceptions from the package they use: the runtime has its own, Spark functions theirs",
     "explain": "a subcommand is called as the thing that it runs",
-    "messages": "what a spec describes, and the requests and responses that the live source sends",
     "notes": "notes of a folder of specs, as read and as resolved",
     "registry": "the module of a generated package, and the product that writes it",
     "schemas": "the modules of a generated package, and the product that writes them",
     "spark": _SPARK,
-    "wire": "how types lie in bytes, and how requests lie in frames",
 }
 """Names that several modules or folders bear, and why."""
 

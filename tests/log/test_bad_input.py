@@ -131,9 +131,9 @@ def test_an_append_cut_short_in_its_head(tmp_path: Path, left: int) -> None:
     offsets, said, _ = read(tmp_path, {base: first + commit(base + 1)[:left]}, "note")
     assert offsets == [base]
     are, count = ("is", "1 byte") if left == 1 else ("are", f"{left} bytes")
-    batch_offset = f", batch at offset {base + 1}" if left >= 8 else ""
+    base_offset = f", batch at offset {base + 1}" if left >= 8 else ""
     assert said == [
-        f"{FOLDER}/{base:020}.log: byte {len(first)}{batch_offset}: a batch starts with 12 bytes, {left} {are} left"
+        f"{FOLDER}/{base:020}.log: byte {len(first)}{base_offset}: a batch starts with 12 bytes, {left} {are} left"
         f" (an append that was cut short, {count} not read)"
     ]
 

@@ -82,7 +82,7 @@ def test_the_report_counts_what_is_lost(spark: SparkSession, damaged: Path) -> N
     assert row.records == 56 - lost
     (finding,) = row.findings
     assert (finding.severity, finding.records) == ("damage", lost)
-    assert finding.message.startswith(f"{row.file}: byte {finding.position}, batch at offset {finding.batch_offset}: ")
+    assert finding.message.startswith(f"{row.file}: byte {finding.position}, batch at offset {finding.base_offset}: ")
 
 
 def test_the_report_of_sound_files(spark: SparkSession, topics_dir: Path) -> None:

@@ -30,7 +30,7 @@ Columns = list[pa.Array]
 _TYPE: Final = OffsetCommitKey.RECORD_TYPE
 _SCHEMAS: Final = {_TYPE: RECORDS[_TYPE]}
 _FEW: Final = ("topic", "partition", "offset")
-_PLACE: Final = ("partition", "offset")
+_COORDINATES: Final = ("partition", "offset")
 
 _ARROW: Final = "spark.sql.execution.arrow."
 _NO_LIMIT: Final = {f"{_ARROW}maxBytesPerBatch": str(2**31 - 1)}
@@ -107,7 +107,7 @@ def _all_records(raw: DataFrame) -> DataFrame:
 
 
 def _with_place(raw: DataFrame) -> DataFrame:
-    return decode_records(raw, records=[RECORD], coordinates=_PLACE)
+    return decode_records(raw, records=[RECORD], coordinates=_COORDINATES)
 
 
 STEPS: Final = (
@@ -119,7 +119,7 @@ STEPS: Final = (
     Step("no limit to bytes", ours, _NO_LIMIT),
     Step("no limit to bytes, batch of 50000", ours, {**_NO_LIMIT, f"{_ARROW}maxRecordsPerBatch": "50000"}),
     Step("no limit to bytes, coordinates stay in the JVM", column_functions, _NO_LIMIT),
-    Step("no limit to bytes, partition and offset", _with_place, _NO_LIMIT, sent=(*_PLACE, "key", "value")),
+    Step("no limit to bytes, partition and offset", _with_place, _NO_LIMIT, sent=(*_COORDINATES, "key", "value")),
     Step("buffer of 1 MiB", ours, {"spark.sql.execution.pandas.udf.buffer.size": str(2**20)}),
     Step("large var types", ours, {f"{_ARROW}useLargeVarTypes": "true"}),
     Step("columns of all 22 records", _all_records),

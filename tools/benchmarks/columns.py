@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time the columnar engine on one core against row decoding of the same bytes. See `--help`."""
+"""Time columns on one core against row decoding of the same bytes. See `--help`."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Decode batches of encoded records with the columnar engine and, row by row, with others.",
+        description="Decode batches of encoded records into columns and, row by row, with others.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time decoding of committed offsets over ever more rows: the columnar engine alone, and in Spark. See `--help`."""
+"""Time decoding of committed offsets over ever more rows: in columns alone, and in Spark. See `--help`."""
 
 from __future__ import annotations
 

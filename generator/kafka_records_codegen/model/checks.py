@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kafka_records_codegen.model.defaults import parse_default
+from kafka_records_codegen.model.default_texts import parse_default
 from kafka_records_codegen.model.limits import check_limits
 from kafka_records_codegen.model.naming import json_name, python_name
 from kafka_records_codegen.model.structs import StructDefinition, collect_structs, cycles, uses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kafka_records_codegen.model.defaults import parse_default
+from kafka_records_codegen.model.default_texts import parse_default
 from kafka_records_codegen.model.messages import Field, Message, Struct
 from kafka_records_codegen.model.naming import class_name, json_name, python_name
 from kafka_records_codegen.model.structs import StructDefinition, leaves_first

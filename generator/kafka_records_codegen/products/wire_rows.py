@@ -37,12 +37,12 @@ class Row:
 def rows(layout: StructLayout) -> tuple[Row, ...]:
     """Every item of a message's body in that layout."""
     walk = _Walk()
-    walk.struct(layout, "", _Place(0))
+    walk.struct(layout, "", _Distance(0))
     return tuple(walk.rows)
 
 
 @dataclass
-class _Place:
+class _Distance:
     """How far the items are from the start of the message or element; `None` when that varies."""
 
     offset: int | None
@@ -61,7 +61,7 @@ class _Walk:
     seen: dict[str, str] = field(default_factory=dict)
     """The structs whose items have been listed, with the path they were listed under."""
 
-    def struct(self, layout: StructLayout, prefix: str, place: _Place) -> None:
+    def struct(self, layout: StructLayout, prefix: str, place: _Distance) -> None:
         for member in layout.body:
             self._member(member, prefix, place, "")
         if layout.tags is None:
@@ -73,9 +73,9 @@ class _Walk:
         )
         self._add(place, "1+", prefix.removesuffix("."), f"varint {what}", None, is_tags=True)
         for member in layout.tags.known:
-            self._member(member, prefix, _Place(None), f"tag {member.field.tag}: ")
+            self._member(member, prefix, _Distance(None), f"tag {member.field.tag}: ")
 
-    def _member(self, member: Member, prefix: str, place: _Place, label: str) -> None:
+    def _member(self, member: Member, prefix: str, place: _Distance, label: str) -> None:
         """The items of a member; `label` names its tag if it has one."""
         path = prefix + member.field.name
         match member.value:
@@ -89,7 +89,7 @@ class _Walk:
             case StructValue() as value:
                 self._single(value, path, place, label)
 
-    def _single(self, value: StructValue, path: str, place: _Place, label: str) -> None:
+    def _single(self, value: StructValue, path: str, place: _Distance, label: str) -> None:
         inner, again = value.layout, self._again(value.layout)
         if value.marker is not None:
             null = "00" if value.marker == UVARINT else "ff"
@@ -119,17 +119,17 @@ class _Walk:
     def _element_rows(self, element: Value, path: str) -> None:
         if isinstance(element, FixedValue | SizedValue):
             size, text = _primitive(element)
-            self._add(_Place(0, "+"), size, path, text, None)
+            self._add(_Distance(0, "+"), size, path, text, None)
         elif isinstance(element, StructValue) and element.layout.name not in self.seen:
             self.seen[element.layout.name] = path
-            self.struct(element.layout, f"{path}.", _Place(0, "+"))
+            self.struct(element.layout, f"{path}.", _Distance(0, "+"))
 
     def _again(self, layout: StructLayout) -> str:
         first = self.seen.get(layout.name)
         return "" if first is None else f", laid out as {first} above"
 
     def _add(
-        self, place: _Place, size: str, path: str, encoding: str, width: int | None, *, is_tags: bool = False
+        self, place: _Distance, size: str, path: str, encoding: str, width: int | None, *, is_tags: bool = False
     ) -> None:
         self.rows.append(Row(str(place), size, path, is_tags, encoding))
         place.advance(width)

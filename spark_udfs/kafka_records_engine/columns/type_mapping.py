@@ -14,16 +14,16 @@ T = TypeVar("T")
 
 
 class UnsupportedType(KafkaRecordsError, TypeError):
-    """A field (`path`, inside `message_name`) whose type has no column type, for the `reason` given."""
+    """A field (`path`, inside `message_name`) whose type has no column type, for the `detail` given."""
 
-    def __init__(self, message_name: str, path: str, reason: str) -> None:
-        super().__init__(message_name, path, reason)
+    def __init__(self, message_name: str, path: str, detail: str) -> None:
+        super().__init__(message_name, path, detail)
         self.message_name = message_name
         self.path = path
-        self.reason = reason
+        self.detail = detail
 
     def __str__(self) -> str:
-        return f"{self.message_name}: {self.path} {self.reason}"
+        return f"{self.message_name}: {self.path} {self.detail}"
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class RecordSets:
 
     def _tell(self, found: Finding) -> None:
         """Report a finding, unless it was reported for an earlier record set with the same batch."""
-        what = found.batch_offset, found.bytes
+        what = found.base_offset, found.bytes
         if self._told.get(what, self._number) != self._number:
             return
         self._told[what] = self._number

@@ -414,7 +414,7 @@ class _Reading:
 
     def _unread(self, first: int, behind: int, why: str, address: str | None = None, reason: str = DAMAGED_LOG) -> None:
         consequence = f"{_offsets(first, behind)} not read"
-        self._find("damage", reason, why, consequence, address, batch_offset=first)
+        self._find("damage", reason, why, consequence, address, base_offset=first)
         self._sets.add_hole(first - 1)
 
     def _damaged(self, found: Finding) -> None:
@@ -428,12 +428,12 @@ class _Reading:
         what: str,
         consequence: str,
         address: str | None,
-        batch_offset: int | None = None,
+        base_offset: int | None = None,
     ) -> None:
         place = self._place(address or _named(self._log.bootstrap))
         topic, partition = self._context.topic, self._context.partition
         self._context.report(
-            Finding(severity, reason, what, consequence, topic, partition, file=place, batch_offset=batch_offset)
+            Finding(severity, reason, what, consequence, topic, partition, file=place, base_offset=base_offset)
         )
 
     def _place(self, address: str) -> str:

@@ -22,7 +22,7 @@ from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import Files, LogSourceError, Place
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
-from kafka_records_engine.sources._saved.file_pieces import PLACE, FilePiece, Wrong, pieces_of, rows_of, usable_rows
+from kafka_records_engine.sources._saved.file_pieces import IN_LOG, FilePiece, Wrong, pieces_of, rows_of, usable_rows
 from kafka_records_engine.sources._saved.listing import Found, SavedFiles, is_saved, list_saved
 from kafka_records_engine.sources._saved.ordering import in_order, together
 from kafka_records_engine.sources._saved.saved_formats import FORMATS, Format, unreadable
@@ -441,7 +441,7 @@ class FilePart:
     def batches(self, columns: Sequence[str], on_finding: OnFinding) -> Iterator[Any]:
         """The rows, as record batches of these columns of raw rows; what the file does not tell is null."""
         reader = self.file.open()
-        wanted = {*columns, *PLACE}
+        wanted = {*columns, *IN_LOG}
         wrong: list[Wrong] = []
         try:
             for first, batch in reader.batches(top_columns(reader, self.file.columns(wanted)), self.group):
@@ -597,7 +597,7 @@ class _Reading:
                 self._log.topic,
                 self._log.partition,
                 file=file.path,
-                batch_offset=piece.first,
+                base_offset=piece.first,
                 records=lost,
                 bytes=piece.size,
             )

@@ -48,7 +48,7 @@ _ERROR: Final = pa.struct(
 COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
 """The raw columns that a decoded row keeps."""
 
-_PLACE: Final = ("topic", "partition", "offset")
+_IN_LOG: Final = ("topic", "partition", "offset")
 
 _DECODED: Final = pa.schema(
     [
@@ -222,7 +222,13 @@ def decode_records(
     rows = raw_rows(df)
     if records is not None:
         rows = rows.where(has_record_type(chosen) | is_unframed())
-    needed = {*kept, "key", "value", *(_PLACE if known == FAILFAST else ()), *(("control",) if records is None else ())}
+    needed = {
+        *kept,
+        "key",
+        "value",
+        *(_IN_LOG if known == FAILFAST else ()),
+        *(("control",) if records is None else ()),
+    }
     columns = StructType([field for field in RAW_SCHEMA if field.name in needed])
     decoded = map_batches(rows, columns, BatchDecoder(chosen, known, unknown_tags, kept), schema)
     if observation is not None:
@@ -336,5 +342,5 @@ def _type_of(found: RecordColumns, row: int) -> int | None:
 
 
 def _located(batch: pa.RecordBatch, index: int, error: Exception) -> UndecodableRecord:
-    topic, partition, offset = (batch.column(name)[index].as_py() for name in _PLACE)
+    topic, partition, offset = (batch.column(name)[index].as_py() for name in _IN_LOG)
     return UndecodableRecord(topic, partition, offset, str(error))

@@ -1,6 +1,6 @@
 """Reading one record, key and value, into plain values: what `decode_records` does with columns, row by row.
 
-The reference that the columnar engine is held against.
+The reference that the columns are held against.
 
 Unlike `kafka_records_runtime.framing.read_record`, a record whose value cannot be read still gives its key: a table
 has to know *which* key's last record is the broken one.

@@ -64,7 +64,7 @@ _REPORT: Final = pa.schema(
                     [
                         ("severity", pa.string()),
                         ("position", pa.int64()),
-                        ("batch_offset", pa.int64()),
+                        ("base_offset", pa.int64()),
                         ("records", pa.int64()),
                         ("bytes", pa.int64()),
                         ("message", pa.string()),

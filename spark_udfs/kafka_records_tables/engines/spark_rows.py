@@ -46,7 +46,7 @@ class StreamGiven(KafkaRecordsError, TypeError):
         )
 
 
-_PLACE: Final = ("partition", "offset")
+_LOG_ORDER: Final = ("partition", "offset")
 
 
 def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
@@ -57,14 +57,14 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     table = request.table
     refuse_stream(raw, table)
     check_workers(raw.sparkSession)
-    names = {*_PLACE, "key", "value", "control", *table.reads}
+    names = {*_LOG_ORDER, "key", "value", "control", *table.reads}
     # All rows together are needed to know where a cleaner has been, and where the moment of `as_of` lies.
     needs_all = table.is_history or request.as_of_ms is not None
     if request.as_of_ms is not None:
         names.add("timestamp_ms")
     columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
-    for name in _PLACE:
+    for name in _LOG_ORDER:
         rows = rows.withColumn(name, _required(name, table))
     wanted = _is_wanted(request)
     if needs_all:
@@ -78,7 +78,7 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
         rows = rows.where(wanted)
         if table.last_of_key:
             rows = map_batches(rows, columns, LastOfKeys(request), columns)
-    return rows.select(*columns.names).repartition("partition").sortWithinPartitions(*_PLACE), columns
+    return rows.select(*columns.names).repartition("partition").sortWithinPartitions(*_LOG_ORDER), columns
 
 
 def refuse_stream(df: DataFrame, table: Table) -> None:

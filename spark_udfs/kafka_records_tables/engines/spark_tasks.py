@@ -40,7 +40,7 @@ FINDINGS: Final = pa.schema(
         ("offset", pa.int64()),
         ("file", pa.string()),
         ("position", pa.int64()),
-        ("batch_offset", pa.int64()),
+        ("base_offset", pa.int64()),
         ("record_type", pa.int16()),
         ("version", pa.int32()),
         ("path", pa.string()),

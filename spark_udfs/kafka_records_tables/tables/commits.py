@@ -21,7 +21,7 @@ _NO_LEADER_EPOCH: Final = -1
 
 
 def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
-    """What a commit says, as columns; PLACE follows them in every table. `of_a_tombstone` is what stands behind the
+    """What a commit says, as columns; LOG_PLACE follows them in every table. `of_a_tombstone` is what stands behind the
     meaning of those that a tombstone lacks."""
     return (
         Column("group_id", "string", "the group that committed"),
@@ -36,7 +36,7 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
 
 
 def commit_columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
-    """The columns of `committed` and PLACE. `types` are those of COMMITS: only the later one has an epoch and an id."""
+    """The columns of `committed` and LOG_PLACE. `types` are those of COMMITS; only the later one has epoch and id."""
     from kafka_records_tables.tables.column_types import instants
     from kafka_records_tables.tables.decoded_records import nulled
 

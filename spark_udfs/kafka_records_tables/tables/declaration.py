@@ -113,7 +113,7 @@ def timestamps(name: str, about: str) -> tuple[Column, Column]:
     )
 
 
-PLACE = (
+LOG_PLACE = (
     Column("log_partition", "int32", "partition of the topic that the record stands in"),
     Column("log_offset", "int64", "offset of the record in that partition"),
 )

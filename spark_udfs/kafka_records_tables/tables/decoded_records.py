@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
 
-PLACE: Final = ("file", "position", "base_offset")
+_BATCH_PLACE: Final = ("file", "position", "base_offset")
 """Columns that say where a row stands; a source need not have them."""
 
 
@@ -204,12 +204,12 @@ def undecided(
 def place_of(rows: pa.RecordBatch, row: int, context: Context) -> dict[str, Any]:
     """Where a row stands, as far as its source told."""
     there = rows.schema.names
-    file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in PLACE)
+    file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in _BATCH_PLACE)
     return {
         "topic": context.topic,
         "partition": context.partition,
         "offset": rows.column("offset")[row].as_py(),
         "file": file,
         "position": position,
-        "batch_offset": base_offset if position is not None else None,
+        "base_offset": base_offset if position is not None else None,
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed
-from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -27,7 +27,7 @@ TABLE: Final = Table(
         Column("transaction", "string", "none, committed, aborted, open (the log ends before its marker) or unknown"),
         Column("producer_id", "int64", "producer of the transaction; null where there is none"),
         *timestamps("log", "timestamp of the record in the log"),
-        *PLACE,
+        *LOG_PLACE,
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
     needs_transactions=True,

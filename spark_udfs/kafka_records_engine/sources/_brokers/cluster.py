@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
-from kafka_records_engine.sources._brokers.messages import LIST_OFFSETS, METADATA
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
+from kafka_records_engine.sources._brokers.requests_sent import LIST_OFFSETS, METADATA
 from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.uuids import Uuid
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources._brokers.wire import Connection
+    from kafka_records_engine.sources._brokers.connection import Connection
     from kafka_records_engine.sources.client_config import ClientConfig
 
 Address = tuple[str, int]

@@ -16,12 +16,12 @@ from kafka_records_engine.sources._brokers.cluster import (
     TopicMissing,
 )
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
-from kafka_records_engine.sources._brokers.messages import FETCH
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
+from kafka_records_engine.sources._brokers.requests_sent import FETCH
 from kafka_records_runtime.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources._brokers.wire import Connection
+    from kafka_records_engine.sources._brokers.connection import Connection
 
 _WAIT_MS: Final = 500
 """How long a broker may wait for records to come. There are some below the high watermark, so it does not wait."""

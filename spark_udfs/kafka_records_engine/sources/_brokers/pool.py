@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_engine.sources._brokers.wire import Connection
+from kafka_records_engine.sources._brokers.connection import Connection
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig

@@ -15,7 +15,7 @@ from kafka_records_engine.log.places import LogSourceError
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 
-PLACE: Final = ("topic", "partition", "offset")
+IN_LOG: Final = ("topic", "partition", "offset")
 """The columns of raw rows that say where a row belongs."""
 
 
@@ -56,10 +56,10 @@ class Wrong:
 def usable_rows(
     file: SavedFile, reader: FileReader, batch: Any, first: int, raws: Collection[str], wrong: list[Wrong]
 ) -> Any:
-    """The rows of a batch, as raw rows; what cannot be used goes to `wrong`. Needs the columns of PLACE."""
+    """The rows of a batch, as raw rows; what cannot be used goes to `wrong`. Needs the columns of IN_LOG."""
     told: dict[int, str] = {}
     rows = file.converted(reader, batch, first, raws, told.__setitem__)
-    for name in PLACE:
+    for name in IN_LOG:
         column = rows.column(name)
         if column.null_count:
             row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + 1
@@ -72,7 +72,7 @@ def usable_rows(
     if not told:
         return rows
     for row, what in told.items():
-        topic, partition, offset = (rows.column(name)[row - first].as_py() for name in PLACE)
+        topic, partition, offset = (rows.column(name)[row - first].as_py() for name in IN_LOG)
         finding = Finding(
             "damage",
             DAMAGED_LOG,
@@ -119,7 +119,7 @@ def is_increasing(rows: Any) -> bool:
 def pieces_of(number: int, file: SavedFile) -> dict[tuple[str, int], list[FilePiece]]:
     """What the groups of a file, or all of it, hold of which log partition.
 
-    Reads the columns of PLACE where statistics do not tell. Raises LogSourceError.
+    Reads the columns of IN_LOG where statistics do not tell. Raises LogSourceError.
     """
     reader = file.open()
     found: dict[tuple[str, int], list[FilePiece]] = {}
@@ -156,7 +156,7 @@ def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, i
     given = dict(file.given)
     columns = {taken.raw: taken.column for taken in file.taken}
     told: dict[str, tuple[Any, Any]] = {}
-    for name in PLACE:
+    for name in IN_LOG:
         if name in given:
             told[name] = given[name], given[name]
             continue
@@ -169,7 +169,7 @@ def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, i
         if name != "topic" and not isinstance(least, int):
             return None
         told[name] = least, most
-    (topic, last_topic), (partition, last_partition), (first, last) = (told[name] for name in PLACE)
+    (topic, last_topic), (partition, last_partition), (first, last) = (told[name] for name in IN_LOG)
     if topic != last_topic or partition != last_partition:
         return None
     return (topic, partition), first, last
@@ -178,8 +178,8 @@ def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, i
 def _looked_up(file: SavedFile, reader: FileReader, group: int | None) -> dict[tuple[str, int], Any]:
     """The offsets of each log partition in a group, in the order of its rows."""
     parts: dict[tuple[str, int], list[Any]] = {}
-    for first, batch in reader.batches(top_columns(reader, file.columns(PLACE)), group):
-        for place, rows in by_log_partition(usable_rows(file, reader, batch, first, PLACE, [])):
+    for first, batch in reader.batches(top_columns(reader, file.columns(IN_LOG)), group):
+        for place, rows in by_log_partition(usable_rows(file, reader, batch, first, IN_LOG, [])):
             parts.setdefault(place, []).append(rows.column("offset").to_numpy())
     return {place: np.concatenate(offsets) for place, offsets in parts.items()}
 
@@ -188,7 +188,7 @@ def rows_of(
     file: SavedFile, piece: FilePiece, place: tuple[str, int], raws: Collection[str], wrong: list[Wrong]
 ) -> Iterator[Any]:
     """The rows of a piece, in the order of the file. Raises OSError, pa.ArrowException, LogSourceError."""
-    wanted = {*raws, *PLACE}
+    wanted = {*raws, *IN_LOG}
     reader = file.open()
     mistakes: list[Wrong] = []
     for first, batch in reader.batches(top_columns(reader, file.columns(wanted)), piece.group):

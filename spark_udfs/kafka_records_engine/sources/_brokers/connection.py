@@ -11,7 +11,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
-from kafka_records_engine.sources._brokers.messages import (
+from kafka_records_engine.sources._brokers.requests_sent import (
     API_VERSIONS,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
