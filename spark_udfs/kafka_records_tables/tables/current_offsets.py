@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed
-from kafka_records_tables.tables.declaration import PLACE, Table
+from kafka_records_tables.tables.declaration import LOG_PLACE, Table
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoded_records import DecodedRecords
 
 TABLE: Final = Table(
     name="current_offsets",
@@ -18,7 +19,7 @@ TABLE: Final = Table(
     helper="latest",
     records=COMMITS,
     reads=("offset", "key", "value", "producer_id", "transaction", "control"),
-    columns=(*committed(), *PLACE),
+    columns=(*committed(), *LOG_PLACE),
     sort=("group_id", "topic", "partition"),
     needs_transactions=True,
     group="group_id",
@@ -46,7 +47,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas, undecided
+    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
     from kafka_records_tables.tables.latest import Latest, joined, last_of_same
     from kafka_records_tables.tables.transactions_settled import ABORTED, OPEN, UNKNOWN, settled
 
@@ -74,18 +75,26 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         return "its row is left out: an older offset would be wrong"
 
     found.report(context, consequence, decides & ~is_unknown)
-    first_unknown = found.rows.num_rows - int(is_unknown.sum())
-    for row in np.flatnonzero(decides & is_unknown).tolist():
+    _report_undecided(found, types, np.flatnonzero(decides & is_unknown).tolist(), last_unknown, context)
+    usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone & ~is_unknown
+    if usable.any():
+        columns = commit_columns(found, types, context)
+        yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
+
+
+def _report_undecided(
+    found: DecodedRecords, types: tuple[int, ...], rows: list[int], unknown: Any, context: Context
+) -> None:
+    """Report `rows` of `found`: nobody can tell how their transactions ended. Its last rows are those of `unknown`."""
+    from kafka_records_tables.tables.decoded_records import undecided
+
+    group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
+    first_unknown = found.rows.num_rows - _count(unknown)
+    for row in rows:
         what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
         left_out = "its row is left out: this offset or an older one may be the committed one"
         number = int(found.columns.record_type[row])
-        context.report(undecided(last_unknown, row - first_unknown, context, number, what, left_out))
-
-    usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone & ~is_unknown
-    if not usable.any():
-        return
-    columns = commit_columns(found, types, context)
-    yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
+        context.report(undecided(unknown, row - first_unknown, context, number, what, left_out))
 
 
 def _count(rows: Any) -> int:

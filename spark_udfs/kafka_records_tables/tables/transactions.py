@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.declaration import PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import FLAGS
     from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoded_records import DecodedRecords
 
 _RECORDS: Final = ("TransactionLog",)
 _NO_TIMESTAMP: Final = -1
@@ -35,7 +37,7 @@ TABLE: Final = Table(
         ),
         *timestamps("start", "when the transaction began; null where there was none yet"),
         *timestamps("last_update", "when this state was recorded"),
-        *PLACE,
+        *LOG_PLACE,
     ),
     sort=("transactional_id",),
     needs_transactions=False,
@@ -58,17 +60,8 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kafka_records.enums import TransactionState
-    from kafka_records_engine.findings import UNKNOWN_STATE, Finding
-    from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded_records import (
-        DecodedRecords,
-        nulled,
-        numbers_of,
-        of_types,
-        place_of,
-        schemas,
-    )
+    from kafka_records_tables.tables.column_types import record_batch
+    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
     from kafka_records_tables.tables.latest import Latest, last_of_same
 
     records = schemas(context, "transaction_state")
@@ -89,6 +82,22 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
     found.report(context, consequence, decides)
     usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone
+    usable &= _in_known_state(found, types, usable, context)
+    if usable.any():
+        columns = _columns(found, types, context)
+        yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
+
+
+def _in_known_state(found: DecodedRecords, types: tuple[int, ...], usable: FLAGS, context: Context) -> FLAGS:
+    """Rows whose state Kafka knows. The `usable` ones among the others are reported."""
+    import numpy as np
+
+    from kafka_records.enums import TransactionState
+    from kafka_records_engine.findings import UNKNOWN_STATE, Finding
+    from kafka_records_tables.tables.decoded_records import place_of
+
+    is_known = np.ones(len(usable), np.bool_)
+    name = found.member(types, "key", "transactional_id")
     states = found.member(types, "value", "transaction_status").to_pylist()
     for row in np.flatnonzero(usable).tolist():
         if not TransactionState(states[row]).is_known:
@@ -96,14 +105,24 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
             left_out = "its row is left out: a coordinator stops loading here"
             place = place_of(found.rows, row, context)
             context.report(Finding("damage", UNKNOWN_STATE, what, left_out, record_type=types[0], **place))
-            usable[row] = False
-    if not usable.any():
-        return
+            is_known[row] = False
+    return is_known
+
+
+def _columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
+    """The columns of the table, of all rows that were kept."""
+    import pyarrow as pa
+
+    from kafka_records.enums import TransactionState
+    from kafka_records_tables.tables.column_types import instants
+    from kafka_records_tables.tables.decoded_records import nulled
+
+    states = found.member(types, "value", "transaction_status").to_pylist()
     partitions = found.member(types, "value", "transaction_partitions")
     started = nulled(found.member(types, "value", "transaction_start_timestamp_ms"), _NO_TIMESTAMP)
     updated = found.member(types, "value", "transaction_last_update_timestamp_ms")
-    columns = {
-        "transactional_id": name,
+    return {
+        "transactional_id": found.member(types, "key", "transactional_id"),
         "producer_id": found.member(types, "value", "producer_id"),
         "producer_epoch": found.member(types, "value", "producer_epoch"),
         "state": pa.array([None if state is None else TransactionState(state).label for state in states], pa.string()),
@@ -116,7 +135,6 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         "log_partition": context.partition,
         "log_offset": found.rows.column("offset"),
     }
-    yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
 
 
 def _renamed(lists: Any, kind: Any) -> Any:
