@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import DAMAGED_LOG, DELETED_MEANWHILE, UNREACHABLE_LOG, Finding, Severity
+from kafka_records_engine.findings import DAMAGED_LOG, DELETED_MEANWHILE, UNREACHABLE_LOG, UNREAD_LOG, Finding, Severity
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.fetched import RecordSets
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
@@ -46,8 +46,8 @@ _BYTES_PER_OFFSET: Final = 100
 _TRIES: Final = 4
 _PAUSE: Final = 0.5
 """How often leaders are asked where logs end, and the seconds between: no leader at all is an answer too."""
-_QUIET: Final = 2
-"""How often a leader has to say that nothing follows until that is believed."""
+_QUIET: Final = 5
+"""How often a leader has to say that nothing follows, with pauses between, until it is asked which records it knows."""
 
 
 class LiveBrokers:
@@ -387,15 +387,30 @@ class _Reading:
     # -- what is not there ---------------------------------------------------------------------------------------------
 
     def _nothing(self, fetcher: Fetcher, came: Fetched) -> None:
-        """The leader has no record from here on. Below its high watermark that means that a cleaner took them away."""
-        if came.high_watermark < self._log.end:
-            fetcher.wait(
-                f"{came.address}: the log goes up to {came.high_watermark} now, and went up to {self._log.end}"
-            )
+        """The leader sends no record from here on, and its high watermark is further on.
+
+        That is so where a cleaner took all of them away. The leader is asked for the records it knows by their
+        timestamps too: as long as it names one that it does not send, it is asked again, and in the end that is damage.
+        """
+        log = self._log
+        if came.high_watermark < log.end:
+            fetcher.wait(f"{came.address}: the log goes up to {came.high_watermark} now, and went up to {log.end}")
+            return
+        silence = f"{came.address}: no record is sent from offset {self._position} on"
+        if came.is_throttled:
+            fetcher.wait(f"{silence}, as the broker asks for a pause")
             return
         self._quiet += 1
-        if self._quiet >= _QUIET:
-            self._position = self._log.end
+        if self._quiet < _QUIET:
+            fetcher.wait(f"{silence}, and the log went up to {log.end}")
+            return
+        named = fetcher.record_named()
+        if named is not None:
+            fetcher.wait(f"{silence}, although there is one at offset {named}")
+            return
+        what = f"the leader has no record at {_spoken(self._position, log.end)}"
+        self._find("note", UNREAD_LOG, what, "a cleaner may have taken all of them away", came.address)
+        self._position = log.end
 
     def _start_moved(self, came: StartMoved) -> None:
         first, behind = self._position, min(came.log_start, self._log.end)
@@ -464,7 +479,9 @@ def _named(addresses: Sequence[Address]) -> str:
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)
 
 
+def _spoken(first: int, behind: int) -> str:
+    return f"offset {first}" if behind - first == 1 else f"offsets {first} to {behind - 1}"
+
+
 def _offsets(first: int, behind: int) -> str:
-    if behind - first == 1:
-        return f"offset {first} is"
-    return f"offsets {first} to {behind - 1} are"
+    return f"{_spoken(first, behind)} {'is' if behind - first == 1 else 'are'}"

@@ -24,6 +24,8 @@ Address = tuple[str, int]
 EARLIEST: Final = -2
 LATEST: Final = -1
 """Timestamps of ListOffsets: the start of the log, and its high watermark (for who reads uncommitted records too)."""
+MAX_TIMESTAMP: Final = -3
+"""The record with the largest timestamp (KIP-734); for brokers before Kafka 3.0 the first record of the log."""
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.sources._brokers.cluster import (
     EARLIEST,
+    MAX_TIMESTAMP,
     PASSING,
     Address,
     Cluster,
@@ -42,6 +43,8 @@ class Fetched:
     position: int
     data: bytes
     high_watermark: int
+    is_throttled: bool = False
+    """Whether the broker asks for a pause: then it may send nothing although there are records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,18 @@ class Fetcher:
             if found is not None:
                 return found
 
+    def record_named(self) -> int | None:
+        """A record at or behind the position that ListOffsets names, which searches by timestamps; None without one.
+
+        Raises NotAllowed, Refused.
+        """
+        topic = self._led
+        for timestamp in (0, MAX_TIMESTAMP):
+            offset = self._cluster.offsets(topic, [self._partition], timestamp).get(self._partition)
+            if isinstance(offset, int) and offset >= self._position:
+                return offset
+        return None
+
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def _send(self) -> None:
@@ -171,6 +186,11 @@ class Fetcher:
         if self._connection is None:
             self._connection, self._address = borrow(*address, self._config), address
         return self._connection
+
+    @property
+    def _led(self) -> Topic:
+        """The topic with the partition and its leader only."""
+        return Topic(self._topic.name, self._topic.topic_id, {self._partition: self._leader})
 
     @property
     def _name(self) -> str:
@@ -234,7 +254,8 @@ class Fetcher:
         if not records and self._follower is not None:
             self._leave_follower()  # it lags behind
             return None
-        return Fetched(connection.address, self._position, records, data["high_watermark"])
+        throttled = answer["throttle_time_ms"] > 0
+        return Fetched(connection.address, self._position, records, data["high_watermark"], throttled)
 
     def _failed(self, address: str, code: ErrorCode) -> StartMoved | EndMoved | Unreadable | None:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -260,8 +281,7 @@ class Fetcher:
         if self._follower is not None:
             self._leave_follower()
             return None
-        topic = Topic(self._topic.name, self._topic.topic_id, {self._partition: self._leader})
-        start = self._cluster.offsets(topic, [self._partition], EARLIEST)[self._partition]
+        start = self._cluster.offsets(self._led, [self._partition], EARLIEST)[self._partition]
         if isinstance(start, str):
             self._why = f"{address}: {start}"
             self._look_again()
