@@ -22,7 +22,7 @@ TOPIC = "__consumer_offsets"
 class LiveLog(CleanedLog):
     """A log of which a broker has said where it ends."""
 
-    end: int = 0
+    high_watermark: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Moment:
 
     def live(self) -> LiveLog:
         """The log as a broker has it."""
-        return LiveLog(self.table, TOPIC, self.active, partition=self.partition, end=self.end)
+        return LiveLog(self.table, TOPIC, self.active, partition=self.partition, high_watermark=self.end)
 
 
 def moments(name: str, chance: Random, most: int = 6, partition: int = 0) -> Iterator[Moment]:

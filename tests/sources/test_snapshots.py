@@ -22,6 +22,7 @@ from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources._stored.stretches import stored_log
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.segment_files import Segments
@@ -323,6 +324,41 @@ def test_a_log_that_has_lost_everything_goes_on(tmp_path: Path) -> None:
     take_snapshot(Logs((CleanedLog(topic.table().slice(3), TOPIC, cleaned_up_to=3, log_start=3),)), tmp_path)
     assert read_table("current_offsets", tmp_path).table["offset"].to_pylist() == [9]
     assert len(all_rows(Snapshot(tmp_path))) == 4
+
+
+def _hourly(offsets: list[int]) -> pa.Table:
+    """Records of one group, one an hour, as an export of a topic that is cleaned has them."""
+    topic = Topic()
+    for number in range(max(offsets) + 1):
+        topic.commit(f"g{number}", number)
+    rows = topic.table()
+    hour = pc.add(1_700_000_000_000, pc.multiply(rows["offset"], 3_600_000))
+    rows = rows.set_column(rows.schema.get_field_index("timestamp_ms"), "timestamp_ms", hour)
+    return rows.filter(pc.is_in(rows["offset"], pa.array(offsets, pa.int64())))
+
+
+@pytest.mark.parametrize("kind", ["Arrow", "Parquet"])
+def test_where_an_export_ends_says_nothing_about_the_log_now(kind: str, tmp_path: Path) -> None:
+    early, late = [*range(10)], [*range(10), *range(15, 20)]
+    for name, offsets in (("early", early), ("late", late)):
+        rows = _hourly(offsets)
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+        source = source_of(rows) if kind == "Arrow" else source_of(tmp_path / f"{name}.parquet")
+        for _ in range(2):
+            take_snapshot(source, tmp_path / "kept")
+
+    stretches = stored_log(str(tmp_path / "kept"), TOPIC, 0).stretches
+    assert [(each.ended_at_ms, each.quiet_until_ms) for each in stretches] == [(None, None)] * 2
+    # Offsets 10 to 14 were written before this moment, and cleaned away before the second export was made.
+    as_of_ms = 1_700_000_000_000 + 13 * 3_600_000
+    context = Context(TOPIC, 0, as_of_ms=as_of_ms, history=False)
+    for _ in Snapshot(tmp_path / "kept").partitions(TOPIC)[0].batches(context, RAW_SCHEMA.names):
+        pass
+    assert context.cleaned_up_to == 20
+    offsets_then = read_table("current_offsets", tmp_path / "kept", as_of=as_of_ms)
+    assert offsets_then.table["group_id"].to_pylist() == [f"g{number}" for number in range(10)]
+    (note,) = offsets_then.findings
+    assert (note.severity, note.reason) == ("note", INCOMPLETE_HISTORY)
 
 
 # -- another log -------------------------------------------------------------------------------------------------------

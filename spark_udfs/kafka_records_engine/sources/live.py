@@ -263,6 +263,12 @@ class BrokerPartition:
         """Never."""
         return False
 
+    @property
+    def high_watermark(self) -> int:
+        """Where the log ended when it was found, by the word of the broker. A snapshot takes it for the end of the log
+        at that moment; no export has one, for nobody can tell how old it is."""
+        return self.end
+
     def cuts(self, size: int) -> list[int]:
         """Offsets at which it can be cut into parts of about `size` bytes, as far as these can be guessed."""
         count = max(-(-self.size // size), 1)

@@ -54,7 +54,7 @@ class Added:
 
 def high_watermark(log: LogPartition) -> int | None:
     """Where the log ended when it was found, if a broker said so. Of files nobody can tell how old they are."""
-    return getattr(log, "end", None)
+    return getattr(log, "high_watermark", None)
 
 
 def now_ms() -> int:
