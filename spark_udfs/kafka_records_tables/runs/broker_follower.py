@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 INTERVAL: Final = 1.0
 """Seconds between two questions where logs end: a few small requests for each topic."""
 
-Print = Callable[["BrokerPartition", int, int], None]
-"""Prints the records of a log from an offset on, up to another one."""
+Print = Callable[["BrokerPartition", int, int], int | None]
+"""Prints the records of a log from an offset on, up to another one. Returns the first offset that nobody gave in time,
+None when there is none."""
 
 
 class BrokerFollower:
@@ -38,9 +39,10 @@ class BrokerFollower:
         while True:
             for log in self._found():
                 start = self._start(log)
-                if start < log.end:
-                    show(log, start, log.end)
-                self._next[log.topic, log.partition] = log.topic_id, log.end
+                unread = show(log, start, log.end) if start < log.end else None
+                if unread is not None:
+                    say(f"note: {log.topic}-{log.partition}: it is asked again from offset {unread} on")
+                self._next[log.topic, log.partition] = log.topic_id, log.end if unread is None else unread
             time.sleep(INTERVAL)
 
     def _found(self) -> Sequence[BrokerPartition]:
@@ -58,12 +60,16 @@ class BrokerFollower:
         return logs
 
     def _start(self, log: BrokerPartition) -> int:
-        """Where to go on: at the start where a log was made anew, behind all of it where it was cut back."""
-        topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, 0))
+        """Where to go on: at the start of a log that is new or was made anew, behind all of one that was cut back."""
+        topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, log.start))
         name = f"{log.topic}-{log.partition}"
         if topic_id != log.topic_id:
             say(f"note: {name}: the topic was deleted and made anew: it is shown from offset {log.start} on")
             return log.start
         if log.end < behind:
             say(f"note: {name}: the log went up to {behind} and goes up to {log.end} now: what follows is shown")
+        if log.start > behind:
+            gone = f"offset {behind} was" if log.start == behind + 1 else f"offsets {behind} to {log.start - 1} were"
+            say(f"note: {name}: {gone} deleted unseen: the log starts at {log.start} now")
+            return log.start
         return behind

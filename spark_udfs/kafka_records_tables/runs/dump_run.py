@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, cast
 
 import pyarrow as pa
 
+from kafka_records_engine.findings import UNREACHABLE_LOG
 from kafka_records_engine.sources import PLACE_COLUMNS
 from kafka_records_runtime.jsontext import json_lines
 from kafka_records_tables.runs.chosen_logs import ToldContext, chosen_logs, raw_rows
@@ -20,6 +21,7 @@ from kafka_records_tables.runs.topic_names import names_of
 from kafka_records_tables.runs.totals import FileTotals, RecordTotals
 
 if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
     from kafka_records_engine.log.reading import FoundLog
     from kafka_records_engine.sources import LogPartition
     from kafka_records_engine.sources.live import BrokerPartition
@@ -82,12 +84,21 @@ class DumpRun:
         offsets = self._choice.offsets
         return (0, None) if offsets is None else (offsets[0], offsets[1] + 1)
 
-    def _print(self, log: LogPartition, progress: Callable[[int], None], start: int, end: int | None) -> None:
-        context = ToldContext(log.topic, log.partition, progress=progress, tell=self._files.tell)
+    def _print(self, log: LogPartition, progress: Callable[[int], None], start: int, end: int | None) -> int | None:
+        """Print a range of offsets. Returns the first one that nobody gave in time, None when there is none."""
+        unreached: list[int | None] = []
+
+        def tell(finding: Finding) -> None:
+            if finding.reason == UNREACHABLE_LOG:
+                unreached.append(finding.base_offset)
+            self._files.tell(finding)
+
+        context = ToldContext(log.topic, log.partition, progress=progress, tell=tell)
         for rows in raw_rows(log, context, (*COLUMNS, *_PLACES), start, end):
             self.print_rows(_with_places(rows, log))
         self._records.counts.files += context.counts.files
         self._passed_over += context.counts.outside
+        return unreached[0] if unreached else None
 
     def follow(self) -> int:
         """Print them, and then what is appended, until Ctrl-C. New partitions are found too."""
@@ -117,12 +128,14 @@ class DumpRun:
     def _follow_brokers(self) -> Never:
         from kafka_records_tables.runs.broker_follower import BrokerFollower
 
-        def shown(log: BrokerPartition, start: int, end: int) -> None:
+        def shown(log: BrokerPartition, start: int, end: int) -> int | None:
             first, behind = self._range
             behind = end if behind is None else min(end, behind)
-            if max(start, first) < behind:
-                self._print(log, lambda done: None, max(start, first), behind)
-                sys.stdout.flush()
+            if max(start, first) >= behind:
+                return None
+            unread = self._print(log, lambda done: None, max(start, first), behind)
+            sys.stdout.flush()
+            return unread
 
         def live(logs: Sequence[LogPartition]) -> Sequence[BrokerPartition]:
             return cast("Sequence[BrokerPartition]", logs)
