@@ -152,7 +152,12 @@ class LiveBrokers:
         patience = Patience(self._config)
         known: dict[int, int] = {}
         while True:
-            found = cluster.topic(topic)
+            try:
+                found = cluster.topic(topic)
+            except ConnectionLost as lost:
+                # The cluster has answered before: its brokers are started anew, one after another.
+                self._wait(patience, str(lost))
+                continue
             unknown: dict[int, str] = {} if found.leaders else {0: "no broker tells anything of it"}
             missing = [each for each in found.leaders if each not in known]
             for partition, offset in cluster.offsets(found, missing, timestamp).items():
@@ -163,10 +168,13 @@ class LiveBrokers:
             if not unknown:
                 return known
             which, why = next(iter(unknown.items()))
-            try:
-                patience.wait(f"{topic}-{which}: {why}")
-            except GivenUp as given_up:
-                raise ConnectionLost(self.name, str(given_up)) from None
+            self._wait(patience, f"{topic}-{which}: {why}")
+
+    def _wait(self, patience: Patience, why: str) -> None:
+        try:
+            patience.wait(why)
+        except GivenUp as given_up:
+            raise ConnectionLost(self.name, str(given_up)) from None
 
     def _error(self, failed: Exception) -> LogSourceError:
         if isinstance(failed, BrokerFailure):

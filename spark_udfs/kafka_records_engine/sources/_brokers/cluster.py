@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_engine.sources._brokers.connection import Connection
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_engine.sources._brokers.requests_sent import LIST_OFFSETS, METADATA
@@ -16,7 +17,6 @@ from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.uuids import Uuid
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources._brokers.connection import Connection
     from kafka_records_engine.sources.client_config import ClientConfig
 
 Address = tuple[str, int]
@@ -119,16 +119,26 @@ class Cluster:
     config: ClientConfig
     _brokers: dict[int, Address] = field(default_factory=dict)
 
-    @contextmanager
-    def connected(self, address: Address) -> Iterator[Connection]:
-        """A connection for the time of the context."""
+    def asked(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+        """What a broker answers. One that has closed a connection while it was idle is asked anew at once."""
         connection = borrow(*address, self.config)
         try:
-            yield connection
+            return self._asked_by(connection, address, ask)
+        except ConnectionLost:
+            if not connection.was_idle:
+                raise
+        return self._asked_by(Connection(*address, self.config), address, ask)
+
+    def _asked_by(
+        self, connection: Connection, address: Address, ask: Callable[[Connection], dict[str, Any]]
+    ) -> dict[str, Any]:
+        try:
+            answer = ask(connection)
         except BaseException:
             connection.close()
             raise
         give_back(*address, self.config, connection)
+        return answer
 
     def address_of(self, node: int) -> Address | None:
         """Where a broker listens, as far as it was told."""
@@ -193,8 +203,8 @@ class Cluster:
                 found |= dict.fromkeys(places, "it has no leader")
                 continue
             try:
-                with self.connected(address) as connection:
-                    answer = connection.ask(LIST_OFFSETS, _asking_offsets(led, timestamp, isolation, replica))
+                question = _asking_offsets(led, timestamp, isolation, replica)
+                answer = self.asked(address, partial(Connection.ask, name=LIST_OFFSETS, fields=question))
             except ConnectionLost as lost:
                 found |= dict.fromkeys(places, f"its leader cannot be asked: {lost}")
                 continue
@@ -220,13 +230,7 @@ class Cluster:
         random.shuffle(known)
         for address in dict.fromkeys([*self.bootstrap, *known]):
             try:
-                with self.connected(address) as connection:
-                    version = connection.version(METADATA)
-                    if version < 4:
-                        # Before version 4 a broker may create what it is asked about.
-                        raise Refused(connection.address, "Kafka 0.11 and later are read, and this broker is older")
-                    asked = {"topics": topics, "allow_auto_topic_creation": False}
-                    answer = connection.ask(METADATA, asked, version)
+                answer = self.asked(address, partial(_metadata_of, topics=topics))
             except ConnectionLost as error:
                 lost[error.address] = error
                 continue
@@ -236,6 +240,14 @@ class Cluster:
         if others:
             raise ConnectionLost(", ".join(lost), f"none of them answers; {first}")
         raise first
+
+
+def _metadata_of(connection: Connection, topics: list[dict[str, Any]] | None) -> dict[str, Any]:
+    version = connection.version(METADATA)
+    if version < 4:
+        # Before version 4 a broker may create what it is asked about.
+        raise Refused(connection.address, "Kafka 0.11 and later are read, and this broker is older")
+    return connection.ask(METADATA, {"topics": topics, "allow_auto_topic_creation": False}, version)
 
 
 def _topic_of(found: Mapping[str, Any]) -> Topic:

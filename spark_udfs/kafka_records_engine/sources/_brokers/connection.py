@@ -60,6 +60,8 @@ class Connection:
         self._answers = 0
         self.expires: float = float("inf")
         """When the broker will want to see the password again (`time.monotonic`)."""
+        self.was_idle = False
+        """Whether it has waited for somebody to use it: the broker may have closed it meanwhile."""
         self._socket = self._connected(host, port)
         self._received = self._socket.makefile("rb", _BUFFER)
         try:

@@ -29,6 +29,7 @@ def borrow(host: str, port: int, config: ClientConfig) -> Connection:
         connection, since = _idle.pop(key, (None, 0.0))
     if connection is not None:
         if time.monotonic() < min(since + _KEPT_SECONDS, connection.expires):
+            connection.was_idle = True
             return connection
         connection.close()
     return Connection(host, port, config)

@@ -72,11 +72,13 @@ class Scram:
             if not hmac.compare_digest(b64decode(fields.get("v", "")), self._signature):
                 raise ValueError("the broker could not prove that it knows the password")
             return None
-        nonce, iterations = fields.get("r", ""), int(fields.get("i", "0"))
+        nonce, iterations = fields.get("r", ""), _number(fields.get("i", ""))
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise ValueError("the broker answered with the nonce of another exchange")
         if not _FEWEST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
             raise ValueError(f"the broker asks for {iterations} iterations")
+        if "s" not in fields:
+            raise ValueError("the broker sent no salt")
         salted = hashlib.pbkdf2_hmac(self._digest, self._password, b64decode(fields["s"]), iterations)
         bare = f"c=biws,r={nonce}"
         said = f"{self._first},{answer.decode()},{bare}".encode()
@@ -88,3 +90,9 @@ class Scram:
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
         return hmac.new(key, message, self._digest).digest()
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(_MOST_ITERATIONS)):
+        raise ValueError(f"the broker asks for {text!r} iterations")
+    return int(text)
