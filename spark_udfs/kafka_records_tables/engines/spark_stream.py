@@ -126,17 +126,14 @@ class _Reader(DataSourceStreamReader):
             end = offsets.get(partition)
             if end is None:
                 if self._target is None:
-                    self._lost(f"{self._topic}-{partition} is gone, which was read up to offset {offset}")
+                    self._gone(partition, offset)
                 else:
                     offsets[partition] = offset
             elif end < offset:
                 # Against the target: what came since is left for the next query, and that is not less than was read.
                 log_end = next(log.end for log in logs if log.partition == partition)
                 if log_end < offset:
-                    self._lost(
-                        f"{self._topic}-{partition} was read up to offset {offset} and ends at {log_end} now: its log "
-                        "was cut off"
-                    )
+                    self._cut_off(partition, offset, log_end)
                 offsets[partition] = min(offset, log_end)
         if most is not None:
             offsets = limited(first, offsets, most)
@@ -182,6 +179,14 @@ class _Reader(DataSourceStreamReader):
     def _ends(self, logs: Sequence[BrokerPartition]) -> NextOffsets:
         return NextOffsets(self._topic, _id_of(logs), {log.partition: log.end for log in logs})
 
+    def _gone(self, partition: int, offset: int) -> None:
+        self._lost(f"{self._topic}-{partition} is gone, which was read up to offset {offset}")
+
+    def _cut_off(self, partition: int, offset: int, log_end: int) -> None:
+        self._lost(
+            f"{self._topic}-{partition} was read up to offset {offset} and ends at {log_end} now: its log was cut off"
+        )
+
     def _lost(self, what: str) -> None:
         if self._asked.fails_on_data_loss:
             raise DataLost(what)
@@ -200,6 +205,20 @@ class _UnlimitedReader(_Reader):
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 (PySpark 4.0 and 4.1)
         """Where the logs end."""
         return self._ends(self._logs()).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """See `_Reader.partitions`. What was cut off is met here: `latestOffset` is not told what was read before.
+        Raises DataLost."""
+        if start != end and _STARTING not in start:
+            read, planned = (NextOffsets.of_json(bound, self._topic) for bound in (start, end))
+            if read.topic_id == planned.topic_id:
+                for partition, offset in read.offsets.items():
+                    behind = planned.offsets.get(partition)
+                    if behind is None:
+                        self._gone(partition, offset)
+                    elif behind < offset:
+                        self._cut_off(partition, offset, behind)
+        return super().partitions(start, end)
 
 
 try:
