@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,35 @@ def test_paths_are_recognised(tmp_path: Path) -> None:
     assert isinstance(source_of(tmp_path / "gone"), Segments)
     (tmp_path / "none").mkdir()
     assert isinstance(source_of(tmp_path / "none"), Segments)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("partition-3.csv", "topic,partition,offset,key,value\n"),
+        ("reassign.json", '{"version": 1, "partitions": []}\n'),
+        ("exports/rows.json", '{"topic": "t", "partition": 0, "offset": 0, "key": null, "value": null}\n'),
+        ("__consumer_offsets-0/rows.jsonl", "{}\n"),
+    ],
+)
+@pytest.mark.parametrize("form", ["data directory", "partition folders"])
+def test_segments_go_before_files_that_went_astray(name: str, text: str, form: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(saved_files.segments("kafka-4.3"), data)
+    for path in [*data.glob("*checkpoint"), *data.glob("meta.properties")]:
+        path.unlink()
+    if form == "data directory":
+        (data / "meta.properties").write_text("version=1\n")
+    before = read_table("groups", data, processes=1).table
+    (data / name).parent.mkdir(exist_ok=True)
+    (data / name).write_text(text)
+
+    assert isinstance(source_of(data), Segments)
+    after = read_table("groups", data, processes=1)
+    assert before.num_rows
+    assert after.table.equals(before)
+    # By name, they are read.
+    assert isinstance(source_of(data / name), SavedRows)
 
 
 def test_packages_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

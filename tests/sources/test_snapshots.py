@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,6 +26,7 @@ from kafka_records_engine.sources import Context
 from kafka_records_engine.sources._stored.stretches import stored_log
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_engine.sources.snapshots import Snapshot
@@ -359,6 +361,31 @@ def test_where_an_export_ends_says_nothing_about_the_log_now(kind: str, tmp_path
     assert offsets_then.table["group_id"].to_pylist() == [f"g{number}" for number in range(10)]
     (note,) = offsets_then.findings
     assert (note.severity, note.reason) == ("note", INCOMPLETE_HISTORY)
+
+
+def test_a_snapshot_is_never_read_as_plain_parquet(tmp_path: Path) -> None:
+    root = tmp_path / "all" / "kept"
+    root.parent.mkdir()
+    for source in deleted_between_runs():
+        take_snapshot(source, root)
+    file = next(root.glob("topic=*/partition=0/*.parquet"))
+    shutil.copy(file, tmp_path / "copied.parquet")
+
+    said = "this belongs to a snapshot, which also holds deleted rows: name the directory with _snapshot.json"
+    for given in (
+        *(root / f"topic={TOPIC}", root / f"topic={TOPIC}" / "partition=0", file, tmp_path / "copied.parquet"),
+        *(root.parent, root.parent / "*", root / "topic=*"),
+        SavedRows(str(root), filesystem=pyarrow.fs.LocalFileSystem()),
+        SavedRows(root),
+    ):
+        with pytest.raises(LogSourceError, match=re.escape(said)):
+            read_table("current_offsets", given, processes=1)
+    assert read_table("current_offsets", root.as_uri()).table["group_id"].to_pylist() == ["new", "stays"]
+    with pytest.raises(LogSourceError, match="none holds a log"):
+        read_table("current_offsets", root / "*")
+    packed = shutil.make_archive(str(tmp_path / "packed"), "tar", root)
+    with pytest.raises(LogSourceError, match="unpack one of saved rows or of a snapshot"):
+        read_table("current_offsets", packed)
 
 
 # -- another log -------------------------------------------------------------------------------------------------------

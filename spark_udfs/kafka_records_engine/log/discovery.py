@@ -187,7 +187,8 @@ def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
         with suppress(_HoldsNoLog):
             found += _folders(folder, looks)
     if not found:
-        raise _HoldsNoLog(str(source), "there is no .log file in this archive")
+        what = "there is no .log file in this archive; unpack one of saved rows or of a snapshot"
+        raise _HoldsNoLog(str(source), what)
     return found
 
 

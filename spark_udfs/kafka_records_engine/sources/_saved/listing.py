@@ -9,15 +9,17 @@ from urllib.parse import unquote
 
 from kafka_records_engine.log.discovery import SUFFIXES
 from kafka_records_engine.log.paths import is_archive, places_of
-from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_engine.log.places import Entry, LogSourceError, Place
 from kafka_records_engine.sources._saved.saved_formats import Format, format_of_file, format_of_name, unreadable
-from kafka_records_engine.sources._saved.tabular import package_missing
+from kafka_records_engine.sources._saved.tabular import OF_A_SNAPSHOT, package_missing
 from kafka_records_engine.sources._saved.taken_columns import raw_name
+from kafka_records_engine.sources._stored.stored_names import MARK
 
 _DELTA: Final = "_delta_log"
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _SINK_NAME: Final = re.compile(r"([A-Za-z0-9._-]+)[+-]([0-9]{1,10})[+-]([0-9]{1,20})(\.[a-z0-9.]+)?")
 """Files of sink connectors: topic, partition and first offset."""
+_LOG_FOLDER: Final = re.compile(r"[A-Za-z0-9._-]+-[0-9]+")
 
 
 class Found(NamedTuple):
@@ -66,15 +68,24 @@ def _is_saved(place: Place) -> bool:
 
 
 def _holds_saved(folder: Place) -> bool:
-    """Whether the first file that is one of either kind is one of saved rows."""
+    """Whether there are saved rows and no segments. Where segments are, other files went astray: a list of partitions
+    to move, an export beside them."""
     entries = sorted(folder.listed(), key=lambda entry: entry.name)
     if any(entry.name.endswith(SUFFIXES) for entry in entries):
         return False
     names = [entry.name for entry in entries if _counts(entry.name)]
     if any(entry.name == _DELTA for entry in entries) or any(format_of_name(name) for name in names):
-        return True
+        return not _is_data_directory(folder, entries)
     folders = (entry.name for entry in entries if _counts(entry.name) and entry.kind == "folder")
-    return any(_holds_saved(folder.child(name)) for name in folders)
+    return any(_holds_saved(folder.child(name)) for name in folders) and not _is_data_directory(folder, entries)
+
+
+def _is_data_directory(folder: Place, entries: Sequence[Entry]) -> bool:
+    """Whether a broker writes here: it has files of its own, or folders <topic>-<partition> with segments."""
+    if any(entry.name == "meta.properties" or entry.name.endswith("-offset-checkpoint") for entry in entries):
+        return True
+    logs = (entry.name for entry in entries if _LOG_FOLDER.fullmatch(entry.name) and entry.kind == "folder")
+    return any(inner.name.endswith(SUFFIXES) for name in logs for inner in folder.child(name).listed())
 
 
 def _counts(name: str) -> bool:
@@ -142,6 +153,8 @@ def _files(folder: Place, below: tuple[str, ...]) -> Iterator[tuple[Place, tuple
     entries = {entry.name: entry.kind for entry in folder.listed()}
     if below and entries.get(_DELTA) == "folder":
         raise LogSourceError(str(folder), "this is a Delta table: name it by itself")
+    if MARK in entries:
+        raise LogSourceError(str(folder), OF_A_SNAPSHOT)
     if entries.get("metadata") == "folder" and any(
         entry.name.endswith(".metadata.json") for entry in folder.child("metadata").listed()
     ):

@@ -17,12 +17,18 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.sources._saved.saved_formats import Format, open_file, open_stream, unreadable
+from kafka_records_engine.sources._stored.stored_names import MARK
 from kafka_records_runtime.installing import install_command
 
 _ROWS: Final = 65_536
 _BLOCK: Final = 8 * 1024 * 1024
 _SAMPLE: Final = 1000
 """The first N rows of JSON say which columns there are."""
+
+OF_A_SNAPSHOT: Final = (
+    f"this belongs to a snapshot, which also holds deleted rows: name the directory with {MARK}, alone, without "
+    "pattern, on this machine"
+)
 
 
 class Extremes(NamedTuple):
@@ -72,8 +78,12 @@ class _Parquet:
     def __init__(self, place: Place) -> None:
         import pyarrow.parquet as pq
 
+        from kafka_records_engine.sources._stored.stretches import METADATA_KEY
+
         self._place = place
         self._file = pq.ParquetFile(open_file(place), page_checksum_verification=True)
+        if METADATA_KEY in (self._file.metadata.metadata or {}):
+            raise LogSourceError(str(place), OF_A_SNAPSHOT)
         self.fields = {field.name: field.type for field in self._file.schema_arrow}
         self.groups: int | None = self._file.num_row_groups
         names = [self._file.schema.column(at).path for at in range(len(self._file.schema.names))]
