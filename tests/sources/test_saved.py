@@ -15,10 +15,12 @@ import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_runtime.installing import install_command
 from kafka_records_tables import read_table
+from kafka_records_tables.engines.raw_outcomes import raw_rows_of
 from tests.log.logs import CAPTURES
 from tests.sources import saved_files
 from tests.sources.saved_files import FORMATS, captured, offsets_of, shuffled, simple_rows, table_of, tables_of
@@ -177,6 +179,41 @@ def test_a_damaged_page_is_damage(tmp_path: Path) -> None:
     assert (finding.severity, finding.records, finding.file) == ("damage", 50, str(path))
     assert "part 2 cannot be read, with offsets from 50 to 99: " in str(finding)
     assert context.holes == [49]
+
+
+@pytest.mark.parametrize("shape", ["sorted", "backwards", "overlapping"])
+def test_a_page_that_is_lost_hides_the_outcome_of_what_was_read_before(shape: str, tmp_path: Path) -> None:
+    """A group is given in parts of 65 536 rows, so that records stand before the loss, and their marker in it."""
+    count, lost_from = 150_000, 131_072
+    rows = simple_rows(list(range(count)))
+    rows = rows.set_column(5, "transaction", pa.array(["pending"] * count))
+    marker = simple_rows([count]).set_column(6, "control", pa.array(["commit"]))
+    for name, value in (("producer_id", 7), ("base_offset", 0)):
+        rows = rows.append_column(name, pa.array([value] * count, pa.int64()))
+        marker = marker.append_column(name, pa.array([value], pa.int64()))
+    path = tmp_path / "a.parquet"
+    if shape == "backwards":
+        rows = rows.take(pa.array([1, 0, *range(2, count)]))
+    options = {"compression": "none", "write_page_checksum": True, "use_dictionary": False, "data_page_size": 4096}
+    with pq.ParquetWriter(path, rows.schema, **options) as writer:
+        writer.write_table(rows, row_group_size=count)
+        writer.write_table(marker)
+    if shape == "overlapping":
+        pq.write_table(rows.slice(0, 10), tmp_path / "b.parquet")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"v140000")
+    data[at : at + 3] = b"xxx"
+    path.write_bytes(data)
+    (log,) = SavedRows(tmp_path).partitions("t")
+    context = Context("t", 0)
+    found = pa.Table.from_batches(raw_rows_of(log, context)).sort_by("offset")
+    assert offsets_of(found) == [*range(lost_from), count]
+    assert set(found["transaction"].to_pylist()[:-1]) == {"unknown"}
+    assert context.holes == [lost_from - 1]
+    (finding,) = context.findings
+    first = lost_from if shape == "sorted" else 0
+    assert f"cannot be read, with offsets from {first} to {count - 1}: " in str(finding)
+    assert finding.records == count - lost_from
 
 
 @pytest.mark.parametrize(

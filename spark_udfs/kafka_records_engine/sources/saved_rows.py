@@ -526,6 +526,8 @@ class _Reading:
         self._pieces = [piece for piece in (log.pieces if kept is None else kept.pieces) if self._concerns(piece)]
         self._wrong: list[Wrong] = [*kept.wrong] if kept is not None else []
         self._differing: set[int] = set()
+        self._lost: list[tuple[int, int]] = []
+        """The first and last offset of what could not be read of pieces that are put in order."""
         self.total = sum(piece.size for piece in self._pieces)
         self.done = 0
 
@@ -536,9 +538,11 @@ class _Reading:
         """The rows by their offsets, each once; what is found goes to the context."""
         self._tell()
         for group in together(self._pieces):
-            batches: Iterator[Any] = (rows for piece in group for rows in self._read(piece))
-            if len(group) > 1 or not self._is_sorted(group[0]):
-                batches = in_order(batches, self._tell_differing)
+            self._lost.clear()
+            is_sorted = len(group) == 1 and self._is_sorted(group[0])
+            batches: Iterator[Any] = (rows for piece in group for rows in self._read(piece, is_sorted=is_sorted))
+            if not is_sorted:
+                batches = self._with_holes(in_order(batches, self._tell_differing))
             for rows in batches:
                 self._tell()
                 within = self._within(rows)
@@ -557,16 +561,40 @@ class _Reading:
             last = int(offsets[-1])
         return True
 
-    def _read(self, piece: FilePiece, raws: Sequence[str] | None = None, counts: bool = True) -> Iterator[Any]:
+    def _with_holes(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Batches in order, with a hole at every gap where a lost row may have stood."""
+        before = -1
+        for rows in batches:
+            offsets = rows.column("offset").to_numpy()
+            behind = np.concatenate(([before], offsets))
+            for first, last in self._lost:
+                gaps = (behind[:-1] + 1 < offsets) & (behind[:-1] < last) & (offsets > first)
+                for hole in np.maximum(behind[:-1][gaps], first - 1).tolist():
+                    self._context.add_hole(hole)
+            before = int(offsets[-1])
+            yield rows
+        for first, last in self._lost:
+            if before < last:
+                self._context.add_hole(max(before, first - 1))
+
+    def _read(
+        self, piece: FilePiece, raws: Sequence[str] | None = None, counts: bool = True, *, is_sorted: bool = False
+    ) -> Iterator[Any]:
         file, place = self._files[piece.file], (self._log.topic, self._log.partition)
-        given = 0
+        given, last = 0, piece.first - 1
         try:
             for rows in rows_of(file, piece, place, self._raws if raws is None else raws, self._wrong):
                 given += rows.num_rows
+                last = int(rows.column("offset")[-1].as_py())
                 yield rows
         except (OSError, pa.ArrowException, EOFError) as error:
             if counts:
-                self._tell_damage(file, piece, piece.rows - given, error)
+                first = last + 1 if is_sorted else piece.first
+                self._tell_damage(file, piece, first, piece.rows - given, error)
+                if is_sorted:
+                    self._context.add_hole(last)
+                else:
+                    self._lost.append((first, piece.last))
         if counts:
             self.done += piece.size
 
@@ -585,24 +613,23 @@ class _Reading:
                 self._context.add_hole(wrong.offset - 1)
         self._wrong.clear()
 
-    def _tell_damage(self, file: SavedFile, piece: FilePiece, lost: int, error: Exception) -> None:
+    def _tell_damage(self, file: SavedFile, piece: FilePiece, first: int, lost: int, error: Exception) -> None:
         text = " ".join(str(error).split())
         part = "this" if piece.group is None else f"part {piece.group + 1}"
         self._context.report(
             Finding(
                 "damage",
                 DAMAGED_LOG,
-                f"{part} cannot be read, with offsets from {piece.first} to {piece.last}: {text}",
+                f"{part} cannot be read, with offsets from {first} to {piece.last}: {text}",
                 "its other records are left out",
                 self._log.topic,
                 self._log.partition,
                 file=file.path,
-                base_offset=piece.first,
+                base_offset=first,
                 records=lost,
                 bytes=piece.size,
             )
         )
-        self._context.add_hole(piece.first - 1)
 
     def _tell_differing(self, offset: int) -> None:
         if offset in self._differing:
