@@ -14,6 +14,8 @@ import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources._saved.texts import Undecided, decoded, encoding_of
+from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.saved_rows import SavedRows
 from tests.log.logs import CAPTURES
 from tests.sources.saved_files import (
@@ -360,3 +362,74 @@ def test_short_texts_are_not_decided() -> None:
     assert encoding_of([pa.array(["ab cd"])]) == "text"
     with pytest.raises(Undecided):
         encoding_of([pa.array(["0001000a"])])
+
+
+# -- what control says -------------------------------------------------------------------------------------------------
+
+MARKER_KEYS = [b"key", b"\0\0\0\0", b"\0\0\0\1", b"key"]
+
+
+def with_controls(controls: pa.Array, keys: list[bytes] | None = None) -> pa.Table:
+    rows = simple_rows(list(range(len(controls))))
+    rows = rows.set_column(3, "key", pa.array(keys or MARKER_KEYS[: len(controls)], pa.binary()))
+    return rows.set_column(rows.column_names.index("control"), "control", controls)
+
+
+@pytest.mark.parametrize(
+    ("controls", "read"),
+    [
+        (pa.array([False, True, True, None]), [None, "abort", "commit", None]),
+        (pa.array(["", "abort", "commit", "false"]), [None, "abort", "commit", None]),
+        (pa.array(["False", "abort", None, ""]).dictionary_encode(), [None, "abort", None, None]),
+        (pa.array([None] * 4, pa.null()), [None] * 4),
+    ],
+)
+def test_control_that_is_no_word_is_a_record(controls: pa.Array, read: list[str | None], tmp_path: Path) -> None:
+    rows = with_controls(controls)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    lines = write_lines(in_hex(rows), tmp_path / "rows.jsonl")
+    for source in (SavedRows(tmp_path / "rows.parquet"), SavedRows(lines, encoding="hex"), ArrowRows(rows)):
+        (log,) = source.partitions("t")
+        assert table_of(log)[0]["control"].to_pylist() == read
+        (batch,) = log.batches(Context("t", 0), ["offset", "control"])
+        assert batch.column("control").to_pylist() == read
+
+
+def test_booleans_in_csv_are_read_from_keys(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("topic,partition,offset,key,value,control\nt,0,0,6b,76,False\nt,0,1,00000001,00,True\nt,0,2,6b,,\n")
+    (log,) = SavedRows(path, encoding="hex").partitions("t")
+    assert table_of(log)[0]["control"].to_pylist() == [None, "commit", None]
+
+
+@pytest.mark.parametrize(
+    ("controls", "keys", "detail"),
+    [
+        (
+            pa.array([None, "marker"]),
+            None,
+            "control is 'marker': it holds commit or abort, true for any marker, and nothing for records",
+        ),
+        (
+            pa.array([False, True]),
+            [b"", b"\0\0\0\2"],
+            "control is true, and the key does not say that it is a commit or an abort: save these words",
+        ),
+        (
+            pa.array([False, True]),
+            [b"", b"\0"],
+            "control is true, and the key does not say that it is a commit or an abort: save these words",
+        ),
+    ],
+)
+def test_control_that_says_nothing_known(
+    controls: pa.Array, keys: list[bytes] | None, detail: str, tmp_path: Path
+) -> None:
+    rows = with_controls(controls, keys)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    (log,) = SavedRows(tmp_path / "rows.parquet").partitions("t")
+    with pytest.raises(LogSourceError) as refused:
+        table_of(log)
+    assert (refused.value.path, refused.value.detail) == (str(tmp_path / "rows.parquet"), f"row 2: {detail}")
+    with pytest.raises(ValueError, match=rf"^row 2: {detail}$"):
+        ArrowRows(rows)

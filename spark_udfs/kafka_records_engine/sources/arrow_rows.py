@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources.control_words import UnknownControl, as_controls
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
 
 _NEEDED: Final = ("partition", "offset", "key", "value")
@@ -33,14 +34,16 @@ class ArrowRows:
     Raises
     ------
     ValueError
-        For data that lacks one of these four columns, or has a column of a type that cannot be cast.
+        For data that lacks one of these four columns, or has a column of a type that cannot be cast, or a `control`
+        that is neither commit nor abort.
     """
 
     def __init__(self, data: Any, topic: str | None = None) -> None:
-        table = _plain(_table(data))
+        table = _table(data)
         for name in _NEEDED:
             if name not in table.column_names:
                 raise ValueError(f"the rows have no column {name}: raw rows have {', '.join(RAW_SCHEMA.names)}")
+        table = _plain(table)
         if "topic" not in table.column_names and topic is None:
             raise ValueError("the rows have no column topic: say which topic they are of")
         self._topic = topic
@@ -168,8 +171,16 @@ def _plain(table: pa.Table) -> pa.Table:
     for name in RAW_SCHEMA.names:
         if name in table.column_names and table.schema.field(name).type != RAW_SCHEMA.field(name).type:
             place = table.schema.get_field_index(name)
+            if name == "control" and pa.types.is_boolean(table.schema.field(name).type):
+                continue
             table = table.set_column(place, name, _cast(table[name], RAW_SCHEMA.field(name).type))
-    return table
+    if "control" not in table.column_names:
+        return table
+    try:
+        controls = as_controls(table["control"].combine_chunks(), lambda: table["key"])
+    except UnknownControl as unknown:
+        raise ValueError(f"row {unknown.row + 1}: {unknown}") from None
+    return table.set_column(table.schema.get_field_index("control"), "control", controls)
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -16,6 +16,7 @@ from kafka_records_engine.sources._saved.saved_formats import Format
 from kafka_records_engine.sources._saved.tabular import FileReader, member, open_reader
 from kafka_records_engine.sources._saved.taken_columns import BYTES, TakenColumn, holds_bytes, is_bytes, is_text
 from kafka_records_engine.sources._saved.texts import Encoding, decoded
+from kafka_records_engine.sources.control_words import UnknownControl, as_controls
 
 _TIMESTAMP_TYPES: Final = ("create", "log_append")
 _TIMESTAMP_WORDS: Final = {"create": 0, "createtime": 0, "logappend": 1, "logappendtime": 1}
@@ -56,8 +57,15 @@ class SavedFile:
 
     def columns(self, raws: Collection[str]) -> list[str]:
         """The columns of the file that these are made of, as they are asked of a reader."""
-        fields = {taken.column: None for taken in self.taken if taken.raw in raws}
+        wanted = {*raws, "key"} if "control" in raws and self._asks_keys else raws
+        fields = {taken.column: None for taken in self.taken if taken.raw in wanted}
         return list(fields)
+
+    @property
+    def _asks_keys(self) -> bool:
+        """Whether `control` may hold a yes, which only the key of the marker makes a word of."""
+        control = next((taken for taken in self.taken if taken.raw == "control"), None)
+        return control is not None and (pa.types.is_boolean(control.type) or self.format == "csv")
 
     def converted(self, reader: FileReader, batch: Any, first: int, raws: Collection[str], on_wrong: OnWrong) -> Any:
         """Some columns of raw rows of a batch that begins with the row `first`, those that the file tells.
@@ -78,6 +86,8 @@ class SavedFile:
             array = member(batch, taken.column, reader.fields)
             if raw in BYTES:
                 arrays.append(self._bytes(taken, array, encodings.get(raw), first, on_wrong))
+            elif raw == "control":
+                arrays.append(self._controls(reader, batch, array, first))
             else:
                 arrays.append(self._plain(taken, array, first))
         return pa.record_batch(arrays, names=names)
@@ -100,6 +110,21 @@ class SavedFile:
             for row in np.flatnonzero(made.wrong).tolist():
                 on_wrong(first + row, f"{taken.column} is no {encoding}")
         return made.array
+
+    def _controls(self, reader: FileReader, batch: Any, array: Any, first: int) -> Any:
+        def keys() -> Any:
+            taken = next((each for each in self.taken if each.raw == "key"), None)
+            if taken is None or not self._asks_keys:
+                return None
+            found = member(batch, taken.column, reader.fields)
+            return self._bytes(taken, found, dict(self.encodings).get("key"), first, lambda row, what: None)
+
+        taken = next(each for each in self.taken if each.raw == "control")
+        texts = array if pa.types.is_boolean(array.type) else self._plain(taken, array, first)
+        try:
+            return as_controls(texts, keys)
+        except UnknownControl as unknown:
+            raise LogSourceError(self.path, f"row {first + unknown.row + 1}: {unknown}") from None
 
     def _plain(self, taken: TakenColumn, array: Any, first: int) -> Any:
         try:
