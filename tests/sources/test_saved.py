@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._saved import ordering
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.saved_rows import SavedRows
@@ -102,6 +103,18 @@ def test_each_offset_comes_once(tmp_path: Path) -> None:
     rows, context = table_of(log)
     assert offsets_of(rows) == [0, 1, 2, 3, 5, 6]
     assert context.findings == []
+
+
+def test_rows_in_order_are_cut_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of 65 536 rows may have more bytes than Arrow puts into one column."""
+    monkeypatch.setattr(ordering, "_BYTES", 1000)
+    rows = simple_rows([*range(50, 100), *range(50)])
+    differing: list[int] = []
+    made = list(ordering.in_order(iter(rows.to_batches()), differing.append))
+    assert differing == []
+    assert [offset for batch in made for offset in batch.column("offset").to_pylist()] == list(range(100))
+    assert max(batch.nbytes for batch in made) <= 1000
+    assert {batch.schema.field("value").type for batch in made} == {pa.binary()}
 
 
 def test_two_logs_in_one_are_damage(tmp_path: Path) -> None:

@@ -122,6 +122,18 @@ def test_what_sink_connectors_write(tmp_path: Path) -> None:
     assert [(log.topic, log.partition) for log in SavedRows(tmp_path / "topics").partitions("u")] == [("u", 4)]
 
 
+def test_names_of_folders_tell_topic_and_partition_only(tmp_path: Path) -> None:
+    folder = tmp_path / "topic=t" / "partition=3" / "ts=20260101" / "producer_id=7"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"offset": [0], "key": [b"k"], "value": [b"v"]}), folder / "rows.parquet")
+    source = SavedRows(tmp_path)
+    (log,) = source.partitions("t")
+    assert log.partition == 3
+    found = pa.Table.from_batches(log.batches(Context("t", 3), ["offset", "timestamp_ms", "producer_id"]))
+    assert found.to_pylist() == [{"offset": 0, "timestamp_ms": None, "producer_id": None}]
+    assert notes(source) == ["names of folders are taken for topic; names of folders are taken for partition"]
+
+
 def test_csv_without_names(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     lines = [f"CreateTime:1700000000000\tPartition:3\tOffset:{at}\t{key.hex()}\t\n" for at, key in enumerate(KEYS)]
@@ -433,3 +445,12 @@ def test_control_that_says_nothing_known(
     assert (refused.value.path, refused.value.detail) == (str(tmp_path / "rows.parquet"), f"row 2: {detail}")
     with pytest.raises(ValueError, match=rf"^row 2: {detail}$"):
         ArrowRows(rows)
+
+
+@pytest.mark.parametrize(("column", "place"), [("partition", 1), ("offset", 2)])
+def test_places_below_zero_are_refused(column: str, place: int, tmp_path: Path) -> None:
+    rows = simple_rows([0, 1])
+    kind = rows.schema.field(column).type
+    pq.write_table(rows.set_column(place, column, pa.array([0, -1], kind)), tmp_path / "rows.parquet")
+    source = SavedRows(tmp_path)
+    assert said(source) == f"row 2 has the {column} -1: those of a log begin with 0"

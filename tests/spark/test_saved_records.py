@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,7 @@ from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.spark.decode import decode_records
 from kafka_records_engine.spark.errors import UnknownRecord
 from kafka_records_engine.spark.raw import as_raw_rows
-from kafka_records_engine.spark.saved_records import packed, read_records
+from kafka_records_engine.spark.saved_records import RecordReader, packed, read_records
 from kafka_records_engine.spark.segments import read_segments
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as in_spark
@@ -40,6 +41,17 @@ def rows_of(df: DataFrame) -> list[Any]:
     return sorted(
         (row.asDict(recursive=True) for row in df.collect()), key=lambda row: (row["partition"], row["offset"])
     )
+
+
+def test_rows_that_are_left_out_have_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = in_hex(simple_rows([0, 1]))
+    path = write_lines(rows.set_column(4, "value", pa.array(["7630", "no hex"])), tmp_path / "rows.jsonl")
+    (part,) = SavedRows(path, encoding="hex").parts()
+    reader = RecordReader.of(consumer_offsets.RECORDS, None, "PERMISSIVE", False, ["offset"], "t")
+    assert [batch.column("offset").to_pylist() for batch in reader.of_part(part)] == [[0]]
+    assert caplog.messages == [
+        f"{path}: record at offset 1: row 2: value is no hex (the record is left out)",
+    ]
 
 
 def test_what_spark_saves_is_what_the_segments_hold(spark: SparkSession, saved: str, tmp_path: Path) -> None:

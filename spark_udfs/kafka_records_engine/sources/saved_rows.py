@@ -252,14 +252,16 @@ class SavedRows:
                 if is_guess or (encoding is not None and taken.raw not in self._encodings):
                     how = "" if encoding is None else f", {_SAID[encoding]}"
                     told[f"column {printable(taken.column)} is taken for {taken.raw}{how}"] = None
-        by_name = [raw for file in files for raw, _ in file.given if self._is_by_name(file, raw)]
-        for raw in dict.fromkeys(by_name):
-            told[f"names of files are taken for {raw}"] = None
+        for file in files:
+            for raw, value in file.given:
+                if not (raw == "topic" and value == self._topic):
+                    which = "folders" if self._is_by_folder(file, raw) else "files"
+                    told[f"names of {which} are taken for {raw}"] = None
         return list(told)
 
-    def _is_by_name(self, file: SavedFile, raw: str) -> bool:
-        in_folder = any(raw_name(part.partition("=")[0]) == raw for part in file.place.path.split("/") if "=" in part)
-        return not in_folder and not (raw == "topic" and dict(file.given)[raw] == self._topic)
+    @staticmethod
+    def _is_by_folder(file: SavedFile, raw: str) -> bool:
+        return any(raw_name(part.partition("=")[0]) == raw for part in file.place.path.split("/") if "=" in part)
 
 
 GUESSED_COLUMNS: Final = "GuessedColumns"

@@ -6,6 +6,7 @@ file, reads its columns in Python, and only decoded rows go to the JVM.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -34,6 +35,7 @@ from kafka_records_runtime.schema import RecordSchema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_log: Final = logging.getLogger(__name__)
 _NUMBERS: Final = StructType([StructField("id", LongType(), False)])
 _MOST_OF_A_TASK: Final = 128 * 1024 * 1024
 _LEAST_OF_A_TASK: Final = 4 * 1024 * 1024
@@ -85,7 +87,7 @@ def read_records(
         At once, as `decode_records` does.
     UndecodableRecord, DamagedLog
         In a worker, under FAILFAST: for a record, and for a text that holds no bytes. PERMISSIVE leaves such a row out
-        that has neither key nor value; `kafka_records_tables.read_table` says which.
+        with a line in the log of the task; `kafka_records_tables.read_table` says which.
 
     Examples
     --------
@@ -181,6 +183,7 @@ class RecordReader:
     def _tell(self, finding: Finding) -> None:
         if self.mode == FAILFAST:
             raise DamagedLog(str(finding))
+        _log.warning("%s", finding)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,11 @@ def usable_rows(
                 "offset": "without it nobody can tell which record of a key is the last",
             }[name]
             raise LogSourceError(file.path, f"row {row} has no {name}: {why}")
+        if name != "topic" and rows.num_rows and pc.min(column).as_py() < 0:
+            row = first + int(np.argmax(column.to_numpy() < 0)) + 1
+            raise LogSourceError(
+                file.path, f"row {row} has the {name} {column[row - first - 1]}: those of a log begin with 0"
+            )
     if not told:
         return rows
     for row, what in told.items():
@@ -166,8 +171,8 @@ def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, i
         least, most = (each.decode() if isinstance(each, bytes) else each for each in found)
         if name == "topic" and not isinstance(least, str):
             return None
-        if name != "topic" and not isinstance(least, int):
-            return None
+        if name != "topic" and (not isinstance(least, int) or least < 0):
+            return None  # reading the rows finds the one that is wrong
         told[name] = least, most
     (topic, last_topic), (partition, last_partition), (first, last) = (told[name] for name in IN_LOG)
     if topic != last_topic or partition != last_partition:

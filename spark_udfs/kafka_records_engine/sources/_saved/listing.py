@@ -173,7 +173,8 @@ def _told_by_folders(names: Iterable[str]) -> dict[str, str]:
     for part in names:
         name, equals, value = part.partition("=")
         raw = raw_name(name) if equals else None
-        if raw is not None and value != _NULL:
+        # Others would be the same in all rows, which no log has: a day `ts=20260101` is no time of a record.
+        if raw in ("topic", "partition") and value != _NULL:
             told[raw] = unquote(value)
     return told
 

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from kafka_records_engine.sources._saved.file_pieces import FilePiece
 
 _ROWS: Final = 65_536
+_BYTES: Final = 256 * 1024 * 1024
+"""The most bytes of a batch with more than one row. From 2 GiB on, Arrow cannot put a column of bytes into one."""
 
 OnDiffering = Callable[[int], None]
 """Called with an offset that two rows have which are not the same record."""
@@ -53,7 +55,7 @@ def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]
             order = order[is_first]
     for start in range(0, len(offsets) if order is None else len(order), _ROWS):
         part = rows.slice(start, _ROWS) if order is None else rows.take(pa.array(order[start : start + _ROWS]))
-        yield _small(part)
+        yield from _small(part)
 
 
 def _compare(rows: Any, order: Any, is_first: Any, on_differing: OnDiffering) -> None:
@@ -86,9 +88,15 @@ def _large(batch: Any) -> Any:
     )
 
 
-def _small(rows: Any) -> Any:
+def _small(rows: Any) -> Iterator[Any]:
+    """With columns that hold at most 2 GiB together: rows in halves until that is so."""
+    if rows.num_rows > 1 and rows.nbytes > _BYTES:
+        half = rows.num_rows // 2
+        for part in (rows.slice(0, half), rows.slice(half)):
+            yield from _small(part)
+        return
     schema = pa.schema(
         [(field.name, pa.binary() if pa.types.is_large_binary(field.type) else field.type) for field in rows.schema]
     )
     (batch,) = rows.cast(schema).combine_chunks().to_batches()
-    return batch
+    yield batch
