@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stretches import stored_log
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.given import source_of
@@ -32,7 +34,7 @@ from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_engine.sources.snapshots import Snapshot
 from kafka_records_tables import read_table
 from tests.conftest import DATA_DIR
-from tests.sources.snapshot_logs import TOPIC, Logs, rows_of
+from tests.sources.snapshot_logs import TOPIC, LiveLog, Logs, rows_of
 from tests.tables.cleaner import CleanedLog
 from tests.tables.topic import Topic
 
@@ -388,6 +390,73 @@ def test_a_snapshot_is_never_read_as_plain_parquet(tmp_path: Path) -> None:
         read_table("current_offsets", packed)
 
 
+@dataclass(frozen=True)
+class BrokenOff(LiveLog):
+    """A log that a broker gives only in part: nobody answers from the offset `stops_at` on."""
+
+    stops_at: int = 0
+
+    def batches(self, context: Context, columns: Any, start: int | None = None, end: int | None = None) -> Any:
+        yield from super().batches(context, columns, start, self.stops_at)
+        context.holes.clear()
+        found = Finding("damage", UNREACHABLE_LOG, "no broker answers", "not read", self.topic, self.partition)
+        context.report(replace(found, base_offset=self.stops_at))
+        context.add_hole(self.stops_at - 1)
+
+
+@pytest.mark.parametrize("runs_then", [1, 2])
+def test_a_run_that_broke_off_leaves_no_trace_when_the_next_one_goes_on(runs_then: int, tmp_path: Path) -> None:
+    topic = commits(5)
+    topic.commit("t", 2, transaction="pending", producer=7)
+    topic.commit("g", 9)
+    topic.marker("commit", producer=7)
+    whole = LiveLog(topic.table(), TOPIC, 0, high_watermark=8)
+    broken = BrokenOff(topic.table(), TOPIC, 0, high_watermark=8, stops_at=6)
+
+    for _ in range(runs_then):
+        (found,) = take_snapshot(Logs((broken,)), tmp_path / "broken").findings
+        assert found.reason == UNREACHABLE_LOG
+        assert [each.reason for each in findings_of(tmp_path / "broken")] == [UNREACHABLE_LOG]
+    # The log went on, so nobody may say that it ended there.
+    stored = stored_log(str(tmp_path / "broken"), TOPIC, 0)
+    assert stored.stretches[-1].ended_at_ms is None
+    assert read_mark(str(tmp_path / "broken"))["read"][f"{TOPIC}-0"]["ended_at_ms"] is None
+
+    assert take_snapshot(Logs((whole,)), tmp_path / "broken").findings == []
+    take_snapshot(Logs((whole,)), tmp_path / "whole")
+    for table in ("current_offsets", "offset_commits"):
+        one, other = (read_table(table, tmp_path / name, processes=1) for name in ("broken", "whole"))
+        assert one.findings == other.findings == ()
+        assert one.table.equals(other.table)
+    assert stored_log(str(tmp_path / "broken"), TOPIC, 0).stretches[0].holes == ()
+
+
+def test_what_is_still_unread_is_told_by_the_run_after(tmp_path: Path) -> None:
+    topic = commits(20)
+    for stop in (6, 12):
+        take_snapshot(Logs((BrokenOff(topic.table(), TOPIC, 0, high_watermark=20, stops_at=stop),)), tmp_path)
+    (found,) = findings_of(tmp_path)
+    assert found.base_offset == 12
+
+
+def test_a_range_has_the_findings_and_holes_that_lie_in_it(tmp_path: Path) -> None:
+    topic = Topic()
+    for number in range(6):
+        topic.commit("g", number, transaction="committed", producer=number)
+    for end in range(1, 7):
+        take_snapshot(log_of(topic, end), tmp_path)
+    (name,) = files_in(tmp_path)
+    assert name.endswith("5.parquet")
+
+    (log,) = Snapshot(tmp_path).partitions(TOPIC)
+    told = []
+    for first in range(6):
+        context = Context(TOPIC, 0)
+        list(log.batches(context, RAW_SCHEMA.names, first, first + 1))
+        told.append([re.findall(r"at offset (\d+)", found.what) for found in context.findings])
+    assert told == [[[str(number)]] for number in range(6)]
+
+
 # -- another log -------------------------------------------------------------------------------------------------------
 
 
@@ -510,6 +579,55 @@ def test_a_damaged_file_costs_its_rows_and_no_others(harm: Callable[[Path], None
     assert context.holes == [49]
     topic.commit("later", 1)
     assert take_snapshot(log_of(topic), tmp_path).topics[TOPIC].records == 1
+
+
+@pytest.mark.parametrize("harm", [_flipped, _cut, _emptied])
+def test_a_damaged_last_file_is_no_other_log(harm: Callable[[Path], None], tmp_path: Path) -> None:
+    topic = commits(20)
+    take_snapshot(log_of(topic), tmp_path)
+    harm(tmp_path / f"topic={TOPIC}" / "partition=0" / files_in(tmp_path)[0])
+
+    report = take_snapshot(log_of(topic), tmp_path)
+
+    assert not [found for found in report.findings if "older copy" in str(found)]
+    (found,) = take_snapshot(log_of(topic, 10), tmp_path).findings[-1:]
+    assert "records up to offset 19 are stored: this is an older copy" in str(found)
+
+
+def test_a_run_that_ended_while_this_one_began_is_no_other_log(tmp_path: Path) -> None:
+    topic = commits(20)
+    take_snapshot(log_of(topic, 5), tmp_path)
+
+    @dataclass(frozen=True)
+    class Grows(Logs):
+        """At the moment before the lock is taken another run stores all of the log."""
+
+        def partitions(self, topic: str) -> Any:
+            return log_of(commits(20)).logs if _is_locked(tmp_path) else log_of(commits(20), 10).logs
+
+    take_snapshot(log_of(topic), tmp_path)
+    assert take_snapshot(Grows(log_of(topic).logs), tmp_path).findings == []
+
+
+def _is_locked(root: Path) -> bool:
+    with (root / "_lock").open("rb") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_snapshots_are_written_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LogSourceError, match=r"^s3://bucket/kept: snapshots are written on this machine only"):
+        take_snapshot(log_of(commits(3)), "s3://bucket/kept")
+    assert list(tmp_path.iterdir()) == []
+    take_snapshot(log_of(commits(3)), (tmp_path / "kept").as_uri())
+    assert len(all_rows(Snapshot(tmp_path / "kept"))) == 3
+    with pytest.raises(LogSourceError, match="there is no log of topic other"):
+        take_snapshot(Segments(CAPTURED), tmp_path / "none", ["other"])
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:

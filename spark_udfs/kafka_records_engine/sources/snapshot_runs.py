@@ -16,11 +16,20 @@ from typing import Any, Final
 
 from kafka_records_engine.findings import OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.paths import is_url, on_this_machine, without_secrets
 from kafka_records_engine.sources._stored.log_passes import Added, OtherLog, now_ms
 from kafka_records_engine.sources._stored.one_run import Run, SnapshotReport
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark, write_mark
-from kafka_records_engine.sources._stored.stored_names import GONE, LOCK, MARK, PART, make_folder, remove_incomplete
-from kafka_records_engine.sources.protocol import Source
+from kafka_records_engine.sources._stored.stored_names import (
+    GONE,
+    LOCK,
+    MARK,
+    PART,
+    is_snapshot,
+    make_folder,
+    remove_incomplete,
+)
+from kafka_records_engine.sources.protocol import LogPartition, Source
 
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
 
@@ -69,13 +78,19 @@ def take_snapshot(
     SnapshotBusy
         When another process is writing to the snapshot.
     """
-    root = os.path.abspath(fspath(path))
-    started_ms = now_ms()
-    chosen = list(source.topics() if topics is None else topics)
-    logs = [log for topic in chosen for log in source.partitions(topic)]
-    names = _topic_names(source)
+    named = on_this_machine(fspath(path))
+    if is_url(named):
+        what = "snapshots are written on this machine only: name a directory here, and copy it when it is written"
+        raise LogSourceError(without_secrets(named), what)
+    root = os.path.abspath(named)
+    if not is_snapshot(root):
+        _logs(source, topics)  # a source that cannot be read leaves no directory behind
     with _locked(root):
         _begin(root)
+        # Not before: a run that has ended since then may have stored more than these logs had.
+        started_ms = now_ms()
+        logs = _logs(source, topics)
+        names = _topic_names(source)
         run = Run(root, getattr(source, "name", type(source).__name__), names, file_bytes, on_finding, started_ms)
         total, done = sum(log.size for log in logs), 0
         for log in logs:
@@ -83,6 +98,11 @@ def take_snapshot(
             done += log.size
         _end(root, names, run.read)
     return run.report
+
+
+def _logs(source: Source, topics: Sequence[str] | None) -> list[LogPartition]:
+    chosen = list(source.topics() if topics is None else topics)
+    return [log for topic in chosen for log in source.partitions(topic)]
 
 
 def _moved(on_progress: OnBytesRead, done: int, total: int, size: int) -> Callable[[int], None]:

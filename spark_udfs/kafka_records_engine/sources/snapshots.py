@@ -165,7 +165,7 @@ class _Reading:
         self._names = [name for name in columns if name in RAW_SCHEMA.names or name == _FILE.name]
         self._position = 0 if start is None else start
         self._is_ranged = start is not None or end is not None
-        self._end = self._asked_end = BEHIND_ALL if end is None else end
+        self._end = self._asked_end = self._told_before = BEHIND_ALL if end is None else end
         self._done = 0
 
     def batches(self) -> Iterator[Any]:
@@ -175,6 +175,7 @@ class _Reading:
         lost = self._viewed(stored)
         for finding in stored.findings:
             context.report(finding)
+        self._told_before = self._end
         # What is added from now on belongs to another moment.
         self._end = min(self._end, stored.end)
         while (file := self._next_file(stored)) is not None:
@@ -277,14 +278,15 @@ class _Reading:
                 self._position = last + 1
 
     def _tell_of(self, file: StoredFile) -> None:
-        """Findings and holes of the runs that wrote the file, before its rows."""
+        """Findings and holes of the runs that wrote the file, before its rows, as far as they concern the range."""
         for stretch in file.stretches:
-            if stretch.last < self._position:
+            if stretch.last < self._position or stretch.first >= self._told_before:
                 continue
             for told in stretch.findings:
-                self._context.report(finding_of(told, moment(stretch.read_at_ms)))
+                if (told.get("base_offset") or 0) < self._told_before:
+                    self._context.report(finding_of(told, moment(stretch.read_at_ms)))
             for hole in stretch.holes:
-                if not self._context.holes or hole > self._context.holes[-1]:
+                if hole < self._told_before and (not self._context.holes or hole > self._context.holes[-1]):
                     self._context.add_hole(hole)
 
     @property

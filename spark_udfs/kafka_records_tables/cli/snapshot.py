@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any, Final
 
 from kafka_records_tables.cli.source_options import add_sources, given_source, path_argument
@@ -91,4 +90,4 @@ def run(options: argparse.Namespace) -> int:
     require("snapshot", "tables", "numpy", "pyarrow", "google_crc32c", "rich")
     from kafka_records_tables.runs.snapshot_run import SnapshotRun
 
-    return SnapshotRun(given_source(options), options.topic, Path(options.output), options.file_size).run()
+    return SnapshotRun(given_source(options), options.topic, options.output, options.file_size).run()

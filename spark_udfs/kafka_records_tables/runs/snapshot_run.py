@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_records_engine.log.discovery import LogSourceError
@@ -26,7 +25,7 @@ class SnapshotRun:
     """Adds to the snapshot in the directory `output` what `given` has of some topics, or else of those of
     coordinators."""
 
-    def __init__(self, given: GivenSource, topics: Sequence[str], output: Path, file_bytes: int) -> None:
+    def __init__(self, given: GivenSource, topics: Sequence[str], output: str, file_bytes: int) -> None:
         self._given = given
         self._topics = list(dict.fromkeys(topics))
         self._output = output

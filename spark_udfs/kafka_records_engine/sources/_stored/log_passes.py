@@ -16,7 +16,7 @@ from kafka_records_engine.findings import DAMAGED_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of
-from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stretch, Survey, ranges_of, told_of
+from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stretch, Survey, ranges_of, read_on, told_of
 from kafka_records_engine.sources._stored.transaction_ends import PARTS, TransactionEnds
 from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, RecordsFile, write_survey
 from kafka_records_engine.sources.protocol import Context, LogPartition
@@ -90,7 +90,9 @@ class Pass:
         """Read and store. Raises OtherLog, before anything is stored, for a log that is another one."""
         log, context, stored = self._log, self._context, self._stored
         self._check_id()
-        start = None if self._is_survey or not stored.files else (self._tail[0]["offset"] if self._tail else stored.end)
+        start = (
+            None if self._is_survey or not stored.files else (self._tail[0]["offset"] if self._tail else stored.end - 1)
+        )
         self._asked_from = start
         try:
             for batch in log.batches(context, COLUMNS, start):
@@ -108,6 +110,14 @@ class Pass:
             raise
         if self._is_survey:
             self._survey()
+
+    @property
+    def ended_at_ms(self) -> int | None:
+        """When the log ended where the stored rows end, by the word of a broker that gave all of them."""
+        is_whole = high_watermark(self._log) is not None and not any(
+            hole >= self._behind for hole in self._context.holes
+        )
+        return self._run.started_ms if is_whole else None
 
     @property
     def has_log_start_risen(self) -> bool:
@@ -216,7 +226,7 @@ class Pass:
         assert self._file is not None
         file, context, run = self._file, self._context, self._run
         holes = context.holes[self._told_holes :]
-        known = [told for stretch in self._stored.stretches for told in stretch.findings]
+        known = [told for stretch in read_on(self._stored.stretches, run.id) for told in stretch.findings]
         damage = [told_of(found) for found in context.findings if found.severity == "damage"]
         stretch = Stretch(
             run=run.id,
@@ -231,7 +241,7 @@ class Pass:
             log_start=context.log_start,
             cleaned_up_to=self._reach(is_last),
             is_last=is_last,
-            ended_at_ms=run.started_ms if is_last and high_watermark(self._log) is not None else None,
+            ended_at_ms=self.ended_at_ms if is_last else None,
             quiet_until_ms=run.quiet_until_ms(self._stored),
             holes=tuple(holes),
             findings=tuple(told for told in damage[self._told_findings :] if told not in known),

@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding, OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources._stored.log_passes import Added, Pass, high_watermark, now_ms
+from kafka_records_engine.sources._stored.log_passes import Added, Pass, now_ms
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, remove_incomplete
 from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
@@ -58,16 +58,17 @@ class Run:
         for each in (folder, gone_folder_of(self.root, log.topic, log.partition)):
             remove_incomplete(each)
         try:
-            stored = self._take(log, added, moved)
+            stored, ended_at_ms = self._take(log, added, moved)
         except LogSourceError as error:
             self.say(Finding("damage", DAMAGED_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
             return
         join_small_files(stored.files, self.file_bytes)
-        ended_at_ms = None if high_watermark(log) is None else self.started_ms
         told = {"end": stored.end, "at_ms": now_ms(), "ended_at_ms": ended_at_ms}
         self.read[f"{log.topic}-{log.partition}"] = told
 
-    def _take(self, log: LogPartition, added: Added, moved: Callable[[int], None] | None) -> StoredLog:
+    def _take(
+        self, log: LogPartition, added: Added, moved: Callable[[int], None] | None
+    ) -> tuple[StoredLog, int | None]:
         before = stored_log(self.root, log.topic, log.partition)
         for file in before.files:
             if file.trouble:
@@ -85,7 +86,7 @@ class Run:
             second.run(added)
             added.looked += 1
             stored = stored_log(self.root, log.topic, log.partition)
-        return stored
+        return stored, first.ended_at_ms
 
     def topic_id(self, log: LogPartition) -> str | None:
         """The id of the topic of a log, as Kafka writes it; None where nobody knows it."""

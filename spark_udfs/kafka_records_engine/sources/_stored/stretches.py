@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_records_engine.findings import DAMAGED_LOG, Finding
+from kafka_records_engine.findings import DAMAGED_LOG, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_engine.sources._stored.stored_names import (
@@ -178,7 +178,29 @@ def stored_log(root: str, topic: str, partition: int) -> StoredLog:
         except (OSError, pa.ArrowInvalid, TypeError, KeyError) as error:
             consequence = "records that were deleted may be shown"
             findings.append(unreadable(path, _reason(error), consequence, topic, partition))
+    known = iter(read_on([stretch for file in files for stretch in file.stretches]))
+    files = tuple(replace(file, stretches=tuple(islice(known, len(file.stretches)))) for file in files)
     return StoredLog(topic, partition, files, tuple(surveys), tuple(findings))
+
+
+def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
+    """The same without what a run met behind its last row, where another one has read on from there: what still holds
+    that one tells. `by` is the run that reads on behind all of them."""
+    runs = [*(each.run for each in stretches[1:]), by]
+    return [
+        each if after is None or after == each.run else _up_to_last_row(each)
+        for each, after in zip(stretches, runs, strict=False)
+    ]
+
+
+def _up_to_last_row(stretch: Stretch) -> Stretch:
+    holes = tuple(hole for hole in stretch.holes if hole < stretch.last)
+    findings = tuple(
+        told
+        for told in stretch.findings
+        if (told["reason"] != UNREACHABLE_LOG if (at := told.get("base_offset")) is None else at <= stretch.last)
+    )
+    return replace(stretch, holes=holes, findings=findings)
 
 
 def _stored_file(first: int, last: int, path: str) -> StoredFile:
