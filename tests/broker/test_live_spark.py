@@ -126,7 +126,8 @@ def test_offsets_that_are_not_there_are_named(session: SparkSession, broker: Bro
 def test_reading_leaves_no_trace(
     session: SparkSession, broker: Broker, admin: KafkaAdminClient, tmp_path: Path
 ) -> None:
-    commit(admin, "spark-trace", {("spark_offsets", 0): 1})
+    create_topics(admin, spark_traced=1)
+    commit(admin, "spark-trace", {("spark_traced", 0): 1})
     topics = LiveBrokers(broker.bootstrap).topics()
     groups, ends = sorted(map(str, admin.list_groups())), ends_of(broker, topics)
     assert session.read.format(FORMAT).options(bootstrap=broker.bootstrap, topic=INTERNAL[0]).load().count()

@@ -81,12 +81,17 @@ def test_archives(store: ObjectStore, form: str) -> None:
     assert rows_of(store.url(f"archives/*{form}!/var/*/kafka/data")) == expected
 
 
+ELSEWHERE = ("place", "high_watermark_timestamp", "high_watermark_timestamp_ms")
+"""The columns of `log_ends` that tell of the files and not of the logs."""
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_by_several_processes(store: ObjectStore, name: str) -> None:
     expected = read_table(name, SEGMENTS)
     for key in ("kafka-4.3", "archives/data.tar", "archives/datadeflated.zip"):
         given = read_table(name, store.url(key), processes=2)
-        assert given.table.equals(expected.table)
+        same = [each for each in expected.table.column_names if each not in ELSEWHERE]
+        assert given.table.select(same).equals(expected.table.select(same))
         assert [finding.what for finding in given.findings] == [finding.what for finding in expected.findings]
         assert given.counts == expected.counts
 
