@@ -71,6 +71,8 @@ class TestContenders:
             ("scan", 1_000),
             ("identity", 1_000),
             ("ours", 1_000),
+            ("one crossing", 1_000),
+            ("one crossing in place", 1_000),
             ("ours in place", 1_000),
             ("columns", 1_000),
             ("row udf", 400),
@@ -80,11 +82,11 @@ class TestContenders:
         told = capsys.readouterr().err.splitlines()
         sums = [line.split(": ")[1].split(" ", 1) for line in told if line.startswith("checksum over ")]
         assert [name for _, name in sums] == [
-            *("ours", "ours in place", "columns"),
+            *("ours", "one crossing", "one crossing in place", "ours in place", "columns"),
             *("ours", "row udf", "arrow row udf"),
         ]
-        assert len({found for found, _ in sums[:3]}) == len({found for found, _ in sums[3:]}) == 1
-        assert sums[0][0] != sums[3][0]
+        assert len({found for found, _ in sums[:5]}) == len({found for found, _ in sums[5:]}) == 1
+        assert sums[0][0] != sums[5][0]
         table = spark_decode.contenders_table(timings).splitlines()
         assert table[0].split("  ")[-1].strip() == "÷ arrow row udf"
         assert [line.split("  ")[0] for line in table[1:]] == [timing.name for timing in timings]
@@ -209,8 +211,8 @@ class TestOptions:
     def test_no_such_contender(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert self.refused("--contenders", "ours,theirs") == 2
         assert capsys.readouterr().err.endswith(
-            "error: no contender is called 'theirs'; there are scan, identity, ours, ours in place, columns, java, "
-            "row udf, arrow row udf\n"
+            "error: no contender is called 'theirs'; there are scan, identity, ours, one crossing, one crossing "
+            "in place, ours in place, columns, java, row udf, arrow row udf\n"
         )
 
     def test_no_such_step(self, capsys: pytest.CaptureFixture[str]) -> None:
