@@ -269,7 +269,7 @@ def test_what_nobody_catches_is_a_sentence(
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("kafka_records_tables.runs.dump_run.read_partition", fail)
+    monkeypatch.setattr("kafka_records_tables.runs.dump_run.raw_rows", fail)
     assert run("dump", source) == (2, "", f"kafka-records: {message}\n")
 
 

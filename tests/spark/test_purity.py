@@ -17,8 +17,12 @@ FORBIDDEN = {
     *("columns", "dtypes", "printSchema"),
 }
 
-ALLOWED = {("raw.py", "columns")}
-"""The edge, where rows of other shapes come in; `columns=` avoids it there."""
+ALLOWED = {("raw.py", "columns"), ("saved_records.py", "sparkContext")}
+"""The edge, where rows of other shapes come in; `columns=` avoids it there. And the number of cores, by which saved
+files are shared out; not asked for on Connect."""
+
+LOGS = {"saved_records.py"}
+"""What is left out of saved rows has no bytes and so no row: a line in the log of its task is all that tells of it."""
 
 
 _TABLES = Path(kafka_records_tables.__path__[0])
@@ -41,7 +45,7 @@ def test_nothing_is_logged(path: Path) -> None:
     imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert not imported & {"logging", "warnings"}
+    assert not imported & ({"warnings"} if path.name in LOGS else {"logging", "warnings"})
     assert not used & {"print", "stdout", "stderr"}
 
 
