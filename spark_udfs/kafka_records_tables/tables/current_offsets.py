@@ -10,7 +10,6 @@ from kafka_records_tables.tables.declaration import LOG_PLACE, Table
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
 
 TABLE: Final = Table(
     name="current_offsets",
@@ -43,59 +42,19 @@ loading the partition there), or if it is a value and nobody can tell how its tr
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    import numpy as np
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.latest import Latest, joined, last_of_same
-    from kafka_records_tables.tables.transactions_settled import ABORTED, OPEN, UNKNOWN, settled
+    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.last_commits import NOT_USED, LastCommits
+    from kafka_records_tables.tables.transactions_settled import settled
 
     records = schemas(context, "consumer_offsets")
-    types = numbers_of(records, COMMITS)
-    kept = ("offset", "key", "value", "file", "position", "base_offset")
-    decided, unknown = Latest(kept), Latest((*kept, "producer_id"))
-    chosen = of_types(batches, types, context, "not used: nobody can tell whose offset it is")
+    commits = LastCommits(records)
+    chosen = of_types(batches, numbers_of(records, COMMITS), context, NOT_USED)
     for outcome, batch in settled(chosen, context, tombstones_at_once=True, last_of_key=True):
-        if outcome not in (ABORTED, OPEN):
-            (unknown if outcome == UNKNOWN else decided).add(batch)
-    last_decided, last_unknown = decided.rows(), unknown.rows()
-    parts = [part for part in (last_decided, last_unknown) if part is not None]
-    if not parts:
-        return
-    is_unknown = np.repeat([False, True], [_count(last_decided), _count(last_unknown)])
-    names = [name for name in kept if name in parts[0].schema.names]
-    found = DecodedRecords(joined([part.select(names) for part in parts]), records)
-    group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
-    decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), group, topic, partition)
-
-    def consequence(row: int) -> str:
-        if not found.has_key[row]:
-            return "not used: nobody can tell whose offset it is"
-        return "its row is left out: an older offset would be wrong"
-
-    found.report(context, consequence, decides & ~is_unknown)
-    _report_undecided(found, types, np.flatnonzero(decides & is_unknown).tolist(), last_unknown, context)
-    usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone & ~is_unknown
-    if usable.any():
-        columns = commit_columns(found, types, context)
-        yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
-
-
-def _report_undecided(
-    found: DecodedRecords, types: tuple[int, ...], rows: list[int], unknown: Any, context: Context
-) -> None:
-    """Report `rows` of `found`: nobody can tell how their transactions ended. Its last rows are those of `unknown`."""
-    from kafka_records_tables.tables.decoded_records import undecided
-
-    group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
-    first_unknown = found.rows.num_rows - _count(unknown)
-    for row in rows:
-        what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
-        left_out = "its row is left out: this offset or an older one may be the committed one"
-        number = int(found.columns.record_type[row])
-        context.report(undecided(unknown, row - first_unknown, context, number, what, left_out))
-
-
-def _count(rows: Any) -> int:
-    return 0 if rows is None else int(rows.num_rows)
+        commits.add(outcome, batch)
+    last = commits.deciding(context)
+    if last is not None and last.is_usable.any():
+        columns = commit_columns(last.found, last.types, context)
+        yield record_batch(TABLE.schema, columns, last.found.rows.num_rows).filter(pa.array(last.is_usable))

@@ -7,36 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table
+from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-
-GROUP_RECORDS: Final = (
-    "GroupMetadata",
-    "ConsumerGroupMetadata",
-    "ConsumerGroupMemberMetadata",
-    "ConsumerGroupTargetAssignmentMetadata",
-    "ConsumerGroupCurrentMemberAssignment",
-    "ShareGroupMetadata",
-    "ShareGroupMemberMetadata",
-    "ShareGroupCurrentMemberAssignment",
-    "ShareGroupStatePartitionMetadata",
-    "StreamsGroupMetadata",
-    "StreamsGroupMemberMetadata",
-    "StreamsGroupTargetAssignmentMetadata",
-    "StreamsGroupCurrentMemberAssignment",
-    "StreamsGroupTopology",
-)
-
-PARTS: Final = (
-    "ConsumerGroupPartitionMetadata",
-    "ConsumerGroupTargetAssignmentMember",
-    "ConsumerGroupRegularExpression",
-    "ShareGroupTargetAssignmentMetadata",
-    "ShareGroupTargetAssignmentMember",
-    "StreamsGroupTargetAssignmentMember",
-)
-"""Records of which nothing matters but that there was one: a coordinator makes the group with the first of any."""
 
 TABLE: Final = Table(
     name="groups",
@@ -93,56 +67,16 @@ _OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partitio
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from heapq import merge
-    from operator import attrgetter
-
-    import numpy as np
     import pyarrow as pa
 
-    from kafka_records_engine.columns.framing_in_columns import prefix_column
-    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.fold import events
-    from kafka_records_tables.tables.group_replay import PICKED, Replay
-    from kafka_records_tables.tables.latest import LAST_VALUE, Latest
+    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.group_records import NOT_USED, GroupRecords
 
-    records = schemas(context, "consumer_offsets")
-    commit_types = numbers_of(records, COMMITS)
-    by_key_alone = np.array((*commit_types, *numbers_of(records, PARTS)), np.int16)
-    kept = ("offset", "key", LAST_VALUE, "file", "position", "base_offset")
-    alone, whole = Latest(kept), Latest((*kept, "value"))
-    not_used = "not used: nobody can tell which group it is about"
-    for batch in of_types(batches, numbers_of(records, TABLE.records), context, not_used):
-        types, _ = prefix_column(batch.column("key"))
-        is_alone = np.isin(types, by_key_alone)
-        is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        if is_alone.all() and is_record.all():
-            alone.add(batch)
-            continue
-        alone.add(batch.filter(pa.array(is_alone & is_record)))
-        whole.add(batch.filter(pa.array(~is_alone & is_record)))
-
-    nothing = pa.RecordBatch.from_pylist(
-        [], pa.schema([("offset", pa.int64()), ("key", pa.binary()), (LAST_VALUE, pa.int64())])
-    )
-    told = DecodedRecords(nothing if (found := whole.rows()) is None else found, records)
-    seen = DecodedRecords(nothing if (found := alone.rows()) is None else found, records)
-
-    def consequence(row: int) -> str:
-        return "its group keeps a row, with null for what this record would tell" if told.has_key[row] else not_used
-
-    told.report(context, consequence)
-    seen.report(context, lambda row: not_used)
-    replay = Replay()
-    parts = events(seen, dict.fromkeys(PARTS, ()))
-    for event in merge(events(told, PICKED), parts, key=attrgetter("offset")):
-        replay.take(event)
-    group = seen.member(commit_types, "key", "group").dictionary_encode()
-    last = np.full(len(group.dictionary) + 1, -1, np.int64)
-    np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), seen.last_value)
-    for name, offset in zip(group.dictionary.to_pylist(), last.tolist(), strict=False):
-        if offset >= 0:
-            replay.commit(name, offset)
-    listed = replay.rows()
+    known = schemas(context, "consumer_offsets")
+    records = GroupRecords(known)
+    for batch in of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED):
+        records.add(batch)
+    listed = records.replayed(context).replay.rows()
     if listed:
         columns = dict(zip(_OF_A_GROUP, map(list, zip(*listed, strict=True)), strict=True))
         columns["log_partition"] = [context.partition] * len(listed)
