@@ -18,8 +18,9 @@ from kafka.admin import KafkaAdminClient
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._brokers import connection
+from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_engine.sources.live import BrokerPartition, LiveBrokers
+from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import TABLES, read_table

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_engine.sources.live import BrokerPartition
 from kafka_records_tables.runs import broker_follower
 from kafka_records_tables.runs.broker_follower import BrokerFollower
 from kafka_records_tables.runs.catalog import catalog_of
@@ -90,3 +90,11 @@ def test_a_dump_says_what_no_broker_gave(monkeypatch: pytest.MonkeyPatch, capsys
     # The same damage is told once, however often it is met.
     assert len([line for line in lines if "offsets 0 to 4 are not read" in line]) == 1
     assert lines.count(f"note: {TOPIC}-0: it is asked again from offset 0 on") == 2
+
+
+def test_a_partition_that_lost_its_leader_is_told_once_and_goes_on_later(capsys: pytest.CaptureFixture[str]) -> None:
+    away = replace(log(0, 0), trouble="it has no leader, for 60 s")
+    still = replace(away, trouble="it has no leader")
+    assert asked([away, still, log(3, 10), away, log(3, 12)], iter(())) == [(3, 10), (10, 12)]
+    line = f"note: {TOPIC}-0: it has no leader, for 60 s; it is asked again"
+    assert capsys.readouterr().err.splitlines() == [line, line]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -143,12 +144,28 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
     assert address_of(text) == address
 
 
-@pytest.mark.parametrize("text", ["a", ":1", "a:", "a:b", "a:0", "a:65536", "a:-1", "[]:1"])
+@pytest.mark.parametrize(
+    "text", ["a", ":1", "a:", "a:b", "a:0", "a:65536", "a:-1", "[]:1", "a:1/", "a b:1", "u@a:1", "a:" + 5000 * "9"]
+)
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ValueError, match="is no broker: write HOST:PORT"):
         address_of(text)
     with pytest.raises(ValueError, match="no broker"):
         LiveBrokers([])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("http://host:9092", "http://host:9092 is a URL, and brokers have none: write HOST:PORT, as host:9092; "),
+        ("SASL_SSL://host:9092/x", "SASL_SSL://host:9092 is a URL, and brokers have none: write HOST:PORT, as host:"),
+        ("kafka+ssl://user:secret@host", "kafka+ssl://host is a URL, and brokers have none: write HOST:PORT; whether"),
+    ],
+)
+def test_a_url_is_no_address(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(why)) as caught:
+        LiveBrokers(f"a:1,{text}")
+    assert "secret" not in str(caught.value)
 
 
 def test_what_reads_pkcs12_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

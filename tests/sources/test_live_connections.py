@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+import tempfile
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources._brokers import cluster, pool
-from kafka_records_engine.sources._brokers.cluster import Cluster, Topic
+from kafka_records_engine.sources._brokers import cluster, connection, pool
+from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic
 from kafka_records_engine.sources._brokers.failures import ConnectionLost
 from kafka_records_engine.sources._brokers.sasl import SCRAM, Scram
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
+from kafka_records_tables.cli.main import main
 
 ADDRESS = ("b", 1)
 CONFIG = ClientConfig(patience_ms=200)
@@ -75,7 +78,7 @@ def test_a_broker_that_closes_new_connections_is_asked_once(fake: type[_Connecti
 
 def test_a_cluster_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = ConnectionLost("b:1", "it closed the connection")
-    answers: list[ConnectionLost | None] = [None, lost, lost, None, lost, None]
+    answers: list[ConnectionLost | None] = [None, lost, None]
 
     def topic(cluster: Cluster, name: str) -> Topic:
         answer = answers.pop(0) if answers else lost
@@ -83,14 +86,19 @@ def test_a_cluster_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPat
             raise answer
         return Topic(name, b"x" * 16, {0: 1})
 
+    def offsets(cluster: Cluster, topic: Topic, missing: Collection[int], timestamp: int) -> dict[int, int | str]:
+        if answers:  # the leader is away too
+            return dict.fromkeys(missing, "NOT_LEADER_OR_FOLLOWER")
+        return dict.fromkeys(missing, 5 if timestamp == LATEST else 2)
+
     monkeypatch.setattr(Cluster, "topic", topic)
-    monkeypatch.setattr(Cluster, "offsets", lambda cluster, topic, missing, timestamp: {0: 5 if timestamp == -1 else 2})
+    monkeypatch.setattr(Cluster, "offsets", offsets)
     (log,) = LiveBrokers("b:1", CONFIG).partitions("t")
     assert (log.start, log.end) == (2, 5)
     assert not answers
     with pytest.raises(LogSourceError, match=r"^b:1: it closed the connection$"):
         LiveBrokers("b:1", CONFIG).partitions("t")
-    answers[:] = [None]
+    answers[:] = [None, *[lost] * 50]
     with pytest.raises(LogSourceError, match=r"it closed the connection, for 0\.2 s"):
         LiveBrokers("b:1", CONFIG).partitions("t")
 
@@ -110,3 +118,35 @@ def test_scram_refuses_a_first_answer_that_is_none(rest: str, why: str) -> None:
     exchange.first()
     with pytest.raises(ValueError, match=why):
         exchange.next(f"r=abcdef,{rest}".encode())
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_listener_that_says_nothing_is_told_and_named(
+    protocol: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "TOLD_AFTER", 0.1)
+    config = ClientConfig(security_protocol=protocol, request_timeout_ms=300, connect_timeout_ms=300)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(LogSourceError) as raised:
+            LiveBrokers(place, config).topics()
+    reason = "that waits for TLS" if protocol == "PLAINTEXT" else "in plain text, which does not know TLS"
+    assert str(raised.value) == (
+        f"{place}: it takes connections and has not said a word within 300 ms: a listener {reason} (security.protocol "
+        f"is {protocol} here), a broker that hangs, or something else that is no broker"
+    )
+    assert caplog.messages == [f"{place}: nobody has answered there for 0.1 s; it is waited for"]
+
+
+def test_who_waits_for_brokers_reads_it_on_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connection, "TOLD_AFTER", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server, tempfile.NamedTemporaryFile("w") as config:
+        config.write("request.timeout.ms=400\n")
+        config.flush()
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        assert main(["counts", "--bootstrap", place, "--command-config", config.name]) == 2
+    note, error = capsys.readouterr().err.splitlines()
+    assert note == f"note: {place}: nobody has answered there for 0.1 s; it is waited for"
+    assert error.startswith(f"kafka-records: {place}: it takes connections and has not said a word within 400 ms: ")

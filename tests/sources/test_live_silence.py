@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.sources import live
+from kafka_records_engine.sources import broker_logs
 from kafka_records_engine.sources._brokers.cluster import Cluster, GivenUp, Topic
 from kafka_records_engine.sources._brokers.fetching import Fetched, Fetcher
+from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_engine.sources.live import BrokerPartition
 from kafka_records_engine.sources.protocol import Context
 
 _PATIENCE = 20
@@ -51,7 +51,7 @@ class _Leader:
 
 
 def read(leader: _Leader, monkeypatch: pytest.MonkeyPatch) -> Context:
-    monkeypatch.setattr(live, "Fetcher", lambda *given: leader)
+    monkeypatch.setattr(broker_logs, "Fetcher", lambda *given: leader)
     monkeypatch.setattr(Cluster, "topic", lambda cluster, name: Topic(name, b"x" * 16, {0: 1}))
     context = Context("t", 0)
     log = BrokerPartition((("h", 1),), ClientConfig(), "t", b"x" * 16, 0, 0, 1000)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_engine.sources.live import BrokerPartition
+from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables.engines import spark_stream
-from kafka_records_tables.engines.spark_offsets import DataLost
+from kafka_records_tables.engines.spark_offsets import DataLost, between
 from kafka_records_tables.engines.spark_options import asked
 
 Reader = Callable[..., Any]
@@ -65,3 +68,17 @@ def test_a_topic_that_was_made_anew_is_no_log_that_was_cut_off(reader: Reader) -
     anew = reader({0: 3}, topic_id=b"y" * 16)
     with pytest.raises(DataLost, match=r"topic t was deleted and made anew since it was read"):
         anew.partitions(start, anew.latestOffset())
+
+
+def test_a_partition_without_a_leader_fails_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = spark_stream.stream_reader(asked({"bootstrap": "h:1", "topic": "t"}).for_stream())
+    led = BrokerPartition((("h", 1),), ClientConfig(), "t", b"x" * 16, 0, 0, 9)
+    logs = [led, replace(led, partition=1, end=0, trouble="it has no leader, for 60 s")]
+    monkeypatch.setattr(LiveBrokers, "partitions", lambda live, topic: logs)
+    with pytest.raises(LogSourceError, match=r"^h:1: t-1: it has no leader, for 60 s$"):
+        made.prepareForTriggerAvailableNow()
+
+
+def test_offsets_of_a_partition_without_a_leader_are_left_to_its_reader() -> None:
+    log = BrokerPartition((("h", 1),), ClientConfig(), "t", b"x" * 16, 0, 0, 0, trouble="it has no leader, for 60 s")
+    assert between([log], {0: 5}, {0: 7}) == [log]

@@ -115,7 +115,7 @@ def between(logs: Sequence[LogPartition], starting: Bound, ending: Bound) -> lis
 
 
 def _between(log: Any, start: int, end: int) -> LogPartition:
-    if (start, end) == (FROM_START, FROM_END):
+    if (start, end) == (FROM_START, FROM_END) or getattr(log, "trouble", None) is not None:
         whole: LogPartition = log
         return whole
     # Sources that read files learn where a log starts and ends by reading it.

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import LogRange
 from kafka_records_tables.engines.raw_outcomes import raw_rows
@@ -34,7 +35,7 @@ from kafka_records_tables.engines.spark_options import Asked, Brokers
 from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources.live import BrokerPartition
+    from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 _STARTING: Final = "starting offsets"
 """The key of a position that nobody has read from yet: the option itself. (No topic has a space in its name.) Where
@@ -173,7 +174,12 @@ class _Reader(DataSourceStreamReader):
         return begun
 
     def _logs(self) -> list[BrokerPartition]:
-        logs: Any = self._place.source().partitions(self._topic)
+        source = self._place.source()
+        logs: Any = source.partitions(self._topic)
+        for log in logs:
+            if log.trouble is not None:
+                # Nothing is skipped: Spark tries the batch again as it is set up to.
+                raise LogSourceError(source.name, f"{self._topic}-{log.partition}: {log.trouble}")
         return list(logs)
 
     def _ends(self, logs: Sequence[BrokerPartition]) -> NextOffsets:

@@ -10,7 +10,7 @@ from kafka_records_tables.runs.endings import CommandError
 from kafka_records_tables.runs.standard_error import say
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources.live import BrokerPartition
+    from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 INTERVAL: Final = 1.0
 """Seconds between two questions where logs end: a few small requests for each topic."""
@@ -29,6 +29,7 @@ class BrokerFollower:
         self._next: dict[tuple[str, int], tuple[bytes, int]] = {}
         """The id of the topic, and the offset to go on from."""
         self._trouble: str | None = None
+        self._in_trouble: set[tuple[str, int]] = set()
 
     @property
     def partition_count(self) -> int:
@@ -38,6 +39,8 @@ class BrokerFollower:
         """Print records as soon as they are there, until Ctrl-C or a failure ends this."""
         while True:
             for log in self._found():
+                if self._is_in_trouble(log):
+                    continue
                 start = self._start(log)
                 unread = show(log, start, log.end) if start < log.end else None
                 if unread is not None:
@@ -58,6 +61,16 @@ class BrokerFollower:
                 say(f"note: {error}; it is asked again")
             return ()
         return logs
+
+    def _is_in_trouble(self, log: BrokerPartition) -> bool:
+        """Whether nobody tells where the log starts and ends now, which is told once."""
+        place = log.topic, log.partition
+        if log.trouble is None:
+            self._in_trouble.discard(place)
+        elif place not in self._in_trouble:
+            self._in_trouble.add(place)
+            say(f"note: {log.topic}-{log.partition}: {log.trouble}; it is asked again")
+        return log.trouble is not None
 
     def _start(self, log: BrokerPartition) -> int:
         """Where to go on: at the start of a log that is new or was made anew, behind all of one that was cut back."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
     from kafka_records_engine.log.reading import FoundLog
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_engine.sources.live import BrokerPartition
+    from kafka_records_engine.sources.broker_logs import BrokerPartition
     from kafka_records_engine.sources.segment_files import SegmentPartition
     from kafka_records_tables.runs.catalog import Catalog
     from kafka_records_tables.runs.given_source import GivenSource
@@ -102,7 +102,7 @@ class DumpRun:
 
     def follow(self) -> int:
         """Print them, and then what is appended, until Ctrl-C. New partitions are found too."""
-        from kafka_records_engine.sources.live import BrokerPartition
+        from kafka_records_engine.sources.broker_logs import BrokerPartition
         from kafka_records_engine.sources.segment_files import SegmentPartition
 
         try:

@@ -64,7 +64,9 @@ class GivenSource:
             if self.bootstrap is None:
                 return source_of(self.paths, topic)
             from kafka_records_engine.sources.live import LiveBrokers
+            from kafka_records_tables.runs.waiting_notes import tell_waiting
 
+            tell_waiting()
             return LiveBrokers(self.bootstrap, self.config)
         except LogSourceError as error:
             raise CommandError(str(error)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.connection import TOLD_AFTER, Connection
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_engine.sources._brokers.requests_sent import LIST_OFFSETS, METADATA
@@ -34,6 +35,8 @@ READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 DEBUGGER: Final = -2
 """Who asks ListOffsets: for a debugger (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`) isolation does not count."""
+
+_log: Final = logging.getLogger(__name__)
 
 _NO_ID: Final = bytes(16)
 _FIRST_PAUSE: Final = 0.05
@@ -75,21 +78,27 @@ class Patience:
     """Waits before another try, longer each time, until nothing has moved for too long."""
 
     def __init__(self, config: ClientConfig) -> None:
-        self._limit = config.patience_ms / 1000
+        self.limit = config.patience_ms / 1000
+        """Seconds."""
         self.moved()
 
     def moved(self) -> None:
         """Something was read."""
         self._since: float | None = None
+        self._is_told = False
         self._pause = _FIRST_PAUSE
 
     def wait(self, why: str) -> None:
-        """Wait a little. Raises GivenUp."""
+        """Wait a little; who has waited for a while is told so once. Raises GivenUp."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        if now - self._since > self._limit:
-            raise GivenUp(f"{why}, for {self._limit:g} s")
+        waited = now - self._since
+        if waited > self.limit:
+            raise GivenUp(f"{why}, for {self.limit:g} s")
+        if waited > TOLD_AFTER and not self._is_told:
+            self._is_told = True
+            _log.warning("%s; it is tried again, for up to %g s", why, self.limit)
         # No two readers in step: a broker that has just come back would get them all at once.
         time.sleep(self._pause * random.uniform(0.8, 1.2))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -263,3 +272,8 @@ def _asking_offsets(
         for name, numbers in partitions.items()
     ]
     return {"replica_id": replica, "isolation_level": isolation, "topics": topics}
+
+
+def named(addresses: Sequence[Address]) -> str:
+    """The addresses as one text, as somebody would write them."""
+    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

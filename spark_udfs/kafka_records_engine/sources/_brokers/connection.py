@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import ssl
 import struct
+import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import sleep
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,6 +32,11 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig
 
 SOFTWARE: Final = "kafka-records"
+TOLD_AFTER: Final = 5.0
+"""Seconds after which who waits is told for what."""
+
+_log: Final = logging.getLogger(__name__)
+
 _LARGEST: Final = 0x7FFFFFFF
 _LARGEST_FIRST: Final = 1 << 20
 """Bytes that no broker needs to say which versions it speaks. Other servers begin with text, which is a huge number."""
@@ -62,15 +71,16 @@ class Connection:
         """When the broker will want to see the password again (`time.monotonic`)."""
         self.was_idle = False
         """Whether it has waited for somebody to use it: the broker may have closed it meanwhile."""
-        self._socket = self._connected(host, port)
-        self._received = self._socket.makefile("rb", _BUFFER)
-        try:
-            self._learn_versions()
-            if config.uses_sasl:
-                self._authenticate()
-        except BaseException:
-            self.close()
-            raise
+        with self._told_if_slow():
+            self._socket = self._connected(host, port)
+            self._received = self._socket.makefile("rb", _BUFFER)
+            try:
+                self._learn_versions()
+                if config.uses_sasl:
+                    self._authenticate()
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Close it; doing so again does nothing."""
@@ -154,6 +164,8 @@ class Connection:
         if isinstance(error, KafkaRecordsError):
             return error
         if isinstance(error, TimeoutError):
+            if not self._answers:
+                return self._silent(self._config.request_timeout_ms)
             return ConnectionLost(self.address, f"no answer within {self._config.request_timeout_ms} ms")
         if isinstance(error, ssl.SSLError):
             return _tls_failure(self.address, error, self._config)
@@ -167,6 +179,33 @@ class Connection:
         return ConnectionLost(self.address, what)
 
     # -- opening -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _told_if_slow(self) -> Iterator[None]:
+        """Tells who waits that nobody has answered yet: a time-out may be half a minute."""
+
+        def tell() -> None:
+            _log.warning("%s: nobody has answered there for %g s; it is waited for", self.address, TOLD_AFTER)
+
+        timer = threading.Timer(TOLD_AFTER, tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            # Whoever forks processes next must not do it with a thread.
+            timer.join()
+
+    def _silent(self, milliseconds: int) -> ConnectionLost:
+        """Somebody listens there, and has not sent a byte."""
+        protocol = self._config.security_protocol
+        other = "in plain text, which does not know TLS" if self._config.uses_tls else "that waits for TLS"
+        return ConnectionLost(
+            self.address,
+            f"it takes connections and has not said a word within {milliseconds} ms: a listener {other} "
+            f"(security.protocol is {protocol} here), a broker that hangs, or something else that is no broker",
+        )
 
     def _connected(self, host: str, port: int) -> socket.socket:
         timeout = self._config.connect_timeout_ms / 1000
@@ -192,6 +231,9 @@ class Connection:
         except ssl.SSLError as error:
             plain.close()
             raise _tls_failure(self.address, error, self._config) from None
+        except TimeoutError:
+            plain.close()
+            raise self._silent(self._config.connect_timeout_ms) from None
         except OSError as error:
             plain.close()
             raise ConnectionLost(

@@ -1,0 +1,280 @@
+"""One log partition on brokers: raw record batches by Fetch, as they stand in the log.
+
+Batches go through the reader that reads files, so control records, producers and transactions are seen, which clients
+hide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.findings import DAMAGED_LOG, DELETED_MEANWHILE, UNREACHABLE_LOG, UNREAD_LOG, Finding, Severity
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.fetched import RecordSets
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._brokers.cluster import (
+    Address,
+    Cluster,
+    GivenUp,
+    NotAllowed,
+    Patience,
+    Topic,
+    TopicMissing,
+    named,
+)
+from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.fetching import EndMoved, Fetched, Fetcher, StartMoved, Unreadable
+from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.protocol import Context
+
+_BYTES_PER_OFFSET: Final = 100
+"""What a record takes in the topics of coordinators, roughly: brokers tell sizes to administrators only."""
+_QUIET: Final = 5
+"""How often a leader has to say that nothing follows, with pauses between, until it is asked which records it knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPartition:
+    """One log partition on brokers, from the offset `start` up to `end`, which is not read any more.
+
+    Connects when it is read, from whatever process that is.
+    """
+
+    bootstrap: tuple[Address, ...]
+    config: ClientConfig
+    topic: str
+    topic_id: bytes
+    partition: int
+    start: int
+    end: int
+    leader: int = field(default=-1, compare=False)
+    """The broker that led it when it was found; -1 if none did."""
+    trouble: str | None = None
+    """Why nobody told where it starts and ends, which are 0 then."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, guessed from the number of offsets."""
+        return max(self.end - self.start, 0) * _BYTES_PER_OFFSET
+
+    @property
+    def in_memory(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def high_watermark(self) -> int | None:
+        """Where the log ended when it was found, by the word of the broker. A snapshot takes it for the end of the log
+        at that moment; no export has one, for nobody can tell how old it is. None where no broker told it."""
+        return self.end if self.trouble is None else None
+
+    def cuts(self, size: int) -> list[int]:
+        """Offsets at which it can be cut into parts of about `size` bytes, as far as these can be guessed."""
+        count = max(-(-self.size // size), 1)
+        return [self.start + (self.end - self.start) * number // count for number in range(1, count)]
+
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
+        """See `protocol.LogPartition.batches`. Raises LogSourceError where a right or the topic is missing.
+
+        What cannot be fetched for as long as the configuration has patience is a finding, with the offsets.
+        """
+        context.counts.partitions += 1
+        if self.trouble is not None:
+            place = f"{named(self.bootstrap)} {self.topic}-{self.partition}"
+            lost = "nothing of it is read"
+            context.report(
+                Finding("damage", UNREACHABLE_LOG, self.trouble, lost, self.topic, self.partition, file=place)
+            )
+            context.add_hole(-1)
+            return
+        context.log_start = self.start
+        wanted = replace(
+            self, start=max(self.start, start or 0), end=self.end if end is None else min(self.end, max(end, 0))
+        )
+        yield from _Reading(wanted, context, columns, self.start).batches()
+        if wanted.end < self.end:
+            context.add_hole(wanted.end - 1)
+
+
+class _Reading:
+    """One run over a log partition."""
+
+    def __init__(self, log: BrokerPartition, context: Context, columns: Collection[str], log_start: int) -> None:
+        """`log` is what is wanted of the log partition, which starts at `log_start`."""
+        self._log = log
+        self._log_start = log_start
+        self._context = context
+        names = [name for name in columns if name in RAW_SCHEMA.names]
+        self._added = "offset" not in names
+        self._sets = RecordSets(
+            log.topic, log.partition, [*names, "offset"] if self._added else names, self._damaged, context.add_hole
+        )
+        self._position = log.start
+        self._quiet = 0
+        self._ahead = self._skip = 0
+
+    def batches(self) -> Iterator[Any]:
+        log, context = self._log, self._context
+        if log.start >= log.end:
+            return
+        cluster = Cluster(log.bootstrap, log.config)
+        fetcher: Fetcher | None = None
+        try:
+            topic = self._found(cluster)
+            fetcher = Fetcher(cluster, topic, log.partition)
+            fetcher.ask(self._position)
+            while self._position < log.end:
+                yield from self._taken(fetcher, fetcher.answer())
+                context.progress((self._position - log.start) * _BYTES_PER_OFFSET)
+        except (NotAllowed, TopicMissing) as failed:
+            raise LogSourceError(named(log.bootstrap), str(failed)) from None
+        except Refused as failed:
+            raise LogSourceError(failed.address, failed.detail) from None
+        except GivenUp as given_up:
+            self._unread(self._position, log.end, str(given_up), reason=UNREACHABLE_LOG)
+        finally:
+            if fetcher is not None:
+                fetcher.close()
+
+    def _found(self, cluster: Cluster) -> Topic:
+        patience = Patience(self._log.config)
+        while True:
+            try:
+                topic = cluster.topic(self._log.topic)
+            except ConnectionLost as lost:
+                patience.wait(str(lost))
+                continue
+            if topic.topic_id != self._log.topic_id:
+                raise TopicMissing(
+                    f"topic {topic.name} was deleted since its logs were found, and another one has its name now"
+                )
+            return topic
+
+    def _taken(self, fetcher: Fetcher, came: Fetched | StartMoved | EndMoved | Unreadable) -> Iterator[Any]:
+        log = self._log
+        if isinstance(came, StartMoved):
+            self._start_moved(came)
+            fetcher.moved()
+        elif isinstance(came, EndMoved):
+            # Asking again shows whether a leader that has just begun knows all of its log by now.
+            fetcher.wait(f"{came.address}: the log ends before offset {self._position} now, and went up to {log.end}")
+        elif isinstance(came, Unreadable):
+            self._skipped(came.address, came.what)
+        elif not came.data:
+            self._nothing(fetcher, came)
+        else:
+            self._quiet = 0
+            self._context.counts.bytes += len(came.data)
+            taken = self._sets.take(came.data, self._place(came.address), self._position, came.high_watermark)
+            before = self._position
+            if taken.behind is not None:
+                self._position, self._ahead, self._skip = taken.behind, 0, 0
+                fetcher.moved()
+            elif not (taken.is_cut and fetcher.larger()):
+                self._look_ahead()
+            if self._position < log.end:
+                fetcher.ask(self._position + self._ahead)
+            for rows in taken.rows:
+                kept = self._kept(rows, before)
+                if kept.num_rows:
+                    yield kept
+            return
+        if self._position < log.end:
+            fetcher.ask(self._position + self._ahead)
+
+    def _look_ahead(self) -> None:
+        """Nothing that was sent could be used, which is told: what is further on may be sound."""
+        self._ahead = 2 * self._ahead or 1
+        if self._position + self._ahead >= self._log.end:
+            self._position = self._log.end
+
+    def _kept(self, rows: Any, position: int) -> Any:
+        """Only the rows that were asked for: a batch is sent whole, and one may hold offsets before and behind."""
+        offsets = rows.column("offset").to_numpy()
+        if len(offsets) and (offsets[0] < position or offsets[-1] >= self._log.end):
+            rows = rows.filter(pa.array((offsets >= position) & (offsets < self._log.end)))
+        return rows.select(rows.schema.names[:-1]) if self._added else rows
+
+    # -- what is not there ---------------------------------------------------------------------------------------------
+
+    def _nothing(self, fetcher: Fetcher, came: Fetched) -> None:
+        """The leader sends no record from here on, and its high watermark is further on.
+
+        That is so where a cleaner took all of them away. The leader is asked for the records it knows by their
+        timestamps too: as long as it names one that it does not send, it is asked again, and in the end that is damage.
+        """
+        log = self._log
+        if came.high_watermark < log.end:
+            fetcher.wait(f"{came.address}: the log goes up to {came.high_watermark} now, and went up to {log.end}")
+            return
+        silence = f"{came.address}: no record is sent from offset {self._position} on"
+        if came.is_throttled:
+            fetcher.wait(f"{silence}, as the broker asks for a pause")
+            return
+        self._quiet += 1
+        if self._quiet < _QUIET:
+            fetcher.wait(f"{silence}, and the log went up to {log.end}")
+            return
+        there = fetcher.record_named()
+        if there is not None:
+            fetcher.wait(f"{silence}, although there is one at offset {there}")
+            return
+        what = f"the leader has no record at {_spoken(self._position, log.end)}"
+        self._find("note", UNREAD_LOG, what, "a cleaner may have taken all of them away", came.address)
+        self._position = log.end
+
+    def _start_moved(self, came: StartMoved) -> None:
+        first, behind = self._position, min(came.log_start, self._log.end)
+        what = f"{_offsets(first, behind)} deleted while the log was read: it starts at {came.log_start} now"
+        self._find("note", DELETED_MEANWHILE, what, "the answer does not have them", came.address)
+        self._sets.add_hole(first - 1)
+        if first == self._log_start:
+            self._context.log_start = behind
+        self._position, self._ahead = behind, 0
+
+    def _skipped(self, address: str, what: str) -> None:
+        self._skip = 2 * self._skip or 1
+        behind = min(self._position + self._skip, self._log.end)
+        self._unread(self._position, behind, f"the broker cannot read its own log: {what}", address)
+        self._position, self._ahead = behind, 0
+
+    def _unread(self, first: int, behind: int, why: str, address: str | None = None, reason: str = DAMAGED_LOG) -> None:
+        consequence = f"{_offsets(first, behind)} not read"
+        self._find("damage", reason, why, consequence, address, base_offset=first)
+        self._sets.add_hole(first - 1)
+
+    def _damaged(self, found: Finding) -> None:
+        # Which byte of an answer it is would tell nobody anything.
+        self._context.report(replace(found, topic=self._log.topic, partition=self._log.partition, position=None))
+
+    def _find(
+        self,
+        severity: Severity,
+        reason: str,
+        what: str,
+        consequence: str,
+        address: str | None,
+        base_offset: int | None = None,
+    ) -> None:
+        place = self._place(address or named(self._log.bootstrap))
+        topic, partition = self._context.topic, self._context.partition
+        self._context.report(
+            Finding(severity, reason, what, consequence, topic, partition, file=place, base_offset=base_offset)
+        )
+
+    def _place(self, address: str) -> str:
+        return f"{address} {self._log.topic}-{self._log.partition}"
+
+
+def _spoken(first: int, behind: int) -> str:
+    return f"offset {first}" if behind - first == 1 else f"offsets {first} to {behind - 1}"
+
+
+def _offsets(first: int, behind: int) -> str:
+    return f"{_spoken(first, behind)} {'is' if behind - first == 1 else 'are'}"

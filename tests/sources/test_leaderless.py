@@ -1,0 +1,91 @@
+"""Partitions without a leader: waited for, then named, and the others are read."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from kafka_records_engine.findings import UNREACHABLE_LOG
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers import cluster
+from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic
+from kafka_records_engine.sources.broker_logs import BrokerPartition
+from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.live import LiveBrokers
+from kafka_records_engine.sources.protocol import Context
+
+CONFIG = ClientConfig(patience_ms=200)
+
+
+class _Coordinator:
+    """Partition 0 has a leader; 1 gets one when it was asked for `later` times, 2 never."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions: int, later: int = 3) -> None:
+        self._partitions, self._later = partitions, later
+        self.questions = 0
+        monkeypatch.setattr(Cluster, "topic", lambda cluster, name: self._topic(name))
+        monkeypatch.setattr(
+            Cluster, "offsets", lambda cluster, topic, which, timestamp: self._offsets(which, timestamp)
+        )
+
+    def _topic(self, name: str) -> Topic:
+        self.questions += 1
+        leaders = [5, 6 if self.questions > self._later else -1, -1][: self._partitions]
+        return Topic(name, b"x" * 16, dict(enumerate(leaders)))
+
+    def _offsets(self, partitions: Any, timestamp: int) -> dict[int, int | str]:
+        led = [0] if self.questions <= self._later else [0, 1]
+        end = 40 if timestamp == LATEST else 7
+        return {each: end if each in led else "it has no leader" for each in partitions}
+
+
+def bounds(logs: list[BrokerPartition]) -> list[tuple[int, int, int, str | None]]:
+    return [(log.partition, log.start, log.end, log.trouble) for log in logs]
+
+
+def test_a_leader_that_comes_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    _Coordinator(monkeypatch, 2)
+    assert bounds(LiveBrokers("b:1", CONFIG).partitions("t")) == [(0, 7, 40, None), (1, 7, 40, None)]
+
+
+def test_a_partition_without_a_leader_is_damage_and_the_others_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    _Coordinator(monkeypatch, 3)
+    *led, log = LiveBrokers("b:1", CONFIG).partitions("t")
+    assert bounds(led) == [(0, 7, 40, None), (1, 7, 40, None)]
+    assert bounds([log]) == [(2, 0, 0, "it has no leader, for 0.2 s")]
+    assert log.high_watermark is None
+    context = Context("t", 2)
+    assert list(log.batches(context, ["key"])) == []
+    (found,) = context.findings
+    assert str(found) == "b:1 t-2: it has no leader, for 0.2 s (nothing of it is read)"
+    assert (found.severity, found.reason, found.topic, found.partition) == ("damage", UNREACHABLE_LOG, "t", 2)
+    assert (context.holes, context.log_start) == ([-1], None)
+
+
+def test_who_has_waited_for_it_does_not_wait_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _Coordinator(monkeypatch, 3)
+    live = LiveBrokers("b:1", CONFIG)
+    live.partitions("t")
+    before = asked.questions
+    assert [log.trouble for log in live.partitions("t")] == [None, None, "it has no leader"]
+    assert asked.questions == before + 1
+
+
+def test_a_topic_without_any_leader_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    _Coordinator(monkeypatch, 2, later=1000)
+    monkeypatch.setattr(Cluster, "offsets", lambda cluster, topic, which, timestamp: dict.fromkeys(which, "no leader"))
+    for _ in range(2):
+        with pytest.raises(LogSourceError, match=r"^b:1: t-0: no leader, for 0\.2 s$"):
+            LiveBrokers("b:1", CONFIG).partitions("t")
+
+
+def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    _Coordinator(monkeypatch, 3)
+    LiveBrokers("b:1", CONFIG).partitions("t")
+    assert caplog.messages == []
+    monkeypatch.setattr(cluster, "TOLD_AFTER", 0.05)
+    with caplog.at_level(logging.WARNING):
+        LiveBrokers("b:1", CONFIG).partitions("t")
+    assert caplog.messages == ["t-2: it has no leader; it is tried again, for up to 0.2 s"]
