@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Final
 
 from kafka_records_codegen.model.naming import RESERVED_CLASSES, record_name
@@ -13,6 +12,7 @@ from kafka_records_codegen.model.notes import Enum, EnumValue, RetiredType, Vers
 from kafka_records_codegen.spec.attributes import MessageSpec
 from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.notes import EnumSpec, EnumValueSpec, NotesSpec
+from kafka_records_codegen.spec.suggestions import nearest
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.open_enum import OpenIntEnum
 
@@ -134,8 +134,8 @@ def _check_newer_as_highest(notes: NotesSpec, specs: Mapping[str, MessageSpec], 
 
 
 def _unknown(name: str, specs: Mapping[str, MessageSpec]) -> str:
-    near = get_close_matches(name, specs, 1, 0.75)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    near = nearest(name, [*specs])
+    hint = f"; did you mean {near}?" if near else ""
     return f"no message of this folder is called {name}{hint}"
 
 

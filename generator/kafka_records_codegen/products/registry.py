@@ -7,7 +7,7 @@ from typing import Any
 from kafka_records_codegen.model.messages import Folder, Model
 from kafka_records_codegen.model.naming import module_name
 from kafka_records_codegen.model.units import units
-from kafka_records_codegen.products.schemas import with_root
+from kafka_records_codegen.products.lazy_packages import with_root
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 

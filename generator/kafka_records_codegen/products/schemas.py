@@ -5,62 +5,29 @@ The package of a folder exports what its modules hold, and imports each when som
 
 from __future__ import annotations
 
-import posixpath
-from operator import itemgetter
-from typing import Any, Final
+from typing import Any
 
 from kafka_records_codegen.model.messages import Folder, Message, Model
 from kafka_records_codegen.model.naming import module_name
-from kafka_records_codegen.model.units import Unit, pages, units
+from kafka_records_codegen.model.units import Unit
+from kafka_records_codegen.products.lazy_packages import LazyPackages
 from kafka_records_codegen.text import literals
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 from kafka_records_runtime.casing import upper_snake_case
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, natural_default
 
-_RECORDS: Final = "_records"
-"""The module of `RECORDS` and `RETIRED_TYPES`: no message is called so, names in specs start with a letter."""
-
 
 def generate(model: Model, package: Package) -> dict[str, str]:
     """Every schema module by its path below the package, and the packages that hold them."""
-    files = {}
-    for folder in with_root(model):
-        home = posixpath.join("schemas", folder.path).rstrip("/")
-        files[f"{home}/__init__.py"] = _folder(folder, package)
-        if folder.records:
-            files[f"{home}/{_RECORDS}.py"] = _records(folder, package)
-        for page in pages(folder):
-            for unit in page.units:
-                files[f"{home}/{unit.name}.py"] = _module(unit, package, page.path)
-    return files
-
-
-def with_root(model: Model) -> list[Folder]:
-    """All folders and, when the specs have none there, an empty one for the top and for every folder in between."""
-    found = {folder.path: folder for folder in model.folders}
-    for path in list(found):
-        parts = path.split("/")
-        for depth in range(len(parts)):
-            found.setdefault("/".join(parts[:depth]), Folder("/".join(parts[:depth]), (), ()))
-    return [found[path] for path in sorted(found)]
-
-
-def _folder(folder: Folder, package: Package) -> str:
-    modules = [{"name": unit.name, "exported": _constants(unit)} for unit in units(folder)]
-    if folder.records:
-        modules.append({"name": _RECORDS, "exported": ["RECORDS", "RETIRED_TYPES"]})
-    modules.sort(key=itemgetter("name"))
-    about = f"Schemas of {folder.path or 'the messages at the top of the specs'}"
-    if modules:
-        about += f": a module per {'record' if folder.records else 'message'}, imported when first needed"
-    return render(
-        "exports.py.jinja",
-        header=header(package, sources(folder)),
-        docstring=docstring(f"{about}."),
-        package=package.module("schemas", folder.path),
-        modules=modules,
-        exported=sorted(name for module in modules for name in module["exported"]),
-    )
+    return LazyPackages(
+        name="schemas",
+        contents="Schemas",
+        module=_module,
+        exported=_constants,
+        records_module="_records",
+        records_text=_records,
+        records_exported=("RECORDS", "RETIRED_TYPES"),
+    ).generate(model, package)
 
 
 def _constants(unit: Unit) -> list[str]:
@@ -88,7 +55,7 @@ def _records(folder: Folder, package: Package) -> str:
     )
 
 
-def _module(unit: Unit, package: Package, page: str) -> str:
+def _module(_: Folder, unit: Unit, package: Package, page: str) -> str:
     fields = [field for message in unit.messages for struct in message.schema.structs for field in struct.fields]
     written = [field for field in fields if _has_own_default(field)]
     names = ["FieldSchema", "MessageSchema", "StructSchema"] if fields else ["MessageSchema", "StructSchema"]

@@ -5,16 +5,14 @@ The package of a folder exports what its modules do, and imports each when somet
 
 from __future__ import annotations
 
-import posixpath
 import textwrap
 from collections.abc import Iterator
-from operator import itemgetter
 from typing import Any, Final
 
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair, Struct
 from kafka_records_codegen.model.naming import spark_names
-from kafka_records_codegen.model.units import Unit, pages, units
-from kafka_records_codegen.products.schemas import with_root
+from kafka_records_codegen.model.units import Unit
+from kafka_records_codegen.products.lazy_packages import LazyPackages
 from kafka_records_codegen.products.spark_examples import example
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 from kafka_records_runtime.casing import snake_case, upper_snake_case
@@ -33,9 +31,6 @@ _SHORT: Final = {
 }
 """Spark type → its name in SQL."""
 
-_DECODE_RECORDS: Final = "_decode_records"
-"""The module of `decode_records`: no message is called so, names in specs start with a letter."""
-
 _HEX_DIGITS: Final = 72
 """How much of a message a line of an example holds."""
 
@@ -45,34 +40,15 @@ _WITHOUT_PREFIX: Final = ("request", "response", "header")
 
 def generate(model: Model, package: Package) -> dict[str, str]:
     """Every Spark module by its path below the package, and the packages that hold them."""
-    files = {}
-    for folder in with_root(model):
-        home = posixpath.join("spark", folder.path).rstrip("/")
-        files[f"{home}/__init__.py"] = _folder(folder, package)
-        if folder.records:
-            files[f"{home}/{_DECODE_RECORDS}.py"] = _decode_records(folder, package)
-        for page in pages(folder):
-            for unit in page.units:
-                files[f"{home}/{unit.name}.py"] = _module(folder, unit, package, page.path)
-    return files
-
-
-def _folder(folder: Folder, package: Package) -> str:
-    modules = [{"name": unit.name, "exported": _exported(unit)} for unit in units(folder)]
-    if folder.records:
-        modules.append({"name": _DECODE_RECORDS, "exported": ["decode_records"]})
-    modules.sort(key=itemgetter("name"))
-    about = f"Spark types and functions of {folder.path or 'the messages at the top of the specs'}"
-    if modules:
-        about += f": a module per {'record' if folder.records else 'message'}, imported when first needed"
-    return render(
-        "exports.py.jinja",
-        header=header(package, sources(folder)),
-        docstring=docstring(f"{about}."),
-        package=package.module("spark", folder.path),
-        modules=modules,
-        exported=sorted(name for module in modules for name in module["exported"]),
-    )
+    return LazyPackages(
+        name="spark",
+        contents="Spark types and functions",
+        module=_module,
+        exported=_exported,
+        records_module="_decode_records",
+        records_text=_decode_records,
+        records_exported=("decode_records",),
+    ).generate(model, package)
 
 
 def _exported(unit: Unit) -> list[str]:

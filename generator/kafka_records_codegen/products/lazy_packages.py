@@ -1,0 +1,71 @@
+"""Packages with a module per record or message, each imported when something of it is first asked for."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+
+from kafka_records_codegen.model.messages import Folder, Model
+from kafka_records_codegen.model.units import Unit, pages, units
+from kafka_records_codegen.text.page import Package, docstring, header, render, sources
+
+
+@dataclass(frozen=True)
+class LazyPackages:
+    """What the packages of one product have in common; `generate` writes one per folder of specs."""
+
+    name: str
+    """The package below the generated one that holds them all."""
+    contents: str
+    """What docstrings say that they hold."""
+    module: Callable[[Folder, Unit, Package, str], str]
+    """The text of a module, given the path of its reference page."""
+    exported: Callable[[Unit], list[str]]
+    """The names that a module exports, sorted."""
+    records_module: str
+    """The name of the module that folders with records have besides. No message is called so: names in specs start
+    with a letter."""
+    records_text: Callable[[Folder, Package], str]
+    records_exported: tuple[str, ...]
+
+    def generate(self, model: Model, package: Package) -> dict[str, str]:
+        """Every module by its path below the generated package, and the packages that hold them."""
+        files = {}
+        for folder in with_root(model):
+            home = posixpath.join(self.name, folder.path).rstrip("/")
+            files[f"{home}/__init__.py"] = self._package(folder, package)
+            if folder.records:
+                files[f"{home}/{self.records_module}.py"] = self.records_text(folder, package)
+            for page in pages(folder):
+                for unit in page.units:
+                    files[f"{home}/{unit.name}.py"] = self.module(folder, unit, package, page.path)
+        return files
+
+    def _package(self, folder: Folder, package: Package) -> str:
+        modules = [{"name": unit.name, "exported": self.exported(unit)} for unit in units(folder)]
+        if folder.records:
+            modules.append({"name": self.records_module, "exported": [*self.records_exported]})
+        modules.sort(key=itemgetter("name"))
+        about = f"{self.contents} of {folder.path or 'the messages at the top of the specs'}"
+        if modules:
+            about += f": a module per {'record' if folder.records else 'message'}, imported when first needed"
+        return render(
+            "exports.py.jinja",
+            header=header(package, sources(folder)),
+            docstring=docstring(f"{about}."),
+            package=package.module(self.name, folder.path),
+            modules=modules,
+            exported=sorted(name for module in modules for name in module["exported"]),
+        )
+
+
+def with_root(model: Model) -> list[Folder]:
+    """All folders and, when the specs have none there, an empty one for the top and for every folder in between."""
+    found = {folder.path: folder for folder in model.folders}
+    for path in list(found):
+        parts = path.split("/")
+        for depth in range(len(parts)):
+            found.setdefault("/".join(parts[:depth]), Folder("/".join(parts[:depth]), (), ()))
+    return [found[path] for path in sorted(found)]
