@@ -112,7 +112,7 @@ live: java-found $(INSTALLED) ## Read three brokers under load while they are ki
 	KAFKA_RECORDS_LIVE_SECONDS=$${KAFKA_RECORDS_LIVE_SECONDS:-180} $(BIN)/python -m pytest -s tests/broker/test_live_cluster.py
 
 .PHONY: matrix
-matrix: java-found $(INSTALLED) ## Run the tests that `make test` leaves out: more ways to a cluster, Spark benchmarks.
+matrix: java-found $(INSTALLED) ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
 	$(PYTEST) -m matrix
 
 .PHONY: snapshot-kills

@@ -239,6 +239,7 @@ writer.start(folder + "/rows").awaitTermination()
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_a_killed_stream_goes_on_with_each_offset_once(
     session: SparkSession, broker: Broker, admin: KafkaAdminClient, tmp_path: Path
 ) -> None:

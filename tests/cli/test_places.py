@@ -10,6 +10,8 @@ from kafka_records_tables.cli.main import main
 from tests.log.archives import archived
 from tests.log.logs import TOPICS
 
+pytestmark = pytest.mark.slow
+
 SEGMENTS = TOPICS / "kafka-4.3" / "segments"
 
 

@@ -23,6 +23,8 @@ from tests.columns.rows import Values, batch, broken_row, good_row
 from tests.columns.schemas import schemas
 from tests.runtime.spec_schemas import language_schemas
 
+pytestmark = pytest.mark.slow
+
 SECRET = b"SECRET!!"
 NAMES = [
     *("OffsetCommitValue", "GroupMetadataValue", "ConsumerGroupMemberMetadataValue", "ShareSnapshotValue"),

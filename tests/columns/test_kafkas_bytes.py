@@ -20,6 +20,8 @@ from tests.columns.reference import check, counted_walks, engine_limits
 from tests.conftest import VectorLoader
 from tests.log.logs import captured_logs
 
+pytestmark = pytest.mark.slow
+
 TAGS = pytest.mark.parametrize("unknown_tags", [False, True], ids=["plain", "tags"])
 WAYS = pytest.mark.parametrize(
     ("unknown_tags", "few"), [(False, 48), (True, 0), (True, 1_000_000)], ids=["plain", "by level", "by row"]

@@ -15,6 +15,8 @@ from kafka_records_engine.columns import Columns, _elements, decode_column
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 from tests.columns.reference import check, engine_limits
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = (0, 1)
 FLEXIBLE = (1, 1)
 BATCH_BYTES = 400_000

@@ -16,6 +16,8 @@ import pytest
 
 from tests.docs.pages import blocks, commands, run_console, run_python
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/command.md", "docs/generator.md", "docs/python.md", "docs/snapshots.md", "docs/spark.md")
 WITH_SPARK = ("README.md", "docs/spark.md")

@@ -24,6 +24,8 @@ from kafka_records_codegen.text.page import Package
 from kafka_records_runtime.schema import PRIMITIVES
 from tests.generator.spec_files import field, message, spec, write
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 ACME = ROOT / "tests" / "data" / "specs" / "acme"
 TEXTS = st.text() | st.lists(st.sampled_from(['"', "\\", "\n", "\x00", "\u2028", "\ud800", "}", "é"])).map("".join)

@@ -35,6 +35,8 @@ from kafka_records_runtime.wire import INTEGERS
 from tests.codecs.agreement import CHECKS
 from tests.conftest import VectorLoader
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE: Final = "toy_messages"
 

@@ -15,6 +15,8 @@ from kafka_records_codegen.generate import generate, generate_docs
 from kafka_records_codegen.loader import load
 from tests.generator.spec_files import field, refused, short, spec, write
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 
 

@@ -16,6 +16,8 @@ from kafka_records_codegen.python import codecs
 from kafka_records_codegen.tree import write as write_tree
 from tests.generator.spec_files import field, spec, write
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 MOST_LINES = 1500

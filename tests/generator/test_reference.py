@@ -26,6 +26,8 @@ from kafka_records_runtime.trail import TrailStep
 from kafka_records_runtime.uuids import Uuid
 from tests.generator.markdown_pages import Page, anchors, read_page
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 ACME = ROOT / "tests" / "data" / "specs" / "acme"
 OUR_LINKS = Links("../../message_specs", "../../generated/kafka_records")

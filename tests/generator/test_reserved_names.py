@@ -35,6 +35,8 @@ from tests.generator.spec_files import field as field_of
 from tests.generator.spec_files import spec
 from tests.generator.spec_files import write as specs_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 ACME = ROOT / "tests" / "data" / "specs" / "acme"
 

@@ -22,6 +22,8 @@ from kafka_records_engine.sources.segment_files import Segments
 from tests.log.archives import FORMS, TARS, archived, compressed, tar_of, tar_with
 from tests.log.logs import CAPTURES, TOPICS, commit, lines
 
+pytestmark = pytest.mark.slow
+
 SEGMENTS = TOPICS / "kafka-4.3" / "segments"
 FILE = f"{0:020}.log"
 

@@ -36,6 +36,8 @@ from tests.log.logs import (
     write_log,
 )
 
+pytestmark = pytest.mark.slow
+
 FOLDER = "__consumer_offsets-0"
 FILE = f"{FOLDER}/{0:020}.log"
 UNKNOWN = "an unknown number of records"
@@ -275,7 +277,6 @@ def test_a_batch_inside_a_damaged_record_is_none_of_the_log(tmp_path: Path) -> N
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "size", [75, 3 * 75, 1999 * 75, 1 << 22, 65], ids=["payload", "past two", "past many", "past all", "too small"]
 )

@@ -23,6 +23,8 @@ from tests.codecs.strategies import messages
 from tests.conftest import VectorLoader
 from tests.log.lossless import encoded, through_avro, through_parquet
 
+pytestmark = pytest.mark.slow
+
 Through = Callable[[pa.StructArray, Any], pa.StructArray]
 FORMATS = pytest.mark.parametrize("through", [through_avro, through_parquet], ids=["avro", "parquet"])
 

@@ -27,6 +27,8 @@ from tests.sources import saved_files
 from tests.sources.saved_files import FORMATS, captured, offsets_of, shuffled, simple_rows, table_of, tables_of
 from tests.tables.names import OF_RECORDS
 
+pytestmark = pytest.mark.slow
+
 CONSUMER_OFFSETS = "__consumer_offsets"
 
 

@@ -25,6 +25,8 @@ from tests.conftest import DATA_DIR
 from tests.tables.cleaner import CleanedLog, Row, cleaned_at_random, table_of
 from tests.tables.histories import NAMES, history
 
+pytestmark = pytest.mark.slow
+
 CAPTURED = ("kafka-4.3", "kafka-4.3-expiry", "kafka-2.8")
 MOMENTS = int(os.environ.get("MOMENTS", "1"))
 """How many moments of each log are asked about; more of them in a thorough run, with another SEED."""

@@ -27,6 +27,8 @@ from tests.tables.histories import NAMES, history
 from tests.tables.test_cleaned import SEED, groups_back
 from tests.tables.test_histories import check_groups, check_offsets, offsets_of, open_commits_of
 
+pytestmark = pytest.mark.slow
+
 WHAT_IS = [name for name, table in TABLES.items() if table.topic == TOPIC and not table.is_history]
 
 

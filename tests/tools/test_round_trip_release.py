@@ -234,6 +234,7 @@ class TestRandomMessages:
 
 
 @pytest.mark.maven
+@pytest.mark.matrix
 @pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven fetches Kafka's jars and is not installed")
 @pytest.mark.parametrize(
     ("release", "counts"), [("2.8.2", (158, 158, 536)), ("4.3.1", (281, 273, 739))], ids=["2.8.2", "4.3.1"]

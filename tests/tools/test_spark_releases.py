@@ -270,6 +270,7 @@ class TestReleases:
 
 @pytest.mark.spark
 @pytest.mark.releases
+@pytest.mark.matrix
 def test_the_oldest_release(capfd: pytest.CaptureFixture[str]) -> None:
     try:
         tool._base_python()

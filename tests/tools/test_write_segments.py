@@ -27,6 +27,8 @@ from kafka_records_runtime.partitioner import partition_for
 from tools.segments.plan import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tools.write_segments import Plan, PlanError, WrittenLog, main, write_segments
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = {
     "commits": 75,
