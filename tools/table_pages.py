@@ -72,7 +72,7 @@ def _table(table: Table) -> Iterator[str]:
         how += f" It is made from the records {', '.join(table.records)}."
     yield textwrap.fill(how, 120) + "\n"
     place = f"{table.module.replace('.', '/')}.py"
-    yield f"In code: [{place}](../spark_udfs/{place}).\n"
+    yield f"In code: [{place.rpartition('/')[2]}](../spark_udfs/{place}).\n"
     yield "| column | type | meaning |"
     yield "|---|---|---|"
     for column in table.columns:

@@ -211,9 +211,9 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
     [
         ("group", "argument NAME: no table is called 'group'; did you mean groups?"),
         (
-            "members",
-            "argument NAME: no table is called 'members'; there are current_offsets, groups, offset_commits, "
-            "transactions, log_ends",
+            "brokers",
+            "argument NAME: no table is called 'brokers'; there are current_offsets, groups, offset_commits, "
+            "share_partitions, share_group_topics, transactions, log_ends",
         ),
     ],
 )

@@ -76,8 +76,8 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     assert asked(segments, "--topic-filter", "ship*", "--topic-filter", "orders") == expected
     ran = run("table", "groups", segments, "--topic-filter", "x")
     assert complaint(ran) == (
-        "--topic-filter: rows of groups are about no topic, those of current_offsets, offset_commits, transactions, "
-        "log_ends are"
+        "--topic-filter: rows of groups are about no topic, those of current_offsets, offset_commits, "
+        "share_group_topics, transactions, log_ends are"
     )
 
 

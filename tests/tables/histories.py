@@ -19,6 +19,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "data" / "histories"
 NAMES = sorted(path.name.removesuffix(".log.jsonl.gz") for path in FOLDER.glob("????.log.jsonl.gz"))
 """All histories of the offsets topic."""
 
+SHARE_NAMES = sorted(path.name.removesuffix(".log.jsonl.gz") for path in FOLDER.glob("????-share.log.jsonl.gz"))
+"""All histories of the topic of share state, each beside one of the offsets topic."""
+
 Question = dict[str, Any]
 
 
@@ -31,6 +34,12 @@ class History:
     @cached_property
     def _lines(self) -> list[dict[str, Any]]:
         return list(_lines(f"{self.name}.log.jsonl.gz"))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The properties of the broker that differ from the defaults."""
+        settings: dict[str, str] = self._lines[0]["settings"]
+        return settings
 
     @property
     def records(self) -> list[dict[str, Any]]:

@@ -8,3 +8,17 @@ from kafka_records_tables import TABLES
 
 OF_RECORDS: Final = tuple(name for name, table in TABLES.items() if table.records)
 """The names of the tables that are made of records."""
+
+_NOT_IN: Final = {
+    "transactions": ("kafka-4.3-expiry",),
+    "share_partitions": ("kafka-2.8", "kafka-4.3-expiry"),
+    "share_group_topics": ("kafka-2.8", "kafka-4.3-expiry"),
+}
+
+CAPTURED: Final = tuple(
+    (capture, name)
+    for capture in ("kafka-2.8", "kafka-4.3", "kafka-4.3-expiry")
+    for name in OF_RECORDS
+    if capture not in _NOT_IN.get(name, ())
+)
+"""Captured topics, each with the tables that have rows there."""

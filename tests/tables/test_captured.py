@@ -228,6 +228,55 @@ def test_transactions_are_those_the_broker_described(table_rows: TableRows, trut
     assert found == expected
 
 
+def test_share_states_are_those_the_broker_read(table_rows: TableRows, truth: Truth) -> None:
+    expected = {
+        (state["groupId"], result["topicId"], answer["partition"]): (
+            answer["stateEpoch"],
+            answer["startOffset"],
+            [tuple(batch.values()) for batch in answer["stateBatches"]],
+        )
+        for state in truth("kafka-4.3")["shareStates"]
+        for result in state["readShareGroupState"]["results"]
+        for answer in result["partitions"]
+    }
+
+    found = {
+        (row["group_id"], row["topic_id"], row["partition"]): (
+            row["state_epoch"],
+            row["start_offset"],
+            [
+                (batch["first_offset"], batch["last_offset"], batch["delivery_state"], batch["delivery_count"])
+                for batch in row["batches"]
+            ],
+        )
+        for row in table_rows("share_partitions", "kafka-4.3")
+    }
+
+    assert found == expected
+    assert sum(len(batches) for _, _, batches in found.values()) > 50
+
+
+def test_topics_of_share_groups_are_those_the_broker_listed_offsets_of(table_rows: TableRows, truth: Truth) -> None:
+    expected = {
+        (group, each["topic"], each["partition"]): (each["startOffset"], each["leaderEpoch"])
+        for group, answer in truth("kafka-4.3")["groups"].items()
+        for each in answer.get("shareOffsets", [])
+    }
+
+    topics = table_rows("share_group_topics", "kafka-4.3")
+    states = {
+        (row["group_id"], row["topic_id"], row["partition"]): (row["start_offset"], row["leader_epoch"])
+        for row in table_rows("share_partitions", "kafka-4.3")
+    }
+
+    assert {row["initialization"] for row in topics} == {"initialized"}
+    assert {
+        (row["group_id"], row["topic"], row["partition"]): states[row["group_id"], row["topic_id"], row["partition"]]
+        for row in topics
+    } == expected
+    assert len(topics) == len(states) == 7
+
+
 def test_a_data_directory_without_the_topic_is_refused(topics_dir: Path) -> None:
     folder = topics_dir / "kafka-4.3-expiry" / "segments"
     with pytest.raises(LogSourceError) as failure:

@@ -19,19 +19,14 @@ from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.engines.local import WorkerEnded
 from tests.tables.engine_logs import BadLog, BadLogs
-from tests.tables.names import OF_RECORDS
+from tests.tables.names import CAPTURED
 
 pytestmark = pytest.mark.slow
 
-CAPTURED = [
-    (name, table)
-    for name in ("kafka-4.3", "kafka-4.3-expiry", "kafka-2.8")
-    for table in OF_RECORDS
-    if (name, table) != ("kafka-4.3-expiry", "transactions")
-]
 
-
-@pytest.mark.parametrize(("name", "table"), [*(case for case in CAPTURED if "kafka-4.3" in case), CAPTURED[-1]])
+@pytest.mark.parametrize(
+    ("name", "table"), [case for case in CAPTURED if case[0] == "kafka-4.3" or case == ("kafka-2.8", "transactions")]
+)
 def test_two_processes_answer_as_one(topics_dir: Path, name: str, table: str) -> None:
     one, two = (read_table(table, topics_dir / name / "segments", processes=count) for count in (1, 2))
 

@@ -14,7 +14,7 @@ import pytest
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
-from tests.tables.names import OF_RECORDS
+from tests.tables.names import CAPTURED, OF_RECORDS
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 
 if TYPE_CHECKING:
@@ -22,17 +22,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-CAPTURES = ("kafka-2.8", "kafka-4.3", "kafka-4.3-expiry")
 HAVE_TRANSACTIONS = ("kafka-2.8", "kafka-4.3")
-CASES = [
-    (capture, name)
-    for capture in CAPTURES
-    for name in OF_RECORDS
-    if name != "transactions" or capture in HAVE_TRANSACTIONS
-]
-TABLE_AND_CAPTURE = pytest.mark.parametrize(("capture", "name"), CASES)
+TABLE_AND_CAPTURE = pytest.mark.parametrize(("capture", "name"), CAPTURED)
 TABLE_OF_TWO_CAPTURES = pytest.mark.parametrize(
-    ("capture", "name"), [(capture, name) for capture, name in CASES if capture in HAVE_TRANSACTIONS]
+    ("capture", "name"), [(capture, name) for capture, name in CAPTURED if capture in HAVE_TRANSACTIONS]
 )
 
 

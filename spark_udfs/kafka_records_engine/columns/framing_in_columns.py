@@ -61,6 +61,13 @@ def prefix_bytes(column: pa.Array) -> pa.Array:
     return pc.binary_slice(column, 0, PREFIX_BYTES)
 
 
+def messages(column: pa.Array) -> pa.Array:
+    """The bytes of each row behind its prefix; none where a row is too short for one."""
+    # Without an end, Arrow 26 refuses some columns: "Negative buffer resize".
+    longest = pc.max(pc.binary_length(column)).as_py() or 0
+    return pc.binary_slice(column, PREFIX_BYTES, max(longest, PREFIX_BYTES))
+
+
 def begins_with(keys: pa.Array, texts: Iterable[bytes]) -> pa.BooleanArray:
     """Whether the message of each key begins with one of these strings (`message_start`), whatever its record type."""
     starts = [start for start in map(message_start, texts) if start is not None]

@@ -5,12 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kafka_records_tables.tables import current_offsets, groups, log_ends, offset_commits, transactions
+from kafka_records_tables.tables import (
+    current_offsets,
+    groups,
+    log_ends,
+    offset_commits,
+    share_group_topics,
+    share_partitions,
+    transactions,
+)
 from kafka_records_tables.tables.declaration import Column, Table
 
 __all__ = ["TABLES", "Column", "Table"]
 
 TABLES: Final[Mapping[str, Table]] = {
-    module.TABLE.name: module.TABLE for module in (current_offsets, groups, offset_commits, transactions, log_ends)
+    module.TABLE.name: module.TABLE
+    for module in (
+        current_offsets,
+        groups,
+        offset_commits,
+        share_partitions,
+        share_group_topics,
+        transactions,
+        log_ends,
+    )
 }
 """The tables by name."""

@@ -31,10 +31,14 @@ class Completeness:
     No file tells when a removed record was written, so timestamps are assumed to rise with the offsets, as the clock of
     a coordinator does. If a source does not know up to where a cleaner has been (`Context.cleaned_up_to`), its last row
     is assumed to be one that no cleaner can have removed.
+
+    A coordinator that deletes the beginning of its log (`Table.is_pruned`) may have done so because of any later
+    record. So there the log start is a gap, and only an answer at the last record is known to be complete.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, table: Table) -> None:
         self._context = context
+        self._table = table
         self._next = self._last = -1
         self._is_cut = False
         self._whole_from: int | None = None
@@ -65,7 +69,7 @@ class Completeness:
     def _begin(self) -> None:
         """Start with the first rows: only then does a source tell its log start."""
         if self._next < 0:
-            self._next = self._context.log_start or 0
+            self._next = 0 if self._table.is_pruned else self._context.log_start or 0
             self._last = self._next - 1
 
     def _look_for_gaps(self, offsets: INT64) -> None:
@@ -79,7 +83,7 @@ class Completeness:
         self._context.whole_from = self._whole_from
 
     def _note_times(self, batch: pa.RecordBatch, offsets: INT64, times: INT64) -> None:
-        limit, count = self._context.cleaned_up_to, len(offsets)
+        limit, count = self._limit, len(offsets)
         if limit is not None:
             self._note_transactions(batch, offsets, times, limit)
         if self._is_beyond:
@@ -119,20 +123,26 @@ class Completeness:
         """Whether no later row can change the note about an answer that has ended."""
         return self._whole_from is None or (self._is_beyond and not self._in_transaction)
 
-    def report(self, table: Table) -> None:
+    @property
+    def _limit(self) -> int | None:
+        """The offset up to which records may have been removed; None where nobody knows. A source tells it late."""
+        return None if self._table.is_pruned else self._context.cleaned_up_to
+
+    def report(self) -> None:
         """Report the note, if something is missing."""
         self._begin()
-        context, limit = self._context, self._context.cleaned_up_to
+        context, limit = self._context, self._limit
         if limit is None:
             self._is_beyond = True
         elif not self._is_cut and self._next < limit:
             self._whole_from = limit
         if self._whole_from is None:
             return
-        what = "records are missing: a cleaner has taken them away, or their file is missing"
+        taken = "the coordinator has deleted them" if self._table.is_pruned else "a cleaner has taken them away"
+        what = f"records are missing: {taken}, or their file is missing"
         if context.holes:
-            what = "records are missing: they could not be read, or a cleaner has taken them away"
-        if table.is_history:
+            what = f"records are missing: they could not be read, or {taken}"
+        if self._table.is_history:
             consequence = f"what happened is complete from offset {self._whole_from} on, and told only in part before"
         elif context.as_of_ms is None or (self._is_beyond and context.as_of_ms >= self._since_ms):
             return

@@ -28,8 +28,8 @@ RowsFunction = Callable[[Iterator[Any], "Context"], Iterator[Any]]
 class Column:
     """One column.
 
-    `type` is `string`, `bool`, `binary`, `int16`, `int32`, `int64`, `timestamp` (an instant, microseconds in UTC),
-    `list<T>` or `struct<name: T, …>`. Any column may be null.
+    `type` is `string`, `bool`, `binary`, `int8`, `int16`, `int32`, `int64`, `timestamp` (an instant, microseconds in
+    UTC), `list<T>` or `struct<name: T, …>`. Any column may be null.
     """
 
     name: str
@@ -63,6 +63,9 @@ class Table:
     module: str
     """Where this declaration stands, as TABLE, beside the function `rows`. A user's own table is a module like those of
     `kafka_records_tables.tables`."""
+    is_pruned: bool = False
+    """Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left does
+    not tell of earlier moments."""
     is_history: bool = False
     """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
     details: tuple[str, ...] = ("log_partition", "log_offset")

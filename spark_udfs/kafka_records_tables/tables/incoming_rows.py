@@ -25,14 +25,14 @@ def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) 
     depends on what it took away (`Table.is_history`, `Context.as_of_ms`). Raises ValueError for a row without a
     timestamp where one is needed.
     """
-    completeness = Completeness(context)
+    completeness = Completeness(context, table)
     filled = (batch for batch in batches if batch.num_rows)
     for batch in _up_to(context.as_of_ms, filled, context, completeness):
         markers = batch.num_rows - batch.column("control").null_count
         context.counts.records += batch.num_rows - markers
         context.counts.markers += markers
         yield _of_groups(batch, context)
-    completeness.report(table)
+    completeness.report()
 
 
 def _up_to(

@@ -68,7 +68,7 @@ class Latest:
         if not _ascending(self._rows):
             rows = joined(self._rows)
             self._rows = [rows.take(pa.array(np.argsort(rows.column("offset").to_numpy(), kind="stable")))]
-        codes = _codes([rows.column("key") for rows in self._rows])
+        codes = codes_of([rows.column("key") for rows in self._rows])
         last = _last_of_each(codes)
         if len(last) < len(codes):
             kept = joined(_taken(self._rows, last))
@@ -93,7 +93,7 @@ def _ascending(parts: list[pa.RecordBatch]) -> bool:
     return True
 
 
-def _codes(keys: list[pa.Array]) -> INT64:
+def codes_of(keys: list[pa.Array]) -> INT64:
     """A number for each key, the same for the same bytes; -1 for null."""
     # One dictionary grows over all chunks, so that their bytes need not be copied into one array first.
     encoded = pa.chunked_array(keys).dictionary_encode().chunks

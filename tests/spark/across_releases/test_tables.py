@@ -30,7 +30,7 @@ def _plain(name: str) -> list[str]:
 
 
 def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row["log_partition"], row["log_offset"]))
+    return sorted(rows, key=str)
 
 
 def _collected(frame: DataFrame) -> list[dict[str, Any]]:

@@ -1,0 +1,80 @@
+"""Batches of share state, put together as a share coordinator does it (`PersisterStateBatchCombiner`, KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+UNDECIDED: Final = -1
+"""The start offset of a share partition that has none yet."""
+
+
+class StateBatch(NamedTuple):
+    """Some offsets in a row with one delivery state. Batches sort by these members, in this order."""
+
+    first_offset: int
+    last_offset: int
+    """Included; not below `first_offset`."""
+    delivery_count: int
+    delivery_state: int
+
+    @property
+    def said(self) -> tuple[int, int]:
+        """What it says of its offsets. Where two batches overlap, the higher of the two is right."""
+        return self[2:]
+
+
+def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """The batches that amount to those so far and some new ones: no two overlap, and none begins below `start_offset`.
+
+    Neighbours that say the same become one batch where the coordinator makes them one: it goes through the batches from
+    the lowest on, and does not look back at one that it has passed. So which batches there are depends on the order in
+    which they came, and what they say of an offset does not.
+    """
+    left = list(_from(start_offset, [*so_far, *new]))
+    if len(left) < 2:
+        return left
+    left = sorted(set(left))
+    passed = []
+    while left:
+        batch = heappop(left)
+        if left and _is_met(batch, left[0]):
+            for piece in _without_overlap(batch, heappop(left)):
+                heappush(left, piece)
+        else:
+            passed.append(batch)
+    return passed
+
+
+def _from(start_offset: int, batches: list[StateBatch]) -> Iterable[StateBatch]:
+    """What of the batches does not lie below the start offset."""
+    if start_offset == UNDECIDED:
+        return batches
+    return (
+        batch._replace(first_offset=max(batch.first_offset, start_offset))
+        for batch in batches
+        if batch.last_offset >= start_offset
+    )
+
+
+def _is_met(batch: StateBatch, following: StateBatch) -> bool:
+    """Whether the one that follows overlaps the batch, or goes on with it and says the same."""
+    end = batch.last_offset + 1
+    return following.first_offset < end or (following.first_offset == end and following.said == batch.said)
+
+
+def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatch]:
+    """Two batches that meet, as one to three that do not overlap. `following` sorts behind `batch`."""
+    last = max(batch.last_offset, following.last_offset)
+    if batch.said == following.said:
+        return [batch._replace(last_offset=last)]
+    if following.said < batch.said:
+        rest = following._replace(first_offset=batch.last_offset + 1)
+        return [batch] if batch.last_offset == last else [batch, rest]
+    pieces = [following]
+    if batch.first_offset < following.first_offset:
+        pieces.append(batch._replace(last_offset=following.first_offset - 1))
+    if following.last_offset < last:
+        pieces.append(batch._replace(first_offset=following.last_offset + 1))
+    return pieces

@@ -1,0 +1,210 @@
+"""The share partitions, with their state as a share coordinator has it that has just loaded the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoded_records import DecodedRecords
+    from kafka_records_tables.tables.share_batches import StateBatch
+    from kafka_records_tables.tables.share_replay import SharePartition, ShareState
+
+_RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
+_OF_A_STATE: Final = (
+    "state_epoch",
+    "leader_epoch",
+    "start_offset",
+    "delivery_complete_count",
+    "snapshot_epoch",
+    "update_count",
+    "is_partial",
+    "log_offset",
+    "snapshot_log_offset",
+)
+_UNKNOWN: Final = -1
+_MOST: Final = 2**63 - 1
+
+_BATCH: Final = (
+    "first_offset: int64, last_offset: int64, delivery_state: int8, delivery_state_name: string, delivery_count: int16"
+)
+
+TABLE: Final = Table(
+    name="share_partitions",
+    topic="__share_group_state",
+    about="how far each share group is in each partition, and what became of the records there",
+    helper="fold",
+    records=_RECORDS,
+    reads=("offset", "key", "value", "control"),
+    columns=(
+        Column("group_id", "string", "the share group"),
+        Column(
+            "topic_id", "string", "id of the topic that it consumes, 22 characters; share_group_topics has its name"
+        ),
+        Column("partition", "int32", "partition of that topic"),
+        Column("state_epoch", "int32", "rises when the state is initialised anew; null where `is_partial`"),
+        Column(
+            "leader_epoch", "int32", "leader epoch of the partition's leader that wrote last; null if there is none"
+        ),
+        Column("start_offset", "int64", "first offset that is not done with; null while it is not decided"),
+        Column(
+            "delivery_complete_count",
+            "int32",
+            "records from the start offset on that are done with, as the last record says (Kafka 4.2); else null",
+        ),
+        Column("available_count", "int64", "offsets in batches that are available: to be delivered, or again"),
+        Column("acknowledged_count", "int64", "offsets in batches that are acknowledged"),
+        Column("archived_count", "int64", "offsets in batches that are archived: rejected, or delivered too often"),
+        Column("other_count", "int64", "offsets in batches in any other state"),
+        Column(
+            "batches",
+            f"list<struct<{_BATCH}>>",
+            "ranges of offsets, with what became of their records; 0 is available, 2 acknowledged, 4 archived",
+        ),
+        Column("snapshot_epoch", "int32", "number of the last snapshot"),
+        Column("update_count", "int32", "updates on top of it"),
+        *timestamps("create", "when the state was created; null where `is_partial`"),
+        *timestamps("write", "when the last snapshot was written; null where `is_partial`"),
+        Column("is_partial", "bool", "whether the snapshot that an update builds on is not in the log"),
+        Column("log_partition", "int32", "partition of the topic that the records stand in"),
+        Column("log_offset", "int64", "offset of the last record that made the row"),
+        Column("snapshot_log_offset", "int64", "offset of the last snapshot; null if it is not in the log"),
+    ),
+    sort=("group_id", "topic_id", "partition"),
+    needs_transactions=False,
+    group="group_id",
+    module=__name__,
+    is_pruned=True,
+    essential=("group_id", "topic_id", "partition", "start_offset"),
+    details=(
+        "batches",
+        "state_epoch",
+        "leader_epoch",
+        "snapshot_epoch",
+        "update_count",
+        "create_timestamp",
+        "write_timestamp",
+        "log_partition",
+        "log_offset",
+        "snapshot_log_offset",
+    ),
+    rules="""\
+One row per share partition (group, topic id, partition) with a snapshot or an update and no tombstone behind it
+(`ShareCoordinatorShard.replay`; KIP-932).
+
+A snapshot is the whole state. An update changes it: -1 leaves start offset and leader epoch as they are, the complete
+count is always replaced, and batches are put together as `PersisterStateBatchCombiner` does it: what lies below the
+start offset goes, and where two batches overlap the one with more deliveries is right, or else the one with the higher
+state. So the batches are those of a coordinator, which leaves some neighbours apart although they say the same.
+
+The coordinator deletes the beginning of this log, up to the oldest of the last snapshots: the least
+`snapshot_log_offset` is what it may delete now. So the log does not tell of earlier moments what it tells of its end,
+and a note says so. A state that begins with an update is partial: what the snapshot said is not known, and other
+offsets may have batches too. If a record cannot be decoded, is an update without a value, or holds a batch that ends
+before it begins, then no coordinator loads this log. Its share partition has no row then, unless a snapshot follows;
+a finding names the record.
+
+What the log cannot know: which records a member has now (acquired), and what it has acknowledged since the last write.
+""",
+)
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
+    from kafka_records_tables.tables.fold import events
+    from kafka_records_tables.tables.share_replay import PICKED, ShareReplay
+    from kafka_records_tables.tables.since_snapshot import SinceSnapshot
+
+    records = schemas(context, "share_group_state")
+    types = numbers_of(records, _RECORDS)
+    live = SinceSnapshot(("offset", "key", "value", "file", "position", "base_offset"), types[0])
+    not_used = "not used: nobody can tell which share partition it is about"
+    for batch in of_types(batches, types, context, not_used):
+        live.add(batch.filter(pc.is_null(batch.column("control"))))
+    kept = live.rows()
+    if kept is None:
+        return
+    found = DecodedRecords(kept, records)
+    left_out = "its share partition has no row: an older state would be wrong"
+    found.report(context, lambda row: left_out if found.has_key[row] else not_used)
+    replay = ShareReplay(_unusable(found, types, context, left_out))
+    for event in events(found, PICKED):
+        replay.take(event)
+    states = replay.states()
+    if states:
+        yield _as_rows(states, context)
+
+
+def _unusable(found: DecodedRecords, types: tuple[int, ...], context: Context, left_out: str) -> set[int]:
+    """Offsets of records that can be decoded, and that no coordinator can replay. They are reported."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from kafka_records_engine.findings import UNKNOWN_STATE, Finding
+    from kafka_records_tables.tables.decoded_records import place_of
+
+    is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
+    said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
+    for number in types:
+        if number in found.columns.records:
+            lists = found.member((number,), "value", "state_batches")
+            first, last = (pc.struct_field(pc.list_flatten(lists), name) for name in ("first_offset", "last_offset"))
+            rows = pc.list_parent_indices(lists).filter(pc.less(last, first))
+            said.update(dict.fromkeys(rows.to_pylist(), "a batch that ends before it begins"))
+    for row, what in sorted(said.items()):
+        number = int(found.columns.record_type[row])
+        place = place_of(found.rows, row, context)
+        context.report(Finding("damage", UNKNOWN_STATE, what, left_out, record_type=number, **place))
+    return {int(found.offsets[row]) for row in said}
+
+
+def _as_rows(states: Mapping[SharePartition, ShareState], context: Context) -> Any:
+    import pyarrow as pa
+
+    from kafka_records_tables.tables.column_types import instants, record_batch
+    from kafka_records_tables.tables.decoded_records import nulled
+
+    told: dict[str, Any] = {
+        name: pa.array([getattr(state, name) for state in states.values()], TABLE.schema.field(name).type)
+        for name in _OF_A_STATE
+    }
+    for name in ("leader_epoch", "start_offset", "delivery_complete_count"):
+        told[name] = nulled(told[name], _UNKNOWN)
+    for name in ("create", "write"):
+        times = pa.array([getattr(state, f"{name}_timestamp") for state in states.values()], pa.int64())
+        told |= {f"{name}_timestamp": instants(times), f"{name}_timestamp_ms": times}
+    told |= dict(zip(("group_id", "topic_id", "partition"), map(pa.array, zip(*states, strict=True)), strict=True))
+    counts = [_counts(state.batches) for state in states.values()]
+    told |= {name: pa.array([each[name] for each in counts], pa.int64()) for name in counts[0]}
+    batches = [[_batch(batch) for batch in state.batches] for state in states.values()]
+    told["batches"] = pa.array(batches, TABLE.schema.field("batches").type)
+    told["log_partition"] = context.partition
+    return record_batch(TABLE.schema, told, len(states))
+
+
+def _counts(batches: Iterable[StateBatch]) -> dict[str, int]:
+    from kafka_records.enums import DeliveryState
+
+    columns = {
+        DeliveryState.AVAILABLE: "available_count",
+        DeliveryState.ACKNOWLEDGED: "acknowledged_count",
+        DeliveryState.ARCHIVED: "archived_count",
+    }
+    counts = dict.fromkeys((*columns.values(), "other_count"), 0)
+    for batch in batches:
+        name = columns.get(DeliveryState(batch.delivery_state), "other_count")
+        # A batch may name more offsets than there are.
+        counts[name] = min(counts[name] + batch.last_offset - batch.first_offset + 1, _MOST)
+    return counts
+
+
+def _batch(batch: StateBatch) -> dict[str, Any]:
+    from kafka_records.enums import DeliveryState
+
+    return {**batch._asdict(), "delivery_state_name": DeliveryState(batch.delivery_state).label}
