@@ -136,13 +136,13 @@ def test_two_logs_in_one_are_damage(tmp_path: Path) -> None:
 def test_statistics_say_which_partitions_a_file_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for partition in range(4):
         pq.write_table(simple_rows([0, 1], partition), tmp_path / f"{partition}.parquet")
-    from kafka_records_engine.sources._saved.tabular import _Parquet
+    from kafka_records_engine.sources._saved.saved_parquet import ParquetReader
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("read although the statistics tell")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_Parquet, "batches", refuse)
+        patched.setattr(ParquetReader, "batches", refuse)
         logs = SavedRows(tmp_path).partitions("t")
     assert [log.partition for log in logs] == [0, 1, 2, 3]
     assert [len(log.files) for log in logs] == [1, 1, 1, 1]

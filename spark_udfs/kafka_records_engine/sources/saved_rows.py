@@ -410,9 +410,10 @@ def _parts(file: SavedFile) -> Iterator[FilePart]:
     given = dict(file.given).get("topic")
     column = next((taken.column for taken in file.taken if taken.raw == "topic"), None)
     groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
-    total = sum(reader.rows(group) for group in groups if group is not None)
+    rows = reader.rows_of_groups()
+    total = sum(rows)
     for group in groups:
-        size = file.size if group is None else file.size * reader.rows(group) // max(total, 1)
+        size = file.size if group is None else file.size * rows[group] // max(total, 1)
         told = None if group is None or column is None else reader.statistics(group, column)
         yield FilePart(file, group, told.least if told is not None and told.least == told.most else given, size)
 

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._saved.file_readers import open_reader
 from kafka_records_engine.sources._saved.saved_formats import Format
-from kafka_records_engine.sources._saved.tabular import FileReader, member, open_reader
+from kafka_records_engine.sources._saved.tabular import FileReader, member
 from kafka_records_engine.sources._saved.taken_columns import BYTES, TakenColumn, holds_bytes, is_bytes, is_text
 from kafka_records_engine.sources._saved.texts import Encoding, decoded
 from kafka_records_engine.sources.control_words import UnknownControl, as_controls

@@ -129,12 +129,13 @@ def pieces_of(number: int, file: SavedFile) -> dict[tuple[str, int], list[FilePi
     reader = file.open()
     found: dict[tuple[str, int], list[FilePiece]] = {}
     groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
-    count = sum(reader.rows(group) for group in groups if group is not None)
+    rows_of_groups = reader.rows_of_groups()
+    count = sum(rows_of_groups)
     for group in groups:
         told = None if group is None else _told(file, reader, group)
         if told is not None and group is not None:
             place, first, last = told
-            rows = reader.rows(group)
+            rows = rows_of_groups[group]
             piece = FilePiece(number, group, rows, file.size * rows // count, first, last, True, None)
             found.setdefault(place, []).append(piece)
             continue

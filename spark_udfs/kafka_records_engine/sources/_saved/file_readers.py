@@ -1,0 +1,33 @@
+"""From a file and its format to what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from kafka_records_engine.log.places import Place
+from kafka_records_engine.sources._saved.saved_arrow import arrow_reader
+from kafka_records_engine.sources._saved.saved_avro import AvroReader
+from kafka_records_engine.sources._saved.saved_csv import CsvReader
+from kafka_records_engine.sources._saved.saved_formats import Format, unreadable
+from kafka_records_engine.sources._saved.saved_json import JsonReader
+from kafka_records_engine.sources._saved.saved_parquet import ParquetReader
+from kafka_records_engine.sources._saved.tabular import FileReader
+
+_READERS: Final[Mapping[Format, Callable[[Place], FileReader]]] = {
+    "parquet": ParquetReader,
+    "arrow": arrow_reader,
+    "avro": AvroReader,
+    "json": JsonReader,
+    "csv": CsvReader,
+}
+
+
+def open_reader(place: Place, format: Format) -> FileReader:
+    """A reader of one file. Raises LogSourceError for what cannot be read as such a file."""
+    try:
+        return _READERS[format](place)
+    except (OSError, pa.ArrowException, EOFError) as error:
+        raise unreadable(place, error) from None

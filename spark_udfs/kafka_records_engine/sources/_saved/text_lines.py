@@ -1,0 +1,65 @@
+"""Lines of text in files: without the mark that may stand before them, in UTF-8 whatever they were written in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.log.places import Place
+from kafka_records_engine.sources._saved.saved_formats import open_stream
+
+BLOCK: Final = 8 * 1024 * 1024
+SAMPLED_LINES: Final = 1000
+"""The first N lines say which columns there are, and how they are separated."""
+
+_PIECE: Final = 1024 * 1024
+_UTF8: Final = b"\xef\xbb\xbf"
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
+def open_text(place: Place) -> Any:
+    """The text of a file as a stream of UTF-8 without a mark of its byte order. Bytes that are no UTF-8 stay as they
+    are, but in UTF-16, as Excel and PowerShell write it behind such a mark. Raises OSError."""
+    with open_stream(place) as file:
+        start = bytes(file.read(len(_UTF8)))
+    file = open_stream(place)
+    if start.startswith(_UTF16):
+        return _without_mark(pa.transcoding_input_stream(file, "utf-16", "utf-8"), b"")
+    return _without_mark(file, _UTF8) if start == _UTF8 else file
+
+
+def _without_mark(file: Any, mark: bytes) -> Any:
+    file.read(len(mark))
+    return file
+
+
+def first_lines(place: Place) -> list[bytes]:
+    """The first lines of a text that are not blank."""
+    data = more = b""
+    with open_text(place) as file:
+        while data.count(b"\n") < SAMPLED_LINES and len(data) < BLOCK:
+            more = bytes(file.read(_PIECE))
+            if not more:
+                break
+            data += more
+    lines = data.split(b"\n")
+    if more:
+        lines = lines[:-1] or lines
+    return [line for line in lines[:SAMPLED_LINES] if line.strip()]
+
+
+def blocks_of_lines(place: Place) -> Iterator[bytes]:
+    """A text in pieces of whole lines, as large as BLOCK or a single line."""
+    left = b""
+    with open_text(place) as file:
+        while more := bytes(file.read(BLOCK)):
+            end = more.rfind(b"\n") + 1
+            if end:
+                yield left + more[:end]
+                left = more[end:]
+            else:
+                left += more
+    if left.strip():
+        yield left
