@@ -98,6 +98,7 @@ def test_undecodable_records_are_named_by_file_and_offset(tmp_path: Path, capsys
         (["--saved-column", "valeu=x"], "raw rows have no column 'valeu', but topic, partition, offset"),
         (["--saved-encoding", "base32"], "'base32' is none of base64, hex, text, nor key=… or value=… of these"),
         (["--saved-format", "excel"], "invalid choice: 'excel'; choose one of parquet"),
+        (["--saved-time-unit", "min"], "invalid choice: 'min'; choose one of s, ms, us, ns"),
         (["--bootstrap", "h:1", "--saved-format", "csv"], "--bootstrap reads brokers, and SOURCE is for files"),
     ],
 )
@@ -109,7 +110,17 @@ def test_options_that_make_no_sense(
     assert said in error
 
 
+def test_times_are_in_the_unit_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"topic": "__consumer_offsets", "partition": 0, "offset": 7, "key": "0001", "value": None}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "ts": 1_700_000_000}))
+    for options, read in (([], 1_700_000_000_000), (["--saved-time-unit", "ms"], 1_700_000_000)):
+        _, out, said = run(capsys, "dump", path, "--saved-encoding", "hex", *options)
+        assert json.loads(out)["timestamp"] == read
+        assert ("seconds since 1970" in said) is not bool(options)
+
+
 def test_brokers_are_not_saved(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, said = run(capsys, "counts", "--bootstrap", "localhost:1", "--saved-format", "csv")
     assert status == 2
-    assert "--saved-column, --saved-encoding and --saved-format are about files: not with --bootstrap" in said
+    assert "--saved-column and all other --saved-… are about files: not with --bootstrap" in said

@@ -476,16 +476,22 @@ def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
 
     Later versions of both are read like version 0. Raises BrokenRecordsError.
     """
-    if key is None or len(key) < _MARKER_KEY.size:
-        raise BrokenRecordsError(f"the key of a control record needs 4 bytes, it has {len(key or b'')}")
-    version, kind = _MARKER_KEY.unpack_from(key)
-    if version < 0:
-        raise BrokenRecordsError(f"the key of a control record has version {version}")
-    if kind not in (0, 1):
-        return ControlMarker(kind)
+    marker = marker_of_key(key)
+    if marker.control is None:
+        return marker
     if value is None or len(value) < _MARKER_VALUE.size:
         raise BrokenRecordsError(f"the end of a transaction needs 6 bytes, it has {len(value or b'')}")
     version, epoch = _MARKER_VALUE.unpack_from(value)
     if version < 0:
         raise BrokenRecordsError(f"the end of a transaction has version {version}")
-    return ControlMarker(kind, epoch)
+    return ControlMarker(marker.type, epoch)
+
+
+def marker_of_key(key: bytes | None) -> ControlMarker:
+    """What the key of a control record says, which is its type. Raises BrokenRecordsError."""
+    if key is None or len(key) < _MARKER_KEY.size:
+        raise BrokenRecordsError(f"the key of a control record needs 4 bytes, it has {len(key or b'')}")
+    version, kind = _MARKER_KEY.unpack_from(key)
+    if version < 0:
+        raise BrokenRecordsError(f"the key of a control record has version {version}")
+    return ControlMarker(kind)

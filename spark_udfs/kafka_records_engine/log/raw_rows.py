@@ -13,6 +13,8 @@ from kafka_records_engine.log._scanning import Chunk
 from kafka_records_engine.log._transaction_index import TRANSACTIONS
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
+__all__ = ["CONTROLS", "PLACE_FIELDS", "RAW_SCHEMA", "TIMESTAMP_TYPES", "TRANSACTIONS", "RowColumns", "rebatched"]
+
 RAW_SCHEMA: Final = pa.schema(
     [
         ("topic", pa.string()),

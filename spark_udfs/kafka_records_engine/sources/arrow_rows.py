@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.sources.control_words import UnknownControl, as_controls
+from kafka_records_engine.sources.plain_arrays import plain_array
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
+from kafka_records_engine.sources.row_words import UnknownWord, as_controls, as_transactions
 
 _NEEDED: Final = ("partition", "offset", "key", "value")
+_WORDS: Final = ("transaction", "control")
 _ROWS: Final = 65_536
 
 
@@ -35,7 +37,7 @@ class ArrowRows:
     ------
     ValueError
         For data that lacks one of these four columns, or has a column of a type that cannot be cast, or a `control`
-        that is neither commit nor abort.
+        or `transaction` that says nothing known.
     """
 
     def __init__(self, data: Any, topic: str | None = None) -> None:
@@ -167,28 +169,23 @@ def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns cast to the types of RAW_SCHEMA. Polars gives view types, which Arrow's `take` does not support."""
+    """The columns cast to the types of RAW_SCHEMA, and known words only."""
     for name in RAW_SCHEMA.names:
         if name in table.column_names and table.schema.field(name).type != RAW_SCHEMA.field(name).type:
             place = table.schema.get_field_index(name)
-            if name == "control" and pa.types.is_boolean(table.schema.field(name).type):
+            if name in _WORDS and pa.types.is_boolean(table.schema.field(name).type):
                 continue
-            table = table.set_column(place, name, _cast(table[name], RAW_SCHEMA.field(name).type))
-    if "control" not in table.column_names:
-        return table
-    try:
-        controls = as_controls(table["control"].combine_chunks(), lambda: table["key"])
-    except UnknownControl as unknown:
-        raise ValueError(f"row {unknown.row + 1}: {unknown}") from None
-    return table.set_column(table.schema.get_field_index("control"), "control", controls)
-
-
-def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
-    elif pa.types.is_binary_view(column.type):
-        column = column.cast(pa.large_binary())
-    return column.cast(kind)
+            table = table.set_column(place, name, plain_array(table[name]).cast(RAW_SCHEMA.field(name).type))
+    keys = table["key"]
+    for name in _WORDS:
+        if name in table.column_names:
+            texts = table[name].combine_chunks()
+            try:
+                words = as_controls(texts, lambda: keys) if name == "control" else as_transactions(texts)
+            except UnknownWord as unknown:
+                raise ValueError(f"row {unknown.row + 1}: {unknown}") from None
+            table = table.set_column(table.schema.get_field_index(name), name, words)
+    return table
 
 
 def _table(data: Any) -> pa.Table:

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StructField, StructType
 
+from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.numpy_types import INT16
 from kafka_records_engine.sources.saved_rows import FilePart, SavedRows
 from kafka_records_engine.spark.decode import (
     Abouts,
@@ -110,14 +113,15 @@ def packed(parts: Sequence[FilePart], cores: int) -> tuple[tuple[FilePart, ...],
     """Parts of files by the task that reads them: few enough to start quickly, and so many that no core is idle."""
     total = sum(part.size for part in parts)
     most = min(_MOST_OF_A_TASK, max(_LEAST_OF_A_TASK, total // max(cores, 1)))
-    tasks: list[tuple[FilePart, ...]] = []
-    held: list[FilePart] = []
+    tasks: list[list[FilePart]] = []
+    size = 0
     for part in parts:
-        if held and sum(each.size for each in held) + part.size > most:
-            tasks.append(tuple(held))
-            held = []
-        held.append(part)
-    return (*tasks, tuple(held)) if held else tuple(tasks)
+        if not tasks or size + part.size > most:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(part)
+        size += part.size
+    return tuple(map(tuple, tasks))
 
 
 @dataclass(frozen=True)
@@ -159,13 +163,13 @@ class RecordReader:
     def _raw(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         needed = {*self.coordinates, "key", "value", "control", "topic", *(_PLACE if self.mode == FAILFAST else ())}
         names = [name for name in RAW_SCHEMA.names if name in needed]
-        starts = pa.array([number.to_bytes(2, "big", signed=True) for number in self.schemas], pa.binary())
+        types = np.array([*self.schemas], np.int16)
         for rows in part.batches(names, self._tell):
             kept = None
             if part.topic != self.topic:
                 kept = pc.equal(rows.column("topic"), self.topic)
             if self.names is not None:
-                wanted = self._wanted(rows, starts)
+                wanted = self._wanted(rows, types)
                 kept = wanted if kept is None else pc.and_(kept, wanted)
             if kept is not None and not pc.all(kept).as_py():
                 rows = rows.filter(kept)
@@ -173,12 +177,10 @@ class RecordReader:
                 yield rows
 
     @staticmethod
-    def _wanted(rows: pa.RecordBatch, starts: pa.Array) -> pa.BooleanArray:
+    def _wanted(rows: pa.RecordBatch, types: INT16) -> pa.BooleanArray:
         """Records of these types, and keys that hold no type; no control records."""
-        keys = rows.column("key")
-        is_one = pc.is_in(pc.binary_slice(keys, 0, 2), starts)
-        is_unframed = pc.less(pc.fill_null(pc.binary_length(keys), 0), 2)
-        return pc.and_(pc.or_(is_one, is_unframed), rows.column("control").is_null())
+        numbers, has_type = prefix_column(rows.column("key"))
+        return pc.and_(pa.array(np.isin(numbers, types) | ~has_type), rows.column("control").is_null())
 
     def _tell(self, finding: Finding) -> None:
         if self.mode == FAILFAST:

@@ -59,6 +59,11 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         choices=["parquet", "arrow", "avro", "json", "csv", "delta"],
         help="what the files are, where neither their first bytes nor their names tell",
     )
+    saved.add_argument(
+        "--saved-time-unit",
+        choices=["s", "ms", "us", "ns"],
+        help="the unit of numbers that say when records were written, where their size does not tell it",
+    )
 
 
 _RAW: Final = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "transaction", "control")
@@ -83,7 +88,7 @@ def _encoding(text: str) -> dict[str, str]:
 
 def _saved_as(options: argparse.Namespace) -> SavedAs:
     encodings = {raw: name for each in options.saved_encoding for raw, name in each.items()}
-    return SavedAs(dict(options.saved_column), encodings, options.saved_format)
+    return SavedAs(dict(options.saved_column), encodings, options.saved_format, options.saved_time_unit)
 
 
 def given_source(options: argparse.Namespace) -> GivenSource:
@@ -98,7 +103,7 @@ def given_source(options: argparse.Namespace) -> GivenSource:
     if options.sources:
         raise UsageError("--bootstrap reads brokers, and SOURCE is for files: give one of them")
     if saved.is_told:
-        raise UsageError("--saved-column, --saved-encoding and --saved-format are about files: not with --bootstrap")
+        raise UsageError("--saved-column and all other --saved-… are about files: not with --bootstrap")
     config = None if options.command_config is None else Path(options.command_config)
     return GivenSource(bootstrap=options.bootstrap, config=config)
 

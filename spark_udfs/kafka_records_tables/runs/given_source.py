@@ -20,11 +20,12 @@ class SavedAs:
     columns: Mapping[str, str | None] = field(default_factory=dict)
     encodings: Mapping[str, str] = field(default_factory=dict)
     format: str | None = None
+    time_unit: str | None = None
 
     @property
     def is_told(self) -> bool:
         """Whether anything was said."""
-        return bool(self.columns or self.encodings or self.format)
+        return bool(self.columns or self.encodings or self.format or self.time_unit)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class GivenSource:
                 from kafka_records_engine.sources.saved_rows import SavedRows
 
                 saved = self.saved
-                return SavedRows(self.paths, topic, saved.columns, saved.encodings, saved.format)
+                return SavedRows(self.paths, topic, saved.columns, saved.encodings, saved.format, saved.time_unit)
             if self.bootstrap is None:
                 return source_of(self.paths, topic)
             from kafka_records_engine.sources.live import LiveBrokers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,16 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.log.places import LogSourceError, Place
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA, TIMESTAMP_TYPES
 from kafka_records_engine.sources._saved.file_readers import open_reader
 from kafka_records_engine.sources._saved.saved_formats import Format
 from kafka_records_engine.sources._saved.tabular import FileReader, member
 from kafka_records_engine.sources._saved.taken_columns import BYTES, TakenColumn, holds_bytes, is_bytes, is_text
 from kafka_records_engine.sources._saved.texts import Encoding, decoded
-from kafka_records_engine.sources.control_words import UnknownControl, as_controls
+from kafka_records_engine.sources._saved.times import TimeUnit, timestamps_ms
+from kafka_records_engine.sources.plain_arrays import plain_array
+from kafka_records_engine.sources.row_words import UnknownWord, as_controls, as_transactions
 
-_TIMESTAMP_TYPES: Final = ("create", "log_append")
-_TIMESTAMP_WORDS: Final = {"create": 0, "createtime": 0, "logappend": 1, "logappendtime": 1}
+_TIMESTAMP_WORDS: Final = {"0": 0, "1": 1, "create": 0, "createtime": 0, "logappend": 1, "logappendtime": 1}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+)$"
 """A number, also behind a word as `kafka-console-consumer` prints `Partition:3`."""
 
@@ -40,6 +42,10 @@ class SavedFile:
     taken: tuple[TakenColumn, ...]
     encodings: tuple[tuple[str, Encoding], ...] = ()
     """How texts hold bytes, by the column of raw rows."""
+    time_unit: TimeUnit = "ms"
+    """Of numbers that stand for times."""
+    fields: tuple[tuple[str, Any], ...] | None = None
+    """The columns of a file that would have to be read as a whole to know them, with their types."""
 
     @property
     def path(self) -> str:
@@ -54,7 +60,7 @@ class SavedFile:
 
     def open(self) -> FileReader:
         """Raises LogSourceError."""
-        return open_reader(self.place, self.format)
+        return open_reader(self.place, self.format, known=None if self.fields is None else dict(self.fields))
 
     def columns(self, raws: Collection[str]) -> list[str]:
         """The columns of the file that these are made of, as they are asked of a reader."""
@@ -87,8 +93,8 @@ class SavedFile:
             array = member(batch, taken.column, reader.fields)
             if raw in BYTES:
                 arrays.append(self._bytes(taken, array, encodings.get(raw), first, on_wrong))
-            elif raw == "control":
-                arrays.append(self._controls(reader, batch, array, first))
+            elif raw in ("control", "transaction"):
+                arrays.append(self._words(taken, reader, batch, array, first))
             else:
                 arrays.append(self._plain(taken, array, first))
         return pa.record_batch(arrays, names=names)
@@ -98,88 +104,68 @@ class SavedFile:
             raise LogSourceError(
                 self.path, f"the column {taken.column} is of type {array.type}: neither bytes nor text"
             )
-        if pa.types.is_null(array.type):
-            return array.cast(pa.binary())
-        if encoding is None:
-            if pa.types.is_dictionary(array.type):
-                array = array.cast(array.type.value_type)
-            if pa.types.is_binary_view(array.type):
-                array = array.cast(pa.large_binary())
-            return array.cast(pa.binary())
+        if encoding is None or pa.types.is_null(array.type):
+            return plain_array(array).cast(pa.binary())
         made = decoded(array, encoding)
         if made.wrong is not None:
             for row in np.flatnonzero(made.wrong).tolist():
                 on_wrong(first + row, f"{taken.column} is no {encoding}")
         return made.array
 
-    def _controls(self, reader: FileReader, batch: Any, array: Any, first: int) -> Any:
+    def _words(self, taken: TakenColumn, reader: FileReader, batch: Any, array: Any, first: int) -> Any:
         def keys() -> Any:
-            taken = next((each for each in self.taken if each.raw == "key"), None)
-            if taken is None or not self._asks_keys:
+            key = next((each for each in self.taken if each.raw == "key"), None)
+            if key is None or not self._asks_keys:
                 return None
-            found = member(batch, taken.column, reader.fields)
-            return self._bytes(taken, found, dict(self.encodings).get("key"), first, lambda row, what: None)
+            found = member(batch, key.column, reader.fields)
+            return self._bytes(key, found, dict(self.encodings).get("key"), first, lambda row, what: None)
 
-        taken = next(each for each in self.taken if each.raw == "control")
         texts = array if pa.types.is_boolean(array.type) else self._plain(taken, array, first)
         try:
-            return as_controls(texts, keys)
-        except UnknownControl as unknown:
+            return as_controls(texts, keys) if taken.raw == "control" else as_transactions(texts)
+        except UnknownWord as unknown:
             raise LogSourceError(self.path, f"row {first + unknown.row + 1}: {unknown}") from None
 
     def _plain(self, taken: TakenColumn, array: Any, first: int) -> Any:
+        made = self._maker(taken.raw)
         try:
-            return _PLAIN[taken.raw](array) if taken.raw in _PLAIN else _number(array, RAW_SCHEMA.field(taken.raw).type)
+            return made(array)
         except (pa.ArrowException, TypeError) as error:
-            row = _first_wrong(taken.raw, array)
-            where = f"row {first + row + 1}" if row is not None else f"rows {first + 1} to {first + len(array)}"
-            value = "" if row is None else f" ({array[row].as_py()!r})"
-            kind = RAW_SCHEMA.field(taken.raw).type
-            raise LogSourceError(
-                self.path,
-                f"{where}: {taken.column}{value} is of type {array.type} and cannot be {taken.raw}, which is {kind}: "
-                f"{' '.join(str(error).split())}",
-            ) from None
+            raise self._impossible(taken, array, first, made, error) from None
 
+    def _maker(self, raw: str) -> Callable[[Any], Any]:
+        if raw == "timestamp_ms":
+            return partial(timestamps_ms, unit=self.time_unit)
+        return _PLAIN[raw] if raw in _PLAIN else partial(_number, kind=RAW_SCHEMA.field(raw).type)
 
-def _first_wrong(raw: str, array: Any) -> int | None:
-    for row in range(len(array)):
-        try:
-            made = array.slice(row, 1)
-            _ = _PLAIN[raw](made) if raw in _PLAIN else _number(made, RAW_SCHEMA.field(raw).type)
-        except (pa.ArrowException, TypeError):
-            return row
-    return None
+    def _impossible(
+        self, taken: TakenColumn, array: Any, first: int, made: Callable[[Any], Any], error: Exception
+    ) -> LogSourceError:
+        """What is said of a column that cannot be read, with the first row that cannot be read by itself."""
+        where, value = f"rows {first + 1} to {first + len(array)}", ""
+        for row in range(len(array)):
+            try:
+                made(array.slice(row, 1))
+            except (pa.ArrowException, TypeError) as of_row:
+                where, value, error = f"row {first + row + 1}", f" ({array[row].as_py()!r})", of_row
+                break
+        return LogSourceError(
+            self.path,
+            f"{where}: {taken.column}{value} is of type {array.type} and cannot be {taken.raw}, which is "
+            f"{RAW_SCHEMA.field(taken.raw).type}: {' '.join(str(error).split())}",
+        )
 
 
 def _text(array: Any) -> Any:
     """Texts, also those of JSON and CSV, which are read as bytes."""
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if pa.types.is_binary_view(array.type):
-        array = array.cast(pa.large_binary())
-    return array.cast(pa.string())
+    return plain_array(array).cast(pa.string())
 
 
 def _number(array: Any, kind: Any) -> Any:
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+    array = plain_array(array)
     if is_text(array.type) or is_bytes(array.type):
         array = pc.replace_substring_regex(_text(array), pattern=_NUMBER, replacement=r"\1")
     return array.cast(kind)
-
-
-def _timestamp_ms(array: Any) -> Any:
-    if pa.types.is_timestamp(array.type):
-        # Without a time zone it is taken for UTC, as Spark's TIMESTAMP_NTZ and most writers mean it.
-        return array.cast(pa.timestamp("ms", array.type.tz), safe=False).cast(pa.int64())
-    if is_text(array.type) or is_bytes(array.type):
-        texts = _text(array)
-        if pc.any(pc.match_substring_regex(texts, pattern=r"^\d{4}-\d\d-\d\d")).as_py():
-            has_zone = pc.match_substring_regex(texts, pattern=r"([zZ]|[+-]\d\d:?\d\d)$")
-            texts = pc.if_else(has_zone, texts, pc.binary_join_element_wise(texts, "Z", ""))
-            return texts.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    return _number(array, pa.int64())
 
 
 def _timestamp_type(array: Any) -> Any:
@@ -190,26 +176,12 @@ def _timestamp_type(array: Any) -> Any:
         words = pc.replace_substring(pc.utf8_lower(_text(array)), pattern="_", replacement="")
         places = pc.index_in(words, pa.array(list(_TIMESTAMP_WORDS)))
         numbers = pa.array(list(_TIMESTAMP_WORDS.values())).take(places)
-    return pa.array(_TIMESTAMP_TYPES).take(numbers)
-
-
-def _transaction(array: Any) -> Any:
-    if pa.types.is_boolean(array.type):
-        return pc.if_else(array, "pending", "none")
-    texts = _text(array)
-    if pc.any(pc.is_in(texts, pa.array(["true", "false"]))).as_py():
-        return pc.replace_substring_regex(
-            pc.replace_substring_regex(texts, pattern="^true$", replacement="pending"),
-            pattern="^false$",
-            replacement="none",
-        )
-    return texts
+    return pa.array(TIMESTAMP_TYPES).take(numbers)
 
 
 _PLAIN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "topic": _text,
-    "timestamp_ms": _timestamp_ms,
     "timestamp_type": _timestamp_type,
-    "transaction": _transaction,
+    "transaction": _text,
     "control": _text,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
 from kafka_records_engine.log.places import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 
@@ -43,14 +44,36 @@ class FilePiece:
         return self.first <= last
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """A row that cannot be used."""
+class Wrong(NamedTuple):
+    """A row that cannot be used. Small: there may be as many as rows."""
 
     topic: str
     partition: int
     offset: int
-    finding: Finding
+    file: str
+    row: int
+    """Its number in the file, from 0."""
+    what: str
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Its log partition."""
+        return self.topic, self.partition
+
+    @property
+    def finding(self) -> Finding:
+        """What is said of it."""
+        return Finding(
+            "damage",
+            DAMAGED_LOG,
+            f"row {self.row + 1}: {self.what}",
+            "the record is left out",
+            self.topic,
+            self.partition,
+            offset=self.offset,
+            file=self.file,
+            records=1,
+        )
 
 
 def usable_rows(
@@ -78,21 +101,15 @@ def usable_rows(
         return rows
     for row, what in told.items():
         topic, partition, offset = (rows.column(name)[row - first].as_py() for name in IN_LOG)
-        finding = Finding(
-            "damage",
-            DAMAGED_LOG,
-            f"row {row + 1}: {what}",
-            "the record is left out",
-            topic,
-            partition,
-            offset=offset,
-            file=file.path,
-            records=1,
-        )
-        wrong.append(Wrong(topic, partition, offset, finding))
+        wrong.append(Wrong(topic, partition, offset, file.path, row, what))
     kept = np.ones(rows.num_rows, np.bool_)
     kept[np.array(list(told), np.int64) - first] = False
     return rows.filter(pa.array(kept))
+
+
+def raw_column(rows: Any, name: str) -> Any:
+    """A column of raw rows; null where these rows have none."""
+    return rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, RAW_SCHEMA.field(name).type)
 
 
 def by_log_partition(rows: Any) -> Iterator[tuple[tuple[str, int], Any]]:
@@ -121,12 +138,11 @@ def is_increasing(rows: Any) -> bool:
     return bool((offsets[1:] > offsets[:-1]).all())
 
 
-def pieces_of(number: int, file: SavedFile) -> dict[tuple[str, int], list[FilePiece]]:
+def pieces_of(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[str, int], list[FilePiece]]:
     """What the groups of a file, or all of it, hold of which log partition.
 
     Reads the columns of IN_LOG where statistics do not tell. Raises LogSourceError.
     """
-    reader = file.open()
     found: dict[tuple[str, int], list[FilePiece]] = {}
     groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
     rows_of_groups = reader.rows_of_groups()
@@ -191,15 +207,19 @@ def _looked_up(file: SavedFile, reader: FileReader, group: int | None) -> dict[t
 
 
 def rows_of(
-    file: SavedFile, piece: FilePiece, place: tuple[str, int], raws: Collection[str], wrong: list[Wrong]
+    file: SavedFile,
+    reader: FileReader,
+    piece: FilePiece,
+    place: tuple[str, int],
+    raws: Collection[str],
+    wrong: list[Wrong],
 ) -> Iterator[Any]:
     """The rows of a piece, in the order of the file. Raises OSError, pa.ArrowException, LogSourceError."""
     wanted = {*raws, *IN_LOG}
-    reader = file.open()
     mistakes: list[Wrong] = []
     for first, batch in reader.batches(top_columns(reader, file.columns(wanted)), piece.group):
         rows = usable_rows(file, reader, batch, first, wanted, mistakes)
-        wrong += [each for each in mistakes if (each.topic, each.partition) == place]
+        wrong += [each for each in mistakes if each.place == place]
         mistakes.clear()
         if not piece.is_pure:
             rows = rows.filter(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -20,14 +20,21 @@ _READERS: Final[Mapping[Format, Callable[[Place], FileReader]]] = {
     "parquet": ParquetReader,
     "arrow": arrow_reader,
     "avro": AvroReader,
-    "json": JsonReader,
     "csv": CsvReader,
 }
 
 
-def open_reader(place: Place, format: Format) -> FileReader:
-    """A reader of one file. Raises LogSourceError for what cannot be read as such a file."""
+def open_reader(
+    place: Place, format: Format, asked: Collection[str] = (), known: Mapping[str, Any] | None = None
+) -> FileReader:
+    """A reader of one file. Raises LogSourceError for what cannot be read as such a file.
+
+    `asked` are columns that somebody named, and `known` those of a reader that this file had before: without them all
+    of a JSON file is searched for columns that come late.
+    """
     try:
+        if format == "json":
+            return JsonReader(place, asked, known)
         return _READERS[format](place)
     except (OSError, pa.ArrowException, EOFError) as error:
         raise unreadable(place, error) from None

@@ -18,7 +18,7 @@ class CsvReader(Sequential):
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        lines = first_lines(place)
+        lines = [line for line in first_lines(place) if line.strip()]
         head = lines[0].rstrip(b"\r").decode("utf-8", "replace") if lines else ""
         self._delimiter = max(",;\t|", key=head.count)
         names = [name.strip().strip('"') for name in head.split(self._delimiter)]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from io import RawIOBase
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import pyarrow as pa
 
 from kafka_records_engine.log.opened import LogFile
-from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_engine.log.places import Files, LogSourceError, Place
+
+T = TypeVar("T")
 
 Format = Literal["parquet", "arrow", "avro", "json", "csv", "delta"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -124,6 +127,14 @@ class _Elsewhere(RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+def asked_of(place: Place, ask: Callable[[Files, str], T]) -> T:
+    """What the file system says of a place. Raises LogSourceError."""
+    try:
+        return ask(place.files, place.path)
+    except OSError as error:
+        raise unreadable(place, error) from None
 
 
 def unreadable(place: Place, error: Exception) -> LogSourceError:

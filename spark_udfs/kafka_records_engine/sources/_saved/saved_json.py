@@ -1,33 +1,75 @@
-"""JSON, an object per line. The first lines say which columns there are."""
+"""JSON, an object per line.
+
+The first lines say which columns there are. What raw rows are made of may be missing in them, or null: a log has its
+first marker where a transaction ends. So the lines behind them are searched for the names of such columns.
+"""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.sources._saved.tabular import Sequential
+from kafka_records_engine.sources._saved.taken_columns import plain, plain_names, raw_name, type_of
 from kafka_records_engine.sources._saved.text_lines import blocks_of_lines, first_lines
+
+_SEPARATED: Final = r'[^A-Za-z0-9"]*'
+"""What may stand between the letters of a name; see `plain`."""
 
 
 class JsonReader(Sequential):
-    """See `FileReader`."""
+    """See `FileReader`.
 
-    def __init__(self, place: Place) -> None:
+    `asked` are columns that somebody named, members of columns among them. With `known` columns the file is not looked
+    at before it is read.
+    """
+
+    def __init__(self, place: Place, asked: Collection[str] = (), known: Mapping[str, Any] | None = None) -> None:
         self._place = place
-        self.fields: dict[str, Any] = {}
-        for number, line in enumerate(first_lines(place)):
-            row = self._row(line, number)
-            for name, value in row.items():
-                kind = _json_type(value, self.fields.get(name))
-                if kind is not None:
-                    self.fields[name] = kind
-                else:
-                    self.fields.setdefault(name, pa.null())
+        self.fields: dict[str, Any] = dict(known or {})
+        if known is None:
+            for number, line in enumerate(first_lines(place)):
+                if line.strip():
+                    self._add(self._row(line, number))
+            self._add_late(asked)
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        for name, value in row.items():
+            kind = _json_type(value, self.fields.get(name))
+            if kind is not None:
+                self.fields[name] = kind
+            else:
+                self.fields.setdefault(name, pa.null())
+
+    def _add_late(self, asked: Collection[str]) -> None:
+        first = 0
+        pattern = late_names(self.fields, asked)
+        for block in blocks_of_lines(self._place) if pattern else ():
+            if pattern and pc.match_substring_regex(pa.array([block]), pattern)[0].as_py():
+                pattern = self._add_late_of(block.split(b"\n"), first, pattern, asked)
+            first += block.count(b"\n")
+
+    def _add_late_of(self, lines: Sequence[bytes], first: int, pattern: str, asked: Collection[str]) -> str:
+        """The columns of those lines that have one of the names. Returns what is to be searched for behind them."""
+        at = 0
+        while at < len(lines):
+            for hit in pc.indices_nonzero(pc.match_substring_regex(pa.array(lines[at:]), pattern)).to_pylist():
+                row = self._row(lines[at + hit], first + at + hit)
+                self._add({name: value for name, value in row.items() if _is_open(self.fields.get(name))})
+                narrower = late_names(self.fields, asked)
+                if narrower != pattern:
+                    at, pattern = at + hit + 1, narrower
+                    break
+            else:
+                return pattern
+        return pattern
 
     def _row(self, line: bytes, number: int) -> dict[str, Any]:
         try:
@@ -80,6 +122,27 @@ class JsonReader(Sequential):
                     what = f"the column {name} of line {number + 1} is {kind}, and {was} in the lines before"
                     raise LogSourceError(str(self._place), what)
         raise LogSourceError(str(self._place), f"behind line {first} this is no JSON: {told}")
+
+
+def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
+    """A pattern for lines that may have a column which raw rows are made of and which these fields lack, or have with
+    null only; empty where there is nothing to look for. Members of other columns may have the name too."""
+    known = {plain(name) for name in fields}
+    absent = [_SEPARATED.join(name) for name in plain_names() if name not in known]
+    null = [re.escape(name) for name, kind in fields.items() if pa.types.is_null(kind) and raw_name(name)]
+    for column in asked:
+        kind = type_of(column, fields)
+        if kind is None:
+            absent.append(re.escape(column.rpartition(".")[2]))
+        elif pa.types.is_null(kind):
+            null.append(re.escape(column.rpartition(".")[2]))
+    parts = [f'(?i:"{_SEPARATED}(?:{"|".join(absent)}){_SEPARATED}"\\s*:)'] if absent else []
+    return "|".join([*parts, *([f'"(?:{"|".join(null)})"\\s*:\\s*[^n\\s]'] if null else [])])
+
+
+def _is_open(kind: Any) -> bool:
+    """Whether more may be learned of a column of this type."""
+    return kind is None or bool(pa.types.is_null(kind) or pa.types.is_struct(kind))
 
 
 def _json_type(value: Any, known: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Sequence
+from dataclasses import dataclass
 from shutil import rmtree
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from kafka_records_engine.log.paths import located
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
+from kafka_records_engine.sources._saved.describing import Described
 from kafka_records_engine.sources._saved.file_pieces import (
     FilePiece,
     Wrong,
@@ -26,7 +27,7 @@ from kafka_records_engine.sources._saved.file_pieces import (
     usable_rows,
 )
 from kafka_records_engine.sources._saved.saved_formats import unreadable
-from kafka_records_engine.sources._saved.tabular import top_columns
+from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 from kafka_records_engine.sources._saved.taken_columns import TakenColumn
 
 _ROWS: Final = 65_536
@@ -35,14 +36,27 @@ _MOST_OF_ONE: Final = 4 * 1024 * 1024
 _MOST_OF_ALL: Final = 128 * 1024 * 1024
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What a file holds of a log partition."""
+
+    rows: int = 0
+    first: int = _HIGHEST
+    last: int = -1
+
+    def add(self, rows: int, first: int, last: int) -> None:
+        self.rows += rows
+        self.first, self.last = min(self.first, first), max(self.last, last)
+
+
 class Spool:
     """All rows of some files, by log partition.
 
     Building reads every file once. Raises LogSourceError.
     """
 
-    def __init__(self, files: Sequence[SavedFile]) -> None:
-        there = {name for file in files for name in file.raws}
+    def __init__(self, described: Described) -> None:
+        there = {name for file in described.files for name in file.raws}
         self._names = [name for name in RAW_SCHEMA.names if name in there]
         self._schema = pa.schema([RAW_SCHEMA.field(name) for name in self._names])
         self.folder = tempfile.mkdtemp(prefix="kafka-records-")
@@ -52,15 +66,16 @@ class Spool:
         """What of each log partition is in which part of the temporary file."""
         self.origins: dict[tuple[str, int], list[FilePiece]] = {}
         """The same, of the files that were read, each as a whole."""
-        self.wrong: list[Wrong] = []
+        self.wrong: dict[tuple[str, int], list[Wrong]] = {}
+        """The rows of each log partition that cannot be used."""
         self._held: dict[tuple[str, int], list[Any]] = {}
         self._sizes: dict[tuple[str, int], int] = {}
         self._groups = 0
         compression = "lz4" if pa.Codec.is_available("lz4") else None
         options = pa.ipc.IpcWriteOptions(compression=compression)
         with pa.OSFile(self.path, "wb") as out, pa.ipc.new_file(out, self._schema, options=options) as writer:
-            for number, file in enumerate(files):
-                self._add(number, file, writer)
+            for number, (file, reader) in enumerate(zip(described.files, described.readers, strict=True)):
+                self._add(number, file, reader, writer)
             for place in [*self._held]:
                 self._write(place, writer)
 
@@ -70,27 +85,27 @@ class Spool:
         taken = tuple(TakenColumn(field.name, field.name, field.type) for field in self._schema)
         return SavedFile(located(self.path), "arrow", os.stat(self.path).st_size, (), taken)
 
-    def _add(self, number: int, file: SavedFile, writer: Any) -> None:
-        reader = file.open()
+    def _add(self, number: int, file: SavedFile, reader: FileReader, writer: Any) -> None:
         raws = file.raws
-        seen: dict[tuple[str, int], tuple[int, int, int]] = {}
+        seen: dict[tuple[str, int], _Seen] = {}
+        wrong: list[Wrong] = []
         try:
             for first, batch in reader.batches(top_columns(reader, file.columns(raws))):
-                rows = usable_rows(file, reader, batch, first, raws, self.wrong)
+                rows = usable_rows(file, reader, batch, first, raws, wrong)
                 for place, part in by_log_partition(self._completed(rows)):
                     self._hold(place, part, writer)
-                    rows_before, least, most = seen.get(place, (0, _HIGHEST, -1))
                     offsets = part.column("offset").to_numpy()
-                    seen[place] = (
-                        rows_before + len(offsets),
-                        min(least, int(offsets.min())),
-                        max(most, int(offsets.max())),
-                    )
+                    seen.setdefault(place, _Seen()).add(len(offsets), int(offsets.min()), int(offsets.max()))
+                for each in wrong:
+                    self.wrong.setdefault(each.place, []).append(each)
+                    seen.setdefault(each.place, _Seen()).add(1, each.offset, each.offset)
+                wrong.clear()
         except (OSError, pa.ArrowException, EOFError) as error:
             raise unreadable(file.place, error) from None
-        total = sum(count for count, _, _ in seen.values())
-        for place, (count, least, most) in seen.items():
-            piece = FilePiece(number, None, count, file.size * count // total, least, most, len(seen) == 1, False)
+        total = sum(found.rows for found in seen.values())
+        for place, found in seen.items():
+            size, is_pure = file.size * found.rows // total, len(seen) == 1
+            piece = FilePiece(number, None, found.rows, size, found.first, found.last, is_pure, False)
             self.origins.setdefault(place, []).append(piece)
 
     def _completed(self, rows: Any) -> Any:

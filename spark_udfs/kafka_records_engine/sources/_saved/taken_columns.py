@@ -180,6 +180,17 @@ def raw_name(name: str) -> str | None:
     return next((raw for raw, spellings in _SPELLINGS.items() if plain(name) in spellings), None)
 
 
+def plain_names() -> list[str]:
+    """Every plain name that stands for a column of raw rows."""
+    ends = ("", *(end for end, _ in _ENCODED))
+    return [
+        name + end
+        for raw, spellings in _SPELLINGS.items()
+        for name in spellings
+        for end in (ends if raw in BYTES else ("",))
+    ]
+
+
 def _by_plain_name(fields: Iterable[str]) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for name in fields:

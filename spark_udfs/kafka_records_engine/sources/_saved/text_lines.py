@@ -36,7 +36,7 @@ def _without_mark(file: Any, mark: bytes) -> Any:
 
 
 def first_lines(place: Place) -> list[bytes]:
-    """The first lines of a text that are not blank."""
+    """The first lines of a text, also blank ones."""
     data = more = b""
     with open_text(place) as file:
         while data.count(b"\n") < SAMPLED_LINES and len(data) < BLOCK:
@@ -47,7 +47,7 @@ def first_lines(place: Place) -> list[bytes]:
     lines = data.split(b"\n")
     if more:
         lines = lines[:-1] or lines
-    return [line for line in lines[:SAMPLED_LINES] if line.strip()]
+    return lines[:SAMPLED_LINES]
 
 
 def blocks_of_lines(place: Place) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_engine.sources.plain_arrays import plain_array
 
 Encoding = Literal["base64", "hex", "text"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "text")
@@ -21,6 +22,8 @@ _LOST: Final = "\ufffd".encode()
 """U+FFFD: what decoders put for bytes that are no UTF-8."""
 _ENOUGH: Final = 48
 """Among N characters of base64 there are some that are no hex digits: only 22 of its 64 characters are."""
+_MOST: Final = 0.9
+"""Texts are what this part of them is. Plain text is neither base64 nor hex in as many."""
 
 _HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 _SIXES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
@@ -33,29 +36,57 @@ class Undecided(Exception):
     """Texts of which nobody can tell how they hold bytes; the text says why."""
 
 
+class TooFew(Undecided):
+    """Texts that may be base64 or hex: with more of them one could tell."""
+
+
 def encoding_of(samples: Iterable[Any]) -> Encoding | None:
-    """How texts hold bytes, by some of them (Arrow arrays); None where there are none. Raises Undecided."""
-    texts = pa.concat_arrays([*(as_binary(each) for each in samples), pa.array([], pa.large_binary())]).drop_null()
-    texts = texts.filter(pc.greater(pc.binary_length(texts), 0))
+    """How texts hold bytes, by some of them (Arrow arrays); None where there are none.
+
+    A few texts that are not what the others are do not decide: they are damage, or the bytes of all are as they stand.
+    Raises Undecided.
+    """
+    texts = _different(samples)
     if not len(texts):
         return None
     bare = _without_prefix(texts)
-    is_hex = _wrong(bare, "hex") is None
-    if is_hex and bare is not texts:
+    hexes, sixes = _fitting(bare, "hex"), _fitting(texts, "base64")
+    if hexes.mean() >= _MOST:
+        if bare is texts and sixes.mean() >= _MOST and _characters(texts.filter(pa.array(hexes))) < _ENOUGH:
+            raise TooFew("may be base64 or hex")
         return "hex"
-    if _wrong(texts, "base64") is None:
-        if not is_hex:
-            return "base64"
-        if pc.sum(pc.binary_length(texts)).as_py() < _ENOUGH:
-            raise Undecided("may be base64 or hex")
-        return "hex"
-    if is_hex:
-        return "hex"
+    if sixes.mean() >= _MOST:
+        return "base64"
     if pc.any(pc.match_substring(texts, pattern=_LOST)).as_py():
         raise Undecided(
             "are texts with U+FFFD, which decoders put in place of bytes that are no text: those bytes are lost"
         )
+    for encoding, fitting in (("hex", hexes), ("base64", sixes)):
+        if fitting.mean() > 1 - _MOST:
+            raise Undecided(f"are {encoding} in {fitting.sum()} of {len(texts)} that were looked at")
     return "text"
+
+
+def is_enough(samples: Iterable[Any]) -> bool:
+    """Whether more texts would hardly tell more."""
+    return _characters(_different(samples)) >= _ENOUGH
+
+
+def _different(samples: Iterable[Any]) -> Any:
+    parts = [*(as_binary(each).drop_null() for each in samples), pa.array([], pa.large_binary())]
+    texts = pc.unique(pa.concat_arrays(parts))
+    return texts.filter(pc.greater(pc.binary_length(texts), 0))
+
+
+def _characters(texts: Any) -> int:
+    return int(pc.sum(pc.binary_length(texts)).as_py() or 0)
+
+
+def _fitting(texts: Any, encoding: Encoding) -> FLAGS:
+    """The rows whose text is of the encoding."""
+    wrong = _wrong(texts, encoding)
+    fitting: FLAGS = np.ones(len(texts), np.bool_) if wrong is None else ~wrong
+    return fitting
 
 
 class Decoded(NamedTuple):
@@ -105,11 +136,7 @@ def _wrong(texts: Any, encoding: Encoding) -> FLAGS | None:
 def as_binary(array: Any) -> Any:
     """A `pa.large_binary()` array with the bytes of texts or bytes of any Arrow type. (Arrow checks texts for UTF-8
     where it makes them of bytes, not here.)"""
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array.cast(pa.large_binary())
+    return plain_array(array).cast(pa.large_binary())
 
 
 def _without_prefix(texts: Any) -> Any:

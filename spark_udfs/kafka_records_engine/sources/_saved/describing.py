@@ -1,0 +1,262 @@
+"""What saved files hold: which columns are taken, how texts hold bytes, in which unit times are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_engine.log.places import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources._saved.converting import SavedFile
+from kafka_records_engine.sources._saved.file_readers import open_reader
+from kafka_records_engine.sources._saved.listing import Found, SavedFiles
+from kafka_records_engine.sources._saved.saved_formats import Format, asked_of, unreadable
+from kafka_records_engine.sources._saved.tabular import FileReader, member, top_columns
+from kafka_records_engine.sources._saved.taken_columns import BYTES, TakenColumn, is_text, raw_name, taken_columns
+from kafka_records_engine.sources._saved.texts import Encoding, TooFew, Undecided, encoding_of, is_enough
+from kafka_records_engine.sources._saved.times import MixedUnits, TimeUnit, is_named_for_milliseconds, unit_of
+from kafka_records_runtime.printable import printable
+
+GUESSED_COLUMNS: Final = "GuessedColumns"
+"""The `reason` of a note that says what columns of saved rows are taken for."""
+
+_SAID: Final = {"base64": "base64", "hex": "hex digits", "text": "bytes as they stand in the text"}
+_UNITS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_SAMPLED_ROWS: Final = 4096
+
+
+@dataclass(frozen=True)
+class SavedAsked:
+    """What a caller says of saved files; what it leaves out is told by the files."""
+
+    topic: str | None
+    columns: Mapping[str, str | None]
+    encodings: Mapping[str, Encoding]
+    format: Format | None
+    time_unit: TimeUnit | None
+
+
+@dataclass(frozen=True)
+class Described:
+    """Files, and what reads each of them."""
+
+    files: tuple[SavedFile, ...]
+    readers: tuple[FileReader, ...]
+    notes: tuple[Finding, ...]
+
+
+def described(name: str, listing: SavedFiles, asked: SavedAsked) -> Described:
+    """What the files hold. `name` is that of the source, for notes. Raises LogSourceError."""
+    columns = [column for column in asked.columns.values() if column is not None]
+    readers = [open_reader(each.place, each.format, columns) for each in listing.files]
+    taken = [_taken(each, reader, asked) for each, reader in zip(listing.files, readers, strict=True)]
+    _check_alike([each.path for each in listing.files], taken)
+    files = [_file(*each, asked) for each in zip(listing.files, readers, taken, strict=True)]
+    files = _with_meanings(files, readers, asked)
+    return Described(tuple(files), tuple(readers), tuple(_notes(name, listing, files, asked)))
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def _taken(found: Found, reader: FileReader, asked: SavedAsked) -> tuple[TakenColumn, ...]:
+    if not reader.fields and reader.groups is None:
+        return ()  # a text file without a line
+    known = {*found.folders, *found.name}
+    columns = taken_columns(found.path, reader.fields, asked.columns, known)
+    if "topic" not in columns and "topic" not in known and asked.topic is None:
+        raise LogSourceError(found.path, "no column says which topic the rows are of: name it (topic=… or --topic)")
+    return tuple(columns.values())
+
+
+def _file(found: Found, reader: FileReader, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> SavedFile:
+    size = asked_of(found.place, lambda files, path: files.size(path))
+    fields = tuple(reader.fields.items()) if found.format == "json" else None
+    return SavedFile(found.place, found.format, size, tuple(_given(found, taken, asked).items()), taken, fields=fields)
+
+
+def _given(found: Found, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> dict[str, Any]:
+    """The values that all rows of a file share. A column decides first, then the name of a folder, then the name of
+    the file, then the topic that the caller named."""
+    there = {each.raw for each in taken}
+    told: dict[str, Any] = {} if asked.topic is None else {"topic": asked.topic}
+    told |= found.name
+    told |= found.folders
+    given = {}
+    for raw, value in told.items():
+        if raw in there or (raw in asked.columns and raw != "topic"):
+            continue
+        kind = RAW_SCHEMA.field(raw).type
+        try:
+            given[raw] = pa.scalar(value).cast(kind).as_py()
+        except pa.ArrowException:
+            raise LogSourceError(found.path, f"{raw}={value} in its path is no {kind}") from None
+    return given
+
+
+def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]]) -> None:
+    """Raise LogSourceError where files have different columns: what one does not tell would be missing in part of the
+    rows."""
+    kept = [(path, {each.raw: each.column for each in columns}) for path, columns in zip(paths, taken, strict=True)]
+    kept = [each for each in kept if each[1]]
+    for path, columns in kept[1:]:
+        first_path, first = kept[0]
+        for raw in RAW_SCHEMA.names:
+            if columns.get(raw) != first.get(raw):
+                one, other = (
+                    f"{printable(column)} is taken for {raw}" if column else f"there is no {raw}"
+                    for column in (columns.get(raw), first.get(raw))
+                )
+                raise LogSourceError(
+                    path,
+                    f"{one}, and in {printable(first_path)} {other}: read files of one kind at a time, or say what to "
+                    f'take, columns={{"{raw}": …}} or --saved-column {raw}=…',
+                )
+
+
+# -- what the values mean ----------------------------------------------------------------------------------------------
+
+
+def _with_meanings(files: Sequence[SavedFile], readers: Sequence[FileReader], asked: SavedAsked) -> list[SavedFile]:
+    """The files with the encodings of their texts and the unit of their times."""
+    guesses = [_Guess(file, reader, asked) for file, reader in zip(files, readers, strict=True)]
+    made = []
+    for guess in guesses:
+        encodings = {raw: guess.encoding(raw) or _of_others(raw, guess, guesses) for raw in guess.texts}
+        file = replace(guess.file, encodings=tuple(encodings.items()), time_unit=guess.time_unit or "ms")
+        made.append(file)
+    return made
+
+
+def _of_others(raw: str, guess: _Guess, guesses: Sequence[_Guess]) -> Encoding:
+    """The encoding of a file that does not tell it, if all those that do agree. Raises LogSourceError where its texts
+    may be either of two."""
+    told = {found for each in guesses if raw in each.texts and (found := each.encoding(raw)) is not None}
+    if len(told) == 1:
+        return told.pop()
+    undecided = guess.undecided.get(raw)
+    if undecided is not None:
+        raise guess.refused(raw, undecided)
+    return "text"  # there is none in the file
+
+
+class _Guess:
+    """What the first values of a file tell that nobody has said."""
+
+    def __init__(self, file: SavedFile, reader: FileReader, asked: SavedAsked) -> None:
+        self.file = file
+        self.texts = {taken.raw: taken for taken in file.taken if taken.raw in BYTES and is_text(taken.type)}
+        self.undecided: dict[str, Undecided] = {}
+        self.time_unit = asked.time_unit
+        self._told: dict[str, Encoding | None] = {}
+        time = next((taken for taken in file.taken if taken.raw == "timestamp_ms"), None)
+        if time is not None and (self.time_unit is not None or is_named_for_milliseconds(time.column)):
+            time = None
+        open_texts = {}
+        for raw, taken in self.texts.items():
+            self._told[raw] = asked.encodings.get(raw) or taken.encoding
+            if self._told[raw] is None:
+                open_texts[raw] = taken
+        sampled = [*open_texts.values(), *([] if time is None else [time])]
+        samples = _samples(file, reader, sampled) if sampled else {}
+        for raw in open_texts:
+            self._told[raw] = self._encoding_of(raw, samples[raw])
+        if time is not None:
+            self.time_unit = self._unit_of(time, samples["timestamp_ms"])
+
+    def encoding(self, raw: str) -> Encoding | None:
+        """How the texts of a column hold bytes, as far as the file or the caller tells."""
+        return self._told[raw]
+
+    def _encoding_of(self, raw: str, samples: Sequence[Any]) -> Encoding | None:
+        try:
+            return encoding_of(samples)
+        except TooFew as undecided:
+            self.undecided[raw] = undecided
+            return None
+        except Undecided as undecided:
+            raise self.refused(raw, undecided) from None
+
+    def refused(self, raw: str, undecided: Undecided) -> LogSourceError:
+        """What is said of texts of which nobody can tell how they hold bytes."""
+        return LogSourceError(
+            self.file.path,
+            f"the texts of the column {printable(self.texts[raw].column)}, taken for {raw}, {undecided}; say how they "
+            'hold bytes, encoding="base64", "hex" or "text" (--saved-encoding)',
+        )
+
+    def _unit_of(self, time: TakenColumn, samples: Sequence[Any]) -> TimeUnit | None:
+        try:
+            return unit_of(samples)
+        except MixedUnits as mixed:
+            raise LogSourceError(
+                self.file.path,
+                f"the numbers of the column {printable(time.column)}, taken for timestamp_ms, look like times since "
+                f'1970 in {mixed}; say what they are, time_unit="s", "ms", "us" or "ns" (--saved-time-unit)',
+            ) from None
+
+
+def _samples(file: SavedFile, reader: FileReader, sampled: Sequence[TakenColumn]) -> dict[str, list[Any]]:
+    """The first values of some columns by that of raw rows: as many batches as hold texts enough, and a time."""
+    samples: dict[str, list[Any]] = {taken.raw: [] for taken in sampled}
+    try:
+        for _, batch in reader.batches(top_columns(reader, [taken.column for taken in sampled])):
+            for taken in sampled:
+                values = member(batch, taken.column, reader.fields).drop_null()
+                samples[taken.raw].append(values.slice(0, _SAMPLED_ROWS))
+            if all(is_enough(found) if raw in BYTES else any(map(len, found)) for raw, found in samples.items()):
+                break
+    except (OSError, pa.ArrowException, EOFError) as error:
+        raise unreadable(file.place, error) from None
+    return samples
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def _notes(name: str, listing: SavedFiles, files: Sequence[SavedFile], asked: SavedAsked) -> list[Finding]:
+    notes = []
+    if listing.left_out:
+        names = ", ".join(printable(each) for each in listing.left_out[:3])
+        more = f" and {len(listing.left_out) - 3} more" if len(listing.left_out) > 3 else ""
+        what = f"{names}{more}: of no known format"
+        consequence = "not read; format=… (--saved-format) says what they are"
+        notes.append(Finding("note", UNREAD_LOG, what, consequence, file=name))
+    guesses = _guesses(files, asked)
+    if guesses:
+        consequence = "columns=…, encoding=… and time_unit=… (--saved-column and so on) say it otherwise"
+        notes.append(Finding("note", GUESSED_COLUMNS, "; ".join(guesses), consequence, file=name))
+    return notes
+
+
+def _guesses(files: Sequence[SavedFile], asked: SavedAsked) -> list[str]:
+    told: dict[str, None] = {}
+    for file in files:
+        for taken in file.taken:
+            meaning = _meaning(file, taken, asked)
+            if meaning or (taken.raw not in asked.columns and taken.column != taken.raw):
+                told[f"column {printable(taken.column)} is taken for {taken.raw}{meaning}"] = None
+    for file in files:
+        for raw, value in file.given:
+            if not (raw == "topic" and value == asked.topic):
+                which = "folders" if _is_by_folder(file, raw) else "files"
+                told[f"names of {which} are taken for {raw}"] = None
+    return list(told)
+
+
+def _meaning(file: SavedFile, taken: TakenColumn, asked: SavedAsked) -> str:
+    """What is guessed of the values of a column."""
+    encoding = dict(file.encodings).get(taken.raw)
+    if encoding is not None and taken.raw not in asked.encodings:
+        return f", {_SAID[encoding]}"
+    if taken.raw == "timestamp_ms" and file.time_unit != "ms" and asked.time_unit is None:
+        return f", {_UNITS[file.time_unit]} since 1970"
+    return ""
+
+
+def _is_by_folder(file: SavedFile, raw: str) -> bool:
+    return any(raw_name(part.partition("=")[0]) == raw for part in file.place.path.split("/") if "=" in part)

@@ -1,0 +1,55 @@
+"""Parts of saved files in the order of the file, for readers to whom the order of a log does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_records_engine.findings import OnFinding
+from kafka_records_engine.sources._saved.converting import SavedFile
+from kafka_records_engine.sources._saved.file_pieces import IN_LOG, Wrong, raw_column, usable_rows
+from kafka_records_engine.sources._saved.saved_formats import unreadable
+from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """Some rows of a file, in its order."""
+
+    file: SavedFile
+    group: int | None
+    topic: str | None
+    """The topic of all of them, if that is known."""
+    size: int
+    """Bytes of the file, roughly."""
+
+    def batches(self, columns: Sequence[str], on_finding: OnFinding) -> Iterator[Any]:
+        """The rows, as record batches of these columns of raw rows; what the file does not tell is null."""
+        reader = self.file.open()
+        wanted = {*columns, *IN_LOG}
+        wrong: list[Wrong] = []
+        try:
+            for first, batch in reader.batches(top_columns(reader, self.file.columns(wanted)), self.group):
+                rows = usable_rows(self.file, reader, batch, first, wanted, wrong)
+                for each in wrong:
+                    on_finding(each.finding)
+                wrong.clear()
+                yield pa.RecordBatch.from_arrays([raw_column(rows, name) for name in columns], names=columns)
+        except (OSError, pa.ArrowException, EOFError) as error:
+            raise unreadable(self.file.place, error) from None
+
+
+def parts_of(file: SavedFile, reader: FileReader) -> Iterator[FilePart]:
+    """The parts of a file that can be read side by side."""
+    given = dict(file.given).get("topic")
+    column = next((taken.column for taken in file.taken if taken.raw == "topic"), None)
+    groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
+    rows = reader.rows_of_groups()
+    total = sum(rows)
+    for group in groups:
+        size = file.size if group is None else file.size * rows[group] // max(total, 1)
+        told = None if group is None or column is None else reader.statistics(group, column)
+        yield FilePart(file, group, told.least if told is not None and told.least == told.most else given, size)
