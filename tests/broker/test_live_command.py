@@ -162,8 +162,8 @@ def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureF
     missing.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
     assert said("dump", *at, "--command-config", missing) == (
         2,
-        f"kafka-records: {missing}: sasl.mechanism GSSAPI is not supported: those that are known here: PLAIN, "
-        "SCRAM-SHA-256, SCRAM-SHA-512",
+        f"kafka-records: {missing}: sasl.mechanism GSSAPI is not supported here: set sasl.mechanism to one of "
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
     )
     for arguments, sentence in {
         ("counts",): "the following arguments are required: SOURCE (or --bootstrap)",

@@ -11,10 +11,11 @@ import pytest
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
 from kafka_records_engine.sources._brokers.sasl import Scram
-from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.client_config import _OBEYED, ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers, address_of
 from kafka_records_runtime.installing import install_command
 
+DATA = Path(__file__).resolve().parents[1] / "data"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
@@ -86,7 +87,33 @@ def jaas(module: str = SCRAM) -> dict[str, str]:
         ({"security.protocol": "TLS"}, "security.protocol 'TLS' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         (
             {"security.protocol": "SASL_SSL", **jaas()},
-            "sasl.mechanism GSSAPI is not supported: those that are known here: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "GSSAPI, which holds where sasl.mechanism is not set, is not supported here: set sasl.mechanism to one of "
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            {
+                "sasl.login.callback.handler.class": "org.example.Tokens",
+                "sasl.mechanism": "OAUTHBEARER",
+                "security.protocol": "sasl_ssl",
+            },
+            "sasl.mechanism OAUTHBEARER is not supported here: set sasl.mechanism to one of PLAIN, SCRAM-SHA-256, "
+            "SCRAM-SHA-512",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechansm": "PLAIN", **jaas()},
+            "sasl.mechansm is no property of Kafka's clients; did you mean sasl.mechanism?",
+        ),
+        (
+            {"security.protocl": "SSL"},
+            "security.protocl is no property of Kafka's clients; did you mean security.protocol?",
+        ),
+        (
+            {"SSL.keystore.key": "x"},
+            "SSL.keystore.key is no property of Kafka's clients; did you mean ssl.keystore.key?",
+        ),
+        (
+            {"kafka.security.protocol": "SSL"},
+            "kafka.security.protocol is no property of Kafka's clients; did you mean security.protocol?",
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
@@ -118,6 +145,24 @@ def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], why: str, 
     with pytest.raises(LogSourceError) as refused:
         LiveBrokers("localhost:9092", path)
     assert str(refused.value) == f"{path}: {why}"
+
+
+def test_names_that_kafka_has_pass() -> None:
+    """Those of its clients, of streams and of brokers; and any behind somebody's prefix."""
+    names = (DATA / "kafka" / "property-names.txt").read_text().split()
+    assert len(names) == 459
+    usual = ClientConfig()
+    for name in set(names) - set(_OBEYED):
+        assert ClientConfig.of({name: "whatever"}) == usual, name
+        assert ClientConfig.of({f"producer.{name}": "whatever"}) == usual, name
+    assert set(_OBEYED) <= set(names)
+    others = {
+        "schema.registry.url": "u",
+        "admin.sasl.mechanism": "GSSAPI",
+        "basic.auth.user.info": "x:y",
+        "timeout": "1",
+    }
+    assert ClientConfig.of(others) == usual
 
 
 def test_no_secret_is_shown() -> None:

@@ -12,8 +12,8 @@ from kafka_records_codegen.model.notes import Enum, EnumValue, RetiredType, Vers
 from kafka_records_codegen.spec.attributes import MessageSpec
 from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.notes import EnumSpec, EnumValueSpec, NotesSpec
-from kafka_records_codegen.spec.suggestions import nearest
 from kafka_records_codegen.spec.versions import Versions
+from kafka_records_runtime.close_names import close_name
 from kafka_records_runtime.open_enum import OpenIntEnum
 
 _WITH_PREFIX: Final = ("data", "metadata")
@@ -134,8 +134,8 @@ def _check_newer_as_highest(notes: NotesSpec, specs: Mapping[str, MessageSpec], 
 
 
 def _unknown(name: str, specs: Mapping[str, MessageSpec]) -> str:
-    near = nearest(name, [*specs])
-    hint = f"; did you mean {near}?" if near else ""
+    meant = close_name(name, specs)
+    hint = "" if meant is None else f"; did you mean {meant}?"
     return f"no message of this folder is called {name}{hint}"
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from kafka_records_codegen.spec.json_text import Node
-from kafka_records_codegen.spec.suggestions import camel_case, nearest
+from kafka_records_codegen.spec.suggestions import camel_case
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecText
+from kafka_records_runtime.close_names import close_name
 
 MESSAGE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 MESSAGE_NAME_RULE: Final = "letters, digits and underscores, starting with a letter"
@@ -75,7 +76,7 @@ class AttributeReader:
         self._broken: set[str] = set() if node.is_whole else {name for name in allowed if name not in node.members}
         for name, member in node.members.items():
             if name not in allowed:
-                near = nearest(name, allowed)
+                near = close_name(name, allowed)
                 hint = f"did you mean {near}?" if near else f"{what} takes {', '.join(allowed)}"
                 source.report(member.position, self._element.path_to(name), f"unknown attribute; {hint}")
 

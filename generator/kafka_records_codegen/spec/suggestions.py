@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection
 from typing import Final
 
+from kafka_records_runtime.close_names import close_name
 from kafka_records_runtime.schema import PRIMITIVES
 
 _ELSEWHERE: Final = {
@@ -18,11 +18,6 @@ _ELSEWHERE: Final = {
 
 _ARRAY: Final = re.compile(r"\[\](?P<before>.*)|(?P<behind>.*)\[\]|\[(?P<around>.*)\]")
 _BETWEEN_WORDS: Final = re.compile(r"[_\-. ]+")
-
-
-def nearest(text: str, allowed: Sequence[str]) -> str | None:
-    """The one of the `allowed` names that looks most like `text`, if any does."""
-    return next(iter(get_close_matches(text, allowed, 1, 0.75)), None)
 
 
 def type_like(text: str, structs: Collection[str] = ()) -> str | None:
@@ -41,7 +36,7 @@ def _base_like(base: str, structs: Collection[str]) -> str | None:
         return small
     if camel_case(base) in structs:
         return camel_case(base)
-    return _ELSEWHERE.get(small) or nearest(base, [*sorted(structs), *PRIMITIVES]) or nearest(small, [*PRIMITIVES])
+    return _ELSEWHERE.get(small) or close_name(base, [*sorted(structs), *PRIMITIVES])
 
 
 def camel_case(text: str, neighbours: Collection[str] = ()) -> str:

@@ -12,6 +12,7 @@ from typing import Final, Self
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
 from kafka_records_engine.sources._brokers.sasl import MECHANISMS, PLAIN
+from kafka_records_runtime.close_names import close_name
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -20,6 +21,7 @@ _LOGIN_MODULES: Final = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": (PLAIN,),
     "org.apache.kafka.common.security.scram.ScramLoginModule": tuple(each for each in MECHANISMS if each != PLAIN),
 }
+_HOST_NAMES: Final = "ssl.endpoint.identification.algorithm"
 _TEXTS: Final = {
     "client.id": "client_id",
     "client.rack": "client_rack",
@@ -37,6 +39,7 @@ _TIMES: Final = {
     "socket.connection.setup.timeout.ms": "connect_timeout_ms",
     "default.api.timeout.ms": "patience_ms",
 }
+_OTHERS: Final = ("security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.enabled.protocols", _HOST_NAMES)
 _UNSUPPORTED: Final = (
     "config.providers",
     "sasl.client.callback.handler.class",
@@ -49,6 +52,13 @@ _UNSUPPORTED: Final = (
 )
 """Properties that say who is let in or what is sent in the clear, and that only Java understands: to pass over one
 would be less safe than what was asked for."""
+
+_OBEYED: Final = (*_TEXTS, *_TIMES, *_OTHERS, *_UNSUPPORTED)
+_ALIKE: Final = ("sasl.server.callback.handler.class", "socket.connection.setup.timeout.max.ms", "ssl.keystore.type")
+"""Kafka's own properties that look like one of them, and are about something else."""
+_LIKENESS: Final = 0.8
+_SPARKS: Final = "kafka."
+"""What Spark's Kafka source wants before such names, in its options; in a file it makes other names of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +175,12 @@ class ClientConfig:
         """The configuration that properties of Kafka's clients describe. Properties that are about something else, as
         `group.id`, are ignored.
 
-        Raises ValueError for those that cannot be obeyed; the text holds no secret.
+        Raises ValueError for those that cannot be obeyed, and for names that nobody has and that are nearly one of
+        those that are: passed over, a misspelt `security.protocol` would be plain text. The text holds no secret.
         """
+        _check_names(properties)
+        if str(properties.get("security.protocol", "")).strip().upper().startswith("SASL_"):
+            _check_mechanism(properties)
         for name in _UNSUPPORTED:
             if properties.get(name, "").strip():
                 raise ValueError(f"{name} is not supported: only Java can do what it asks for")
@@ -186,18 +200,34 @@ class ClientConfig:
             settings["tls_versions"] = tuple(
                 name.strip() for name in properties["ssl.enabled.protocols"].split(",") if name.strip() in _TLS_VERSIONS
             )
-        settings["checks_host_name"] = bool(properties.get("ssl.endpoint.identification.algorithm", "https").strip())
+        settings["checks_host_name"] = bool(properties.get(_HOST_NAMES, "https").strip())
         if str(settings["security_protocol"]).startswith("SASL_"):
             settings |= _sasl(properties)
         return cls(**settings)  # type: ignore[arg-type]
 
 
-def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
-    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+def _check_names(properties: Mapping[str, str]) -> None:
+    """Raise ValueError for a name that is nearly one that is obeyed. Names with a prefix (`producer.`) are others'."""
+    for name in properties:
+        if name.startswith(_SPARKS) and name.removeprefix(_SPARKS) in _OBEYED:
+            meant: str | None = name.removeprefix(_SPARKS)
+        elif any(f".{name}".endswith(f".{each}") for each in (*_OBEYED, *_ALIKE)):
+            continue
+        else:
+            meant = close_name(name, _OBEYED, _LIKENESS)
+        if meant is not None:
+            raise ValueError(f"{name} is no property of Kafka's clients; did you mean {meant}?")
+
+
+def _check_mechanism(properties: Mapping[str, str]) -> None:
+    mechanism = properties.get("sasl.mechanism", "").strip()
     if mechanism not in MECHANISMS:
-        raise ValueError(
-            f"sasl.mechanism {mechanism} is not supported: those that are known here: {', '.join(MECHANISMS)}"
-        )
+        what = f"sasl.mechanism {mechanism}" if mechanism else "GSSAPI, which holds where sasl.mechanism is not set,"
+        raise ValueError(f"{what} is not supported here: set sasl.mechanism to one of {', '.join(MECHANISMS)}")
+
+
+def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
+    mechanism = properties["sasl.mechanism"].strip()
     if not properties.get("sasl.jaas.config", "").strip():
         raise ValueError(f"{mechanism} needs sasl.jaas.config, with a username and a password")
     try:

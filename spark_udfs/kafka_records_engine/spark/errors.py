@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from kafka_records_engine.columns import UnsupportedType as UnsupportedType
+from kafka_records_runtime.close_names import close_name
 from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
 
 
@@ -19,9 +19,8 @@ class UnknownRecord(KafkaRecordsError, ValueError):
         self.known = names
 
     def __str__(self) -> str:
-        plain = {name.lower(): name for name in self.known}
-        near = get_close_matches(self.name.replace("_", "").lower(), plain, 1)
-        hint = f"did you mean {plain[near[0]]}? The" if near else "the"
+        meant = close_name(self.name, self.known)
+        hint = "the" if meant is None else f"did you mean {meant}? The"
         return f"no record is called {self.name!r}; {hint} records are {', '.join(self.known)}"
 
 
