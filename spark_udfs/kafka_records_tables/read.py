@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from kafka_records_engine import arguments
 from kafka_records_tables.engines import local
-from kafka_records_tables.engines.checked_request import chosen_columns, request_of
+from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
 from kafka_records_tables.engines.logs_to_read import logs_to_read
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.report.result import Result, Stream
@@ -79,6 +80,8 @@ def read_table(
     ------
     UnknownTable, UnknownColumn
         For a name that is none.
+    TypeError, ValueError
+        For other arguments that are not what they should be, before anything is read.
     LogSourceError
         For a source that is not there or holds no log of the topic.
     UntoldTransactions
@@ -93,6 +96,7 @@ def read_table(
     >>> result = read_table("current_offsets", "/var/lib/kafka/data", group="billing")
     >>> result.table.select(["topic", "partition", "offset"]).to_pylist()
     """
+    chosen = chosen_columns(table_called(table), columns)
     stream = stream_table(
         table,
         source,
@@ -105,7 +109,6 @@ def read_table(
         spark=spark,
         on_progress=on_progress,
     )
-    chosen = chosen_columns(stream.declaration, columns)
     with stream:
         rows = pa.Table.from_batches(list(stream), schema=stream.schema)
     rows = rows.sort_by([(name, "ascending") for name in stream.declaration.sort])
@@ -127,6 +130,12 @@ def stream_table(
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
     request = request_of(table, group=group, as_of=as_of, untold=untold, package=package)
+    if processes is not None:
+        arguments.count("processes", processes, "processes")
+    if spark is not None:
+        arguments.session("spark", spark)
+    if on_progress is not None:
+        arguments.function("on_progress", on_progress)
     declaration = request.table
     logs = logs_to_read(declaration, source, topic)
 

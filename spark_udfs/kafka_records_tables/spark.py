@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from kafka_records_engine import arguments
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
@@ -221,6 +222,7 @@ def read_table(
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
+    arguments.session("spark", spark)
     logs = spread(logs_to_read(declaration, source, topic))
     function = LogRows(request, tuple(logs), tuple(names), is_failfast)
     return over_logs(spark, len(logs), function, schema_of(declaration, names))
@@ -240,6 +242,7 @@ def read_findings(
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
     request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
     declaration = request.table
+    arguments.session("spark", spark)
     logs = spread(logs_to_read(declaration, source, topic))
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 

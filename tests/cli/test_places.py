@@ -45,3 +45,16 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, capfd: pytest.CaptureF
         assert main(arguments) == 2
         assert f"{archive}: is one of the files that are read" in capfd.readouterr().err
     assert archive.read_bytes() == before
+
+
+@pytest.mark.parametrize("source", ["{}/backup.bak!/data", "{}/backup-*!/data", "{}/*.ta[r]s!/*"])
+def test_an_archive_is_told_by_the_end_of_its_name(
+    source: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = source.format(tmp_path)
+    (tmp_path / "backup.bak").touch()
+    assert main(["counts", place]) == 2
+    assert capfd.readouterr().err == (
+        f"kafka-records: {place}: what stands before !/ is an archive, also in a pattern, and ends with one of .tar, "
+        ".tar.gz, .tgz, .tar.bz2, .tbz2, .tar.xz, .txz, .tar.zst, .tzst, .zip\n"
+    )

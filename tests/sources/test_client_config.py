@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -211,6 +212,46 @@ def test_a_url_is_no_address(text: str, why: str) -> None:
     with pytest.raises(ValueError, match="^" + re.escape(why)) as caught:
         LiveBrokers(f"a:1,{text}")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "config", "text"),
+    [
+        (3, None, "bootstrap is a text or several, not 3"),
+        (b"a:1", None, "bootstrap is a text or several, not b'a:1'"),
+        (["a:1", 2], None, "bootstrap is a text or several, and 2 among them is none"),
+        ("a:1", 3, "config is a ClientConfig, the path of a properties file, or a mapping, and no int"),
+        ("a:1", {3: "x"}, "a property has a text for its name, and 3 is none"),
+        ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password is a text, and no bytes"),
+        ("a:1", {"client.rack": None}, "client.rack is a text, and no NoneType"),
+    ],
+)
+def test_arguments_of_a_wrong_kind(bootstrap: Any, config: Any, text: str) -> None:
+    with pytest.raises(TypeError) as failure:
+        LiveBrokers(bootstrap, config)
+    assert str(failure.value) == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"request_timeout_ms": "3"}, "request_timeout_ms is a whole number, and no str"),
+        ({"patience_ms": True}, "patience_ms is a whole number, and no bool"),
+        ({"security_protocol": None}, "security_protocol is a text, and no NoneType"),
+        ({"password": b"secret"}, "password is a text, and no bytes"),
+        ({"key_password": 1234}, "key_password is a text, and no int"),
+        ({"checks_host_name": "no"}, "checks_host_name is True or False, and no str"),
+    ],
+)
+def test_settings_of_a_wrong_kind(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError) as failure:
+        ClientConfig(**settings)
+    assert str(failure.value) == text
+
+
+def test_numbers_of_a_mapping_may_be_numbers() -> None:
+    properties: Any = {"request.timeout.ms": 3000}
+    assert ClientConfig.of(properties).request_timeout_ms == 3000
 
 
 def test_what_reads_pkcs12_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

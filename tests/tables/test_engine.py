@@ -299,8 +299,3 @@ def test_a_process_that_is_stopped_by_ctrl_c_on_a_terminal_leaves_nothing_behind
 
     assert process.wait(30) == 7
     assert not any(map(_alive, _processes(tmp_path)))
-
-
-def test_no_processes_at_all_are_refused(topics_dir: Path) -> None:
-    with pytest.raises(ValueError, match=r"^0 processes: at least one has to read$"):
-        read_table("groups", topics_dir / "kafka-4.3" / "segments", processes=0)

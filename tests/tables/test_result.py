@@ -162,6 +162,18 @@ def test_what_a_column_may_be_is_told() -> None:
     [
         ({"as_of": "2026-01-01"}, "as_of is a datetime with a time zone or milliseconds since 1970, not '2026-01-01'"),
         ({"group": b"g"}, "group is a text or several, not b'g'"),
+        ({"group": 3}, "group is a text or several, not 3"),
+        ({"group": ["g", 3]}, "group is a text or several, and 3 among them is none"),
+        ({"columns": 3}, "columns is a list of names, not 3"),
+        ({"columns": [3]}, "columns is a list of names, and 3 among them is none"),
+        ({"columns": []}, "no column is asked for; groups has group_id, "),
+        ({"topic": ["t"]}, "topic is a text, not ['t']"),
+        ({"package": 3}, "package is a text, not 3"),
+        ({"package": "nope.nope"}, "there is no package 'nope.nope': "),
+        ({"processes": "2"}, "processes is a number of processes, not '2'"),
+        ({"processes": True}, "processes is a number of processes, not True"),
+        ({"spark": "local"}, "spark is a SparkSession, not 'local'"),
+        ({"on_progress": 3}, "on_progress is a function, not 3"),
         (
             {"package": "nope"},
             "there is no package 'nope': package is one that kafka-records-codegen has made, and its directory belongs "
@@ -169,13 +181,20 @@ def test_what_a_column_may_be_is_told() -> None:
         ),
         ({"untold": "aborted"}, "untold is \"committed\" or None, not 'aborted'"),
         ({"columns": ["state", "state"]}, "the column state is asked for twice"),
-        ({"processes": 0}, "0 processes: at least one has to read"),
+        ({"processes": 0}, "processes is a number of processes above 0, not 0"),
     ],
 )
 def test_arguments_that_do_not_fit(segments: Path, options: dict[str, Any], text: str) -> None:
     with pytest.raises((TypeError, ValueError)) as failure:
         read_table("groups", segments, **options)
-    assert str(failure.value) == text
+    assert str(failure.value).startswith(text)
+
+
+@pytest.mark.parametrize("table", [3, None, ["groups"]])
+def test_what_is_no_table(segments: Path, table: Any) -> None:
+    with pytest.raises(TypeError) as failure:
+        read_table(table, segments)
+    assert str(failure.value) == f"a table is one of {', '.join(TABLES)}, or a Table of your own, not {table!r}"
 
 
 def test_a_group_that_no_key_holds(segments: Path) -> None:

@@ -32,6 +32,10 @@ ARCHIVES: Final = (
 )
 """Files whose names end like this are archives."""
 
+_NO_ARCHIVE: Final = (
+    f"what stands before !/ is an archive, also in a pattern, and ends with one of {', '.join(ARCHIVES)}"
+)
+
 INSIDE: Final = "!/"
 """Stands between an archive and a place inside of it."""
 
@@ -72,6 +76,8 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
             return [place], False
         outside, inside = _archive_and_inner(place)
         if outside is None and not _MAGIC.search(place.path):
+            if INSIDE in place.path:
+                raise LogSourceError(shown, _NO_ARCHIVE)
             return [place], False
         archives, is_pattern = _matching(outside or place)
         if outside is None:
@@ -85,7 +91,8 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
     except OSError as error:
         raise LogSourceError(shown, f"this cannot be read: {error.strerror or error}") from None
     if not found:
-        raise LogSourceError(shown, "nothing matches this pattern")
+        is_outside = outside is None and INSIDE in place.path
+        raise LogSourceError(shown, _NO_ARCHIVE if is_outside else "nothing matches this pattern")
     return found, is_pattern
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Final, Self
@@ -57,6 +57,7 @@ _OBEYED: Final = (*_TEXTS, *_TIMES, *_OTHERS, *_UNSUPPORTED)
 _ALIKE: Final = ("sasl.server.callback.handler.class", "socket.connection.setup.timeout.max.ms", "ssl.keystore.type")
 """Kafka's own properties that look like one of them, and are about something else."""
 _LIKENESS: Final = 0.8
+_KINDS: Final[Mapping[type, str]] = {str: "a text", int: "a whole number", bool: "True or False"}
 _SPARKS: Final = "kafka."
 """What Spark's Kafka source wants before such names, in its options; in a file it makes other names of them."""
 
@@ -90,8 +91,8 @@ class ClientConfig:
 
     Raises
     ------
-    ValueError
-        For a combination that makes no sense.
+    ValueError, TypeError
+        For a combination that makes no sense, and for what is no text or number.
     """
 
     security_protocol: str = "PLAINTEXT"
@@ -116,6 +117,7 @@ class ClientConfig:
     fetch_bytes: int = 4 * 1024 * 1024
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         if self.security_protocol not in PROTOCOLS:
             raise ValueError(f"security.protocol {self.security_protocol!r} is none of {', '.join(PROTOCOLS)}")
         if self.uses_sasl:
@@ -131,6 +133,16 @@ class ClientConfig:
         for name in ("request_timeout_ms", "connect_timeout_ms", "patience_ms", "fetch_bytes"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: it has to be more than 0")
+
+    def _check_kinds(self) -> None:
+        """Raise TypeError for a value of the wrong kind, which is not repeated: it may be a secret."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name == "tls_versions" or (value is None and each.default is None):
+                continue
+            wanted = str if each.default is None else type(each.default)
+            if type(value) is not wanted:
+                raise TypeError(f"{each.name} is {_KINDS[wanted]}, and no {type(value).__name__}")
 
     @property
     def uses_sasl(self) -> bool:
@@ -178,6 +190,7 @@ class ClientConfig:
         Raises ValueError for those that cannot be obeyed, and for names that nobody has and that are nearly one of
         those that are: passed over, a misspelt `security.protocol` would be plain text. The text holds no secret.
         """
+        properties = {name: _text_of(name, value) for name, value in properties.items()}
         _check_names(properties)
         if str(properties.get("security.protocol", "")).strip().upper().startswith("SASL_"):
             _check_mechanism(properties)
@@ -204,6 +217,14 @@ class ClientConfig:
         if str(settings["security_protocol"]).startswith("SASL_"):
             settings |= _sasl(properties)
         return cls(**settings)  # type: ignore[arg-type]
+
+
+def _text_of(name: object, value: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a property has a text for its name, and {name!r} is none")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TypeError(f"{name} is a text, and no {type(value).__name__}")
+    return str(value)
 
 
 def _check_names(properties: Mapping[str, str]) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Final
+from typing import Any, Final
 
+from kafka_records_engine import arguments
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotAllowed, TopicMissing, named
@@ -40,14 +41,14 @@ class LiveBrokers:
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         For an address that is none, and for properties that cannot be obeyed.
     LogSourceError
         For a file that cannot be used.
     """
 
     def __init__(self, bootstrap: str | Sequence[str], config: Config | None = None) -> None:
-        texts = [bootstrap] if isinstance(bootstrap, str) else list(bootstrap)
+        texts = arguments.texts("bootstrap", bootstrap)
         addresses = [part.strip() for text in texts for part in text.split(",") if part.strip()]
         self._bootstrap = tuple(map(address_of, addresses))
         if not self._bootstrap:
@@ -88,6 +89,7 @@ class LiveBrokers:
         in the place of rows. Raises LogSourceError: no broker answers, the password is wrong, a right is missing, there
         is no such topic, no partition has a leader.
         """
+        arguments.text("topic", topic)
         cluster = Cluster(self._bootstrap, self._config)
         waited_for = self._waited_for.get(topic, frozenset())
         try:
@@ -156,12 +158,16 @@ def address_of(text: str) -> Address:
     return host, int(port)
 
 
-def config_of(given: Config | None) -> ClientConfig:
-    """The configuration that somebody gave. Raises ValueError, and LogSourceError for a file."""
+def config_of(given: Any) -> ClientConfig:
+    """The configuration that somebody gave. Raises ValueError, TypeError, and LogSourceError for a file."""
     if given is None:
         return ClientConfig()
     if isinstance(given, ClientConfig):
         return given
     if isinstance(given, Mapping):
         return ClientConfig.of(given)
+    if not isinstance(given, str | PathLike):
+        # What it is may hold a password.
+        kind = type(given).__name__
+        raise TypeError(f"config is a ClientConfig, the path of a properties file, or a mapping, and no {kind}")
     return ClientConfig.read(given)

@@ -11,9 +11,10 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Final
 
+from kafka_records_engine import arguments
 from kafka_records_engine.findings import OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.paths import is_url, on_this_machine, without_secrets
@@ -29,6 +30,7 @@ from kafka_records_engine.sources._stored.stored_names import (
     make_folder,
     remove_incomplete,
 )
+from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.protocol import LogPartition, Source
 
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
@@ -46,7 +48,7 @@ class SnapshotBusy(LogSourceError):
 
 
 def take_snapshot(
-    source: Source,
+    source: Any,
     path: str | PathLike[str],
     topics: Sequence[str] | None = None,
     *,
@@ -59,7 +61,7 @@ def take_snapshot(
     Parameters
     ----------
     source
-        Any source. It is only read.
+        Any source, or what names one: a path or several, raw rows in Arrow (`given.source_of`). It is only read.
     path
         The directory; it is made if it is not there. One that is there has to be a snapshot or empty.
     topics
@@ -77,8 +79,17 @@ def take_snapshot(
         For a source that cannot be read, and a directory that is something else.
     SnapshotBusy
         When another process is writing to the snapshot.
+    TypeError, ValueError
+        For arguments that are not what they should be, before anything is written.
     """
-    named = on_this_machine(fspath(path))
+    named = on_this_machine(arguments.path("path", path))
+    arguments.count("file_bytes", file_bytes, "bytes")
+    for name, given in (("on_progress", on_progress), ("on_finding", on_finding)):
+        if given is not None:
+            arguments.function(name, given)
+    if topics is not None and not (topics := arguments.names("topics", topics)):
+        raise ValueError("topics names no topic; all are stored without it")
+    source = source_of(source)
     if is_url(named):
         what = "snapshots are written on this machine only: name a directory here, and copy it when it is written"
         raise LogSourceError(without_secrets(named), what)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import StructField, StructType
 
+from kafka_records_engine import arguments
 from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
 from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
@@ -117,24 +118,18 @@ def chosen_records(
         return dict(schemas)
     numbers = {schema.name: number for number, schema in schemas.items()}
     chosen = {}
-    for name in _names("records", records):
+    for name in arguments.names("records", records):
         if name not in numbers:
             raise UnknownRecord(name, numbers)
         chosen[numbers[name]] = schemas[numbers[name]]
     return chosen
 
 
-def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(f"{argument} is a list of names: write [{names!r}]")
-    return tuple(names)
-
-
 def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
     """The raw columns that are called `coordinates`, or all, in their order. Raises ValueError for another name."""
     if coordinates is None:
         return COORDINATES
-    wanted = set(_names("coordinates", coordinates))
+    wanted = set(arguments.names("coordinates", coordinates))
     for name in sorted(wanted.difference(COORDINATES)):
         raise ValueError(f"no coordinate is called {name!r}; the coordinates are {', '.join(COORDINATES)}")
     return tuple(name for name in COORDINATES if name in wanted)
@@ -212,6 +207,8 @@ def decode_records(
     >>> decoded.select("offset", "offset_commit.key.group", "offset_commit.value.offset")
     DataFrame[offset: bigint, group: string, offset: bigint]
     """
+    arguments.frame("df", df)
+    arguments.flag("unknown_tags", unknown_tags)
     known = checked_mode(mode)
     chosen = chosen_records(schemas, records)
     kept = chosen_coordinates(coordinates)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kafka_records_engine import arguments
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.spark.raw import as_raw_rows
@@ -69,8 +70,8 @@ def read_kafka(
 
     Raises
     ------
-    ValueError
-        For an isolation level that is none, and for options that are set here.
+    ValueError, TypeError
+        For an isolation level that is none, for options that are set here, and for arguments of a wrong kind.
     LogSourceError
         When no broker tells which partitions there are.
 
@@ -79,9 +80,13 @@ def read_kafka(
     >>> raw = read_kafka(spark, "broker-1:9092", "__consumer_offsets", isolation_level="read_committed")
     >>> current_offsets(raw, untold="committed").show()
     """
+    arguments.session("spark", spark)
+    arguments.text("bootstrap", bootstrap)
+    arguments.text("topic", topic)
+    arguments.flag("stream", stream)
     if isolation_level not in ("read_uncommitted", "read_committed"):
         raise ValueError(f"isolation_level is read_uncommitted or read_committed, not {isolation_level!r}")
-    given = dict(options or {})
+    given = _checked_options(options)
     for name in given:
         if name.lower() in _SET_HERE:
             raise ValueError(f"the option {name} is set by read_kafka: leave it out, its arguments say it")
@@ -90,6 +95,8 @@ def read_kafka(
             name.lower().removeprefix(_KAFKA): value for name, value in given.items() if name.lower().startswith(_KAFKA)
         }
         partitions = [log.partition for log in LiveBrokers(bootstrap, ClientConfig.of(properties)).partitions(topic)]
+    else:
+        _check_partitions(partitions)
     spark.conf.set(OFFSET_FETCHING, "true")
     chosen = {
         "startingOffsets": "earliest",
@@ -100,3 +107,14 @@ def read_kafka(
     }
     reader = spark.readStream if stream else spark.read
     return as_raw_rows(reader.format("kafka").options(**chosen).load(), columns=_COLUMNS)
+
+
+def _checked_options(options: Any) -> dict[str, str]:
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"options is a mapping of names to texts, and no {type(options).__name__}")
+    return dict(options or {})
+
+
+def _check_partitions(partitions: Any) -> None:
+    if not isinstance(partitions, Sequence) or not all(type(each) is int for each in partitions):
+        raise TypeError(f"partitions is a list of numbers, not {partitions!r}")

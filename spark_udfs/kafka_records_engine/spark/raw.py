@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import DataType, StringType, StructField, TimestampType
 
+from kafka_records_engine import arguments
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as _ARROW_SCHEMA
 from kafka_records_engine.spark.errors import MissingColumn, WrongColumnType
 from kafka_records_engine.spark.spark_types import spark_schema
@@ -88,6 +89,7 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
     |__consumer_offsets|[00 02 00 01 67]|       NULL|
     +------------------+----------------+-----------+
     """
+    arguments.frame("df", df)
     types = dict[str, DataType]() if columns is not None else {field.name: field.dataType for field in df.schema.fields}
     names = set(types if columns is None else columns)
     for required in ("key", "value"):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from kafka_records_engine import arguments
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.reading import (
     FoundLog,
@@ -131,7 +132,7 @@ def read_segments(
     LogSourceError
         At once, for paths that are not there or hold no log.
     TypeError
-        At once, for anything that is no path.
+        At once, for anything that is no path, and for other arguments of a wrong kind.
     WorkerPython
         At once, when local workers would run a Python without this package.
     DamagedLog
@@ -142,6 +143,7 @@ def read_segments(
     >>> raw = read_segments(spark, "/var/lib/kafka/data", topic="__consumer_offsets")
     >>> raw.groupBy("partition").count().show()
     """
+    arguments.flag("below_log_start", below_log_start)
     reader = SegmentReader(checked_mode(mode, (FAILFAST, PERMISSIVE)), below_log_start)
     return map_batches(_listing(spark, paths, topic), _LISTING, reader, RAW_SCHEMA)
 
@@ -156,6 +158,9 @@ def segment_report(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], 
 
 
 def _listing(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic: str | None) -> DataFrame:
+    arguments.session("spark", spark)
+    if topic is not None:
+        arguments.text("topic", topic)
     check_workers(spark)
     rows = [(dumps(log),) for log in _found(paths, topic)]
     listing = spark.createDataFrame(rows, _LISTING)

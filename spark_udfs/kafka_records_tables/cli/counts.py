@@ -24,8 +24,9 @@ examples:
   kafka-records counts /var/lib/kafka/data
       as a table; value_versions says how many values of which version there are
   kafka-records counts /var/lib/kafka/data --topic __consumer_offsets --format json
-  kafka-records counts --bootstrap broker-1:9092 --command-config client.properties
       one JSON object per record type
+  kafka-records counts --bootstrap broker-1:9092 --command-config client.properties
+      of running brokers, as Kafka's own tools reach them
 """
 
 

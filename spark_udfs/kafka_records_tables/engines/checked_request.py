@@ -7,15 +7,18 @@ from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 
+from kafka_records_engine import arguments
 from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
 from kafka_records_tables.tables import TABLES, Table
 
 
 def table_called(table: str | Table) -> Table:
-    """The declaration of a table. Raises UnknownTable."""
+    """The declaration of a table. Raises UnknownTable, and TypeError for what is no name either."""
     if isinstance(table, Table):
         return table
+    if not isinstance(table, str):
+        raise TypeError(f"a table is one of {', '.join(TABLES)}, or a Table of your own, not {table!r}")
     if table not in TABLES:
         raise UnknownTable(f"no table is called {table!r}; {near(table, TABLES)}")
     return TABLES[table]
@@ -29,10 +32,8 @@ def request_of(
     untold: str | None = None,
     package: str = "kafka_records",
 ) -> TableRequest:
-    """What `read_table` asks of each log partition. Raises UnknownTable and ValueError."""
-    groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
-    if groups is not None and not all(isinstance(each, str) for each in groups):
-        raise TypeError(f"group is a text or several, not {group!r}")
+    """What `read_table` asks of each log partition. Raises UnknownTable, ValueError and TypeError."""
+    groups = None if group is None else arguments.texts("group", group)
     declaration = table_called(table)
     if declaration.helper == "ends" and not (groups is None and as_of is None):
         raise ValueError(f"{declaration.name} is about logs as they are now: it takes no group and no as_of")
@@ -49,19 +50,18 @@ def of_records(table: str | Table) -> str | Table:
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
-    """The columns to return. Raises UnknownColumn."""
+    """The columns to return. Raises UnknownColumn, ValueError and TypeError."""
     if columns is None:
         return list(table.names)
-    if isinstance(columns, str):
-        raise TypeError(f"columns is a list of names: write [{columns!r}]")
-    if not columns:
+    chosen = arguments.names("columns", columns)
+    if not chosen:
         raise ValueError(f"no column is asked for; {table.name} has {', '.join(table.names)}")
-    for name in columns:
+    for name in chosen:
         if name not in table.names:
             raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
-        if list(columns).count(name) > 1:
+        if chosen.count(name) > 1:
             raise ValueError(f"the column {name} is asked for twice")
-    return list(columns)
+    return list(chosen)
 
 
 def _checked_module(table: Table) -> str:
@@ -80,7 +80,11 @@ def _checked_module(table: Table) -> str:
 
 
 def _checked_package(package: str) -> str:
-    if find_spec(package) is None:
+    try:
+        found = find_spec(arguments.text("package", package)) if package else None
+    except ModuleNotFoundError:  # a package of that name would have to be inside of another one
+        found = None
+    if found is None:
         raise ValueError(
             f"there is no package {package!r}: package is one that kafka-records-codegen has made, and its directory "
             "belongs into PYTHONPATH"

@@ -127,8 +127,6 @@ def run(
 
 
 def _processes(wanted: int | None, logs: Sequence[LogPartition], total: int) -> int:
-    if wanted is not None and wanted < 1:
-        raise ValueError(f"{wanted} processes: at least one has to read")
     if not sys.executable or any(log.in_memory for log in logs):
         return 1
     if wanted is None:

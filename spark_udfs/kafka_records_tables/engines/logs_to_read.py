@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_engine import arguments
 from kafka_records_engine.sources.given import source_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def logs_to_read(table: Table, given: Any, topic: str | None = None) -> Sequence
     `topic` is the topic of files or rows that do not name one; a table of every topic is about this one then. Raises
     LogSourceError where there is none.
     """
+    if topic is not None:
+        arguments.text("topic", topic)
     if table.topic:
         return source_of(given, topic or table.topic).partitions(table.topic)
     source = source_of(given, topic)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import StructType
 
+from kafka_records_engine import arguments
 from kafka_records_engine.spark.decode import chosen_records
 from kafka_records_engine.spark.framing_in_jvm import begins_with, has_record_type, is_unframed, prefix_bytes
 from kafka_records_engine.spark.mapping import map_batches
@@ -55,6 +56,7 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     Raises StreamGiven, MissingColumn and WrongColumnType at once.
     """
     table = request.table
+    arguments.frame("raw", raw)
     refuse_stream(raw, table)
     check_workers(raw.sparkSession)
     names = {*_LOG_ORDER, "key", "value", "control", *table.reads}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, islice
 from typing import Final, TextIO
 
 import pyarrow as pa
@@ -22,9 +23,12 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO)
     JSON. On a terminal, what is not printable is escaped.
     """
     is_terminal = out.isatty()
+    slices = small_slices(batches)
+    # What refuses to give rows does so before the first one, and a header alone would be an answer.
+    first = list(islice(slices, 1))
     header = joined([_row([_quoted(pa.array([name], TEXT)) for name in schema.names]), _LINE_END])
     _write(header, out, is_terminal)
-    for batch in small_slices(batches):
+    for batch in chain(first, slices):
         fields = [_quoted(plain_texts(column)).fill_null("") for column in batch.columns]
         _write(joined([_row(fields), _LINE_END]), out, is_terminal)
 

@@ -1,0 +1,94 @@
+"""What callers of public functions gave: checked at once, so that a mistake is named by the argument that it is in.
+
+Each function takes the name of an argument and what was given for it. It raises TypeError, which says what is expected
+and what came, for a value of the wrong kind, and ValueError for one of the right kind that makes no sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os import PathLike, fspath
+from typing import Any
+
+
+def text(name: str, given: object) -> str:
+    """A text."""
+    if not isinstance(given, str):
+        raise _wrong(name, "a text", given)
+    return given
+
+
+def texts(name: str, given: object) -> tuple[str, ...]:
+    """One text or several."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise _wrong(name, "a text or several", given)
+    return _all_texts(name, "a text or several", given)
+
+
+def names(name: str, given: object) -> tuple[str, ...]:
+    """A list of names. One text alone would be a list of letters."""
+    if isinstance(given, str):
+        raise TypeError(f"{name} is a list of names: write [{given!r}]")
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise _wrong(name, "a list of names", given)
+    return _all_texts(name, "a list of names", given)
+
+
+def count(name: str, given: object, of: str) -> int:
+    """A number of `of`, 1 or more."""
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise _wrong(name, f"a number of {of}", given)
+    if given < 1:
+        raise ValueError(f"{name} is a number of {of} above 0, not {given}")
+    return given
+
+
+def flag(name: str, given: object) -> bool:
+    """True or False: texts such as "no" would be true."""
+    if not isinstance(given, bool):
+        raise _wrong(name, "True or False", given)
+    return given
+
+
+def function(name: str, given: object) -> Callable[..., Any]:
+    """Something to call."""
+    if not callable(given):
+        raise _wrong(name, "a function", given)
+    return given
+
+
+def path(name: str, given: object) -> str:
+    """A path, as a text."""
+    if not isinstance(given, str | PathLike):
+        raise _wrong(name, "a path", given)
+    found: str | bytes = fspath(given)
+    if not isinstance(found, str):
+        raise _wrong(name, "a path of text", given)
+    return found
+
+
+def session(name: str, given: Any) -> None:
+    """A session of Spark, also one of Spark Connect."""
+    if not hasattr(given, "createDataFrame"):
+        raise _wrong(name, "a SparkSession", given)
+
+
+def frame(name: str, given: Any) -> None:
+    """A DataFrame of Spark, also one of Spark Connect."""
+    if not hasattr(given, "sparkSession"):
+        raise _wrong(name, "a DataFrame of Spark", given)
+
+
+def _all_texts(name: str, what: str, given: Iterable[object]) -> tuple[str, ...]:
+    found = []
+    for each in given:
+        if not isinstance(each, str):
+            raise TypeError(f"{name} is {what}, and {each!r} among them is none")
+        found.append(each)
+    return tuple(found)
+
+
+def _wrong(name: str, what: str, given: object) -> TypeError:
+    return TypeError(f"{name} is {what}, not {given!r}")
