@@ -32,10 +32,12 @@ is done, unless --overwrite says otherwise.
 """
 
 
-def add_output_options(parser: argparse.ArgumentParser, default: str = "table") -> None:
+def add_output_options(
+    parser: argparse.ArgumentParser, default: str = "table", more_formats: tuple[str, ...] = ()
+) -> None:
     """The options --format, --wide, --output and --overwrite; `default` says in words which format comes without."""
     shown = f"how to print the result (default: {default})"
-    parser.add_argument("--format", choices=FORMATS, default="table", help=shown)
+    parser.add_argument("--format", choices=(*FORMATS, *more_formats), default="table", help=shown)
     parser.add_argument("--wide", action="store_true", help="with --format table: everything, however wide that is")
     parser.add_argument(
         "--output",

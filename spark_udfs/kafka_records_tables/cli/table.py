@@ -15,6 +15,7 @@ from kafka_records_tables.query import QueryError, milliseconds, query_of, topic
 from kafka_records_tables.report.described import described
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
+from kafka_records_tables.runs.written_output import OFFSET_FORMATS
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ order:
   as they are read, in no particular order, where there are more than 512 MiB of rows; a note says so. --limit needs
   memory for as many rows as it names.
 
+offsets for other programs, of current_offsets only (docs/rescue.md):
+  --format reset-offsets     a line GROUP,TOPIC,PARTITION,OFFSET per row, which Kafka's own tool takes:
+                             kafka-consumer-groups --reset-offsets --from-file FILE --all-groups --execute
+  --format starting-offsets  JSON for the option startingOffsets of Spark's Kafka source, of one group. Partitions of
+                             its topics that it has committed nothing for, where the source knows them, begin at their
+                             start (-2)
+
 Standard error names each record that cannot be used and says what that does to the table, names every damaged place in
 the files, and counts what was left out. The exit status is 1 for damage, and for
   - a record that cannot be decoded, or whose value has a version this build does not know (for dump that is no error:
@@ -65,6 +73,8 @@ examples:
       the latest deletions
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
+  kafka-records table current_offsets /var/lib/kafka/data --as-of 2026-01-31 --format reset-offsets --output offsets.csv
+      the offsets of that day, for kafka-consumer-groups --reset-offsets --from-file offsets.csv
   kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
       by Spark
 """
@@ -81,7 +91,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("name", type=_table, metavar="NAME", help="the table, see below")
     add_sources(parser)
     _add_questions(parser)
-    add_output_options(parser, "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table")
+    add_output_options(
+        parser,
+        "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table",
+        OFFSET_FORMATS,
+    )
     parser.set_defaults(format=None)
     parser.add_argument(
         "--findings",
@@ -260,6 +274,7 @@ def run(options: argparse.Namespace) -> int:
     _check_records(table, options)
     _check_engine(options)
     _set_format(options)
+    _check_format(table, options)
     given = given_source(options)
     from kafka_records_tables.runs.table_run import SparkSettings, TableRun, TableTask
 
@@ -280,6 +295,16 @@ def run(options: argparse.Namespace) -> int:
         may_hide_details=not options.columns,
     )
     return TableRun(task).run()
+
+
+def _check_format(table: Table, options: argparse.Namespace) -> None:
+    """Raise a UsageError for a form of offsets that the rows cannot take."""
+    if options.format not in OFFSET_FORMATS:
+        return
+    if table.name != "current_offsets":
+        raise UsageError(f"--format {options.format} goes with the table current_offsets, not with {table.name}")
+    if options.columns:
+        raise UsageError(f"--columns: --format {options.format} has columns of its own")
 
 
 def _query(table: Table, options: argparse.Namespace) -> Query:

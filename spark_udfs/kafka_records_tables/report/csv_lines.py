@@ -22,19 +22,17 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO)
     Null is an empty field, the empty text two quotes. Times are ISO 8601 in UTC, bytes base64, lists, structs and maps
     JSON. On a terminal, what is not printable is escaped.
     """
-    is_terminal = out.isatty()
-    slices = small_slices(batches)
+    rows = iter(batches)
     # What refuses to give rows does so before the first one, and a header alone would be an answer.
-    first = list(islice(slices, 1))
-    header = joined([_row([_quoted(pa.array([name], TEXT)) for name in schema.names]), _LINE_END])
-    _write(header, out, is_terminal)
-    for batch in chain(first, slices):
-        fields = [_quoted(plain_texts(column)).fill_null("") for column in batch.columns]
-        _write(joined([_row(fields), _LINE_END]), out, is_terminal)
+    first = list(islice(rows, 1))
+    _write([_quoted(pa.array([name], TEXT)) for name in schema.names], out, _LINE_END)
+    write_rows(chain(first, rows), out, _LINE_END)
 
 
-def _row(fields: list[pa.LargeStringArray]) -> pa.LargeStringArray:
-    return pc.binary_join_element_wise(*fields, pa.scalar(",", TEXT))
+def write_rows(batches: Iterable[pa.RecordBatch], out: TextIO, line_end: str) -> None:
+    """Write the rows alone, each with `line_end` behind it."""
+    for batch in small_slices(batches):
+        _write([_quoted(plain_texts(column)).fill_null("") for column in batch.columns], out, line_end)
 
 
 def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:
@@ -42,8 +40,9 @@ def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     return pc.if_else(pc.match_substring_regex(texts, _TO_QUOTE), escaped, texts)
 
 
-def _write(lines: pa.LargeStringArray, out: TextIO, is_terminal: bool) -> None:
-    if is_terminal:
-        out.writelines(f"{printable(line.removesuffix(_LINE_END))}{_LINE_END}" for line in lines.to_pylist())
+def _write(fields: list[pa.LargeStringArray], out: TextIO, line_end: str) -> None:
+    lines = pc.binary_join_element_wise(*fields, pa.scalar(",", TEXT))
+    if out.isatty():
+        out.writelines(f"{printable(line)}{line_end}" for line in lines.to_pylist())
     else:
-        write_lines(lines, out)
+        write_lines(joined([lines, line_end]), out)

@@ -85,6 +85,7 @@ class TableRun:
         self._task = task
         self._table = task.table
         self._rows = 0
+        self._about_ends: list[Finding] = []
 
     def run(self) -> int:
         """Returns the exit status. Raises a CommandError when there is no answer."""
@@ -114,8 +115,9 @@ class TableRun:
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"
             say(f"note: the rows are not sorted: there are more than {size} of them; --sort sorts them, in memory")
-        self._say(stream.findings)
-        return self._sum_up(stream.findings, stream.counts, selection.matching)
+        findings = (*stream.findings, *self._about_ends)
+        self._say(findings)
+        return self._sum_up(findings, stream.counts, selection.matching)
 
     @contextmanager
     def _session(self, progress: ByteProgress) -> Iterator[SparkSession | None]:
@@ -156,7 +158,26 @@ class TableRun:
     def _write(self, selection: Selection, progress: ByteProgress) -> None:
         table = self._table
         details = table.details if self._task.may_hide_details else ()
-        write_batches(self._task.output, selection.schema, self._counted(selection, progress), details, table.essential)
+        rows = self._counted(selection, progress)
+        if self._task.output.format == "starting-offsets":
+            rows = self._with_all_partitions(rows, selection.schema)
+        write_batches(self._task.output, selection.schema, rows, details, table.essential)
+
+    def _with_all_partitions(self, rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows, and behind them one without an offset for each partition of their topics that the source knows."""
+        topics: set[str] = set()
+        for batch in rows:
+            topics.update(batch.column("topic").unique().to_pylist())
+            yield batch
+        given = self._task.given
+        for topic in sorted(topics & {*given.source().topics()}):
+            logs = stream_table("log_ends", given.source(), topic=topic)
+            for ends in logs:
+                known = {name: ends.column(name) for name in ("topic", "partition")}
+                yield pa.RecordBatch.from_arrays(
+                    [known.get(field.name, pa.nulls(ends.num_rows, field.type)) for field in schema], schema=schema
+                )
+            self._about_ends += logs.findings
 
     def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -9,12 +9,15 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_tables.runs.endings import NO_ROOM, CommandError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+OFFSET_FORMATS: Final = ("reset-offsets", "starting-offsets")
+"""The forms of `kafka_records_tables.report.offset_files`, which rows of `current_offsets` can take."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Output:
     """Where a result goes, and in which format."""
 
     format: str = "table"
-    """`table`, `json`, `csv` or `parquet`."""
+    """`table`, `json`, `csv`, `parquet`, or one of `OFFSET_FORMATS`."""
     path: Path | None = None
     """A file; None for standard output."""
     wide: bool = False
@@ -123,6 +126,11 @@ def _write(
         from kafka_records_tables.report.csv_lines import write_csv
 
         write_csv(batches, schema, out)
+    elif output.format in OFFSET_FORMATS:
+        from kafka_records_tables.report.offset_files import write_reset_offsets, write_starting_offsets
+
+        write = write_reset_offsets if output.format == "reset-offsets" else write_starting_offsets
+        write(batches, out)
     else:
         import pyarrow as pa
 

@@ -1,0 +1,97 @@
+"""Committed offsets in the forms that other programs take: Kafka's tool that resets offsets, and Spark's own source.
+
+Both take rows of `current_offsets`, the columns `NEEDED` of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.query import QueryError
+from kafka_records_tables.report.csv_lines import write_rows
+
+NEEDED: Final = ("group_id", "topic", "partition", "offset", "log_partition")
+
+EARLIEST: Final = -2
+"""What Spark reads as the start of a log (`ListOffsetsRequest.EARLIEST_TIMESTAMP`)."""
+
+
+def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
+    """Write a line `group,topic,partition,offset` per row, without a header.
+
+    `kafka-consumer-groups --reset-offsets --from-file FILE` takes it, with `--all-groups` or with one `--group` each
+    (`ConsumerGroupCommand.parseResetPlan`). The tool moves an offset that its log does not have to the nearest that it
+    has.
+
+    Raises QueryError for a group whose name has a line break: the tool cuts the file at line breaks before it looks for
+    quotes.
+    """
+    for batch in batches:
+        groups = batch.column("group_id")
+        broken = groups.filter(pc.match_substring_regex(groups, r"[\r\n]"))
+        if len(broken):
+            raise QueryError(
+                f"the group {broken[0].as_py()!r} has a line break in its name, which Kafka's tool reads as the end of "
+                "a line: --where 'group_id!=…' leaves it out, --format json has it"
+            )
+        write_rows([batch.select(NEEDED[:4])], out, "\n")
+
+
+def write_starting_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
+    """Write `starting_offsets` of the rows, on one line."""
+    out.write(f"{starting_offsets(batches)}\n")
+
+
+def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
+    """What the option `startingOffsets` of Spark's Kafka source takes: `{"topic":{"0":42}}`.
+
+    A partition whose offset is null, one that the group has committed nothing for, begins at its start (-2). Spark
+    wants every partition of the topics it subscribes to.
+
+    Raises
+    ------
+    QueryError
+        For rows about several groups or about none, for two offsets of one partition (the group stands in two
+        partitions of the log), and for a negative offset, which Spark would take for the end or the start.
+    """
+    batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
+    groups: set[str] = set()
+    found: dict[str, dict[int, int]] = {}
+    places: dict[tuple[str, int], int] = {}
+    for batch in batches:
+        for group, topic, partition, offset, place in zip(
+            *(batch.column(name).to_pylist() for name in NEEDED), strict=True
+        ):
+            offsets = found.setdefault(topic, {})
+            if offset is None:
+                offsets.setdefault(partition, EARLIEST)
+                continue
+            groups.add(group)
+            where = f"{topic}-{partition} of the group {group!r}"
+            if (topic, partition) in places and len(groups) == 1:
+                first, second = sorted((places[topic, partition], place))
+                raise QueryError(
+                    f"the offset of {where} stands in partitions {first} and {second} of the log: "
+                    "--where log_partition=N chooses one"
+                )
+            if offset < 0:
+                raise QueryError(
+                    f"{where} has the offset {offset}, which Spark takes for the end or the start: --where 'offset>=0' "
+                    "leaves it out"
+                )
+            places[topic, partition] = place
+            offsets[partition] = offset
+    if len(groups) != 1:
+        names = ", ".join(sorted(map(repr, groups))[:3])
+        about = f"{len(groups)} groups ({names}{', …' if len(groups) > 3 else ''})" if groups else "none"
+        raise QueryError(f"starting offsets are those of one group, and these rows are about {about}: --group NAME")
+    ordered = {
+        topic: {str(partition): offset for partition, offset in sorted(offsets.items())}
+        for topic, offsets in sorted(found.items())
+    }
+    return json.dumps(ordered, separators=(",", ":"))
