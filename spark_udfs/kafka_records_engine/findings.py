@@ -19,6 +19,10 @@ UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
 UNKNOWN_STATE: Final = "UnknownState"
 """The `reason` of a record that can be read, but is in a state that Kafka does not know."""
 
+UNKNOWN_RECORDS: Final = "UnknownRecords"
+"""The `reason` of damage where no record of a log is of a type that the package knows: most likely keys are not read
+as they were written."""
+
 DAMAGED_LOG: Final = "DamagedLog"
 """The `reason` of damage that a source met in the bytes of a log, before there was a record."""
 

@@ -125,3 +125,11 @@ def test_brokers_are_not_saved(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, said = run(capsys, "counts", "--bootstrap", "localhost:1", "--saved-format", "csv")
     assert status == 2
     assert "--saved-column and all other --saved-… are about files: not with --bootstrap" in said
+
+
+def test_a_wrong_encoding_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lines(in_hex(captured()), tmp_path / "rows.jsonl")
+    for name in ("groups", "offset_commits", "transactions"):
+        status, _, said = run(capsys, "table", name, path, "--saved-encoding", "base64")
+        assert status == 1
+        assert "records is of a type that kafka_records knows (none is in the answer; see whether" in said

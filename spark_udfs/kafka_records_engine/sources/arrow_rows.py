@@ -14,10 +14,9 @@ from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.plain_arrays import plain_array
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
-from kafka_records_engine.sources.row_words import UnknownWord, as_controls, as_transactions
+from kafka_records_engine.sources.row_words import UnknownWord, as_controls
 
 _NEEDED: Final = ("partition", "offset", "key", "value")
-_WORDS: Final = ("transaction", "control")
 _ROWS: Final = 65_536
 
 
@@ -37,7 +36,7 @@ class ArrowRows:
     ------
     ValueError
         For data that lacks one of these four columns, or has a column of a type that cannot be cast, or a `control`
-        or `transaction` that says nothing known.
+        that is neither commit nor abort.
     """
 
     def __init__(self, data: Any, topic: str | None = None) -> None:
@@ -169,23 +168,20 @@ def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns cast to the types of RAW_SCHEMA, and known words only."""
+    """The columns cast to the types of RAW_SCHEMA, and in `control` known words only."""
     for name in RAW_SCHEMA.names:
         if name in table.column_names and table.schema.field(name).type != RAW_SCHEMA.field(name).type:
             place = table.schema.get_field_index(name)
-            if name in _WORDS and pa.types.is_boolean(table.schema.field(name).type):
+            if name == "control" and pa.types.is_boolean(table.schema.field(name).type):
                 continue
             table = table.set_column(place, name, plain_array(table[name]).cast(RAW_SCHEMA.field(name).type))
-    keys = table["key"]
-    for name in _WORDS:
-        if name in table.column_names:
-            texts = table[name].combine_chunks()
-            try:
-                words = as_controls(texts, lambda: keys) if name == "control" else as_transactions(texts)
-            except UnknownWord as unknown:
-                raise ValueError(f"row {unknown.row + 1}: {unknown}") from None
-            table = table.set_column(table.schema.get_field_index(name), name, words)
-    return table
+    if "control" not in table.column_names:
+        return table
+    try:
+        controls = as_controls(table["control"].combine_chunks(), lambda: table["key"])
+    except UnknownWord as unknown:
+        raise ValueError(f"row {unknown.row + 1}: {unknown}") from None
+    return table.set_column(table.schema.get_field_index("control"), "control", controls)
 
 
 def _table(data: Any) -> pa.Table:

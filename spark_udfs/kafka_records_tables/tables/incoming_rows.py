@@ -9,9 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.columns.framing_in_columns import begins_with
+from kafka_records_engine.columns.framing_in_columns import begins_with, prefix_column
+from kafka_records_engine.findings import UNKNOWN_RECORDS, Finding
 from kafka_records_engine.numpy_types import INT64
+from kafka_records_runtime.errors import plural
 from kafka_records_tables.tables.completeness import Completeness
+from kafka_records_tables.tables.decoded_records import schemas
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -22,17 +25,50 @@ def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) 
     """The batches that a table looks at: up to the moment it is asked about, of the groups it is asked about.
 
     Counts records and markers, and notes from where on the answer is complete, where a cleaner has been and the answer
-    depends on what it took away (`Table.is_history`, `Context.as_of_ms`). Raises ValueError for a row without a
+    depends on what it took away (`Table.is_history`, `Context.as_of_ms`). A log without a record of a known type is
+    damage, for its answer is empty. Raises ValueError for a row without a
     timestamp where one is needed.
     """
     completeness = Completeness(context, table)
+    known = _KnownTypes(context, table)
     filled = (batch for batch in batches if batch.num_rows)
     for batch in _up_to(context.as_of_ms, filled, context, completeness):
         markers = batch.num_rows - batch.column("control").null_count
         context.counts.records += batch.num_rows - markers
         context.counts.markers += markers
+        known.look_for(batch)
         yield _of_groups(batch, context)
     completeness.report()
+    known.report()
+
+
+class _KnownTypes:
+    """Whether a log has a record of a type that the package knows. Others are passed over, as coordinators do."""
+
+    def __init__(self, context: Context, table: Table) -> None:
+        self._context = context
+        self._types = np.array([*schemas(context, table.folder)], np.int16)
+        self._unknown = 0
+        self._is_known = False
+
+    def look_for(self, batch: pa.RecordBatch) -> None:
+        """Look at a batch, until there was such a record. Records whose keys hold no type have findings of their
+        own."""
+        if self._is_known:
+            return
+        numbers, has_type = prefix_column(batch.column("key"))
+        is_typed = has_type & batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        self._is_known = bool(np.isin(numbers[is_typed], self._types).any())
+        self._unknown += int(is_typed.sum())
+
+    def report(self) -> None:
+        """Report that there was none, where there were records."""
+        if self._is_known or not self._unknown:
+            return
+        context = self._context
+        what = f"none of {plural(self._unknown, 'record')} is of a type that {context.package} knows"
+        consequence = "none is in the answer; see whether the topic is this one, and how keys were saved (encoding)"
+        context.report(Finding("damage", UNKNOWN_RECORDS, what, consequence, context.topic, context.partition))
 
 
 def _up_to(
