@@ -127,6 +127,10 @@ releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and ro
 spark-releases: java-found $(INSTALLED) ## Run the tests that every supported PySpark has to pass, 3.5 to 4.3, which pip fetches once.
 	$(BIN)/python tools/spark_releases.py --all
 
+.PHONY: judge
+judge: java-found $(INSTALLED) ## Compare the tables with Kafka's coordinator classes on random histories, SEEDS="1-1000".
+	@$(BIN)/python -m tools.judge $(or $(SEEDS),1-1000)
+
 .PHONY: fuzz
 fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests without Spark on many more examples.
 	@$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo "No atheris here: fuzzing without guidance."

@@ -12,8 +12,8 @@ import pyarrow as pa
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.protocol import LogPartition
-from tests.tables.cleaner import CleanedLog, Row, cleaned, last_stable, table_of
 from tests.tables.histories import history
+from tools.judge.cleaner import CleanedLog, Row, cleaned, last_stable, table_of
 
 TOPIC = "__consumer_offsets"
 

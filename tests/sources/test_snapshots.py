@@ -35,8 +35,8 @@ from kafka_records_engine.sources.snapshots import Snapshot
 from kafka_records_tables import read_table
 from tests.conftest import DATA_DIR
 from tests.sources.snapshot_logs import TOPIC, LiveLog, Logs, rows_of
-from tests.tables.cleaner import CleanedLog
 from tests.tables.topic import Topic
+from tools.judge.cleaner import CleanedLog
 
 CAPTURED = DATA_DIR / "topics" / "kafka-4.3" / "segments"
 CONSUMERS = "__consumer_offsets"

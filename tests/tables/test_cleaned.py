@@ -22,8 +22,8 @@ from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, read_table
 from tests.conftest import DATA_DIR
-from tests.tables.cleaner import CleanedLog, Row, cleaned_at_random, table_of
 from tests.tables.histories import NAMES, history
+from tools.judge.cleaner import CleanedLog, Row, cleaned_at_random, table_of
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import pytest
 
 from kafka_records_engine.findings import Finding
 from kafka_records_tables import read_table
-from tests.tables.cleaner import CleanedLog, table_of
 from tests.tables.topic import OFFSETS_TOPIC, Topic
+from tools.judge.cleaner import CleanedLog, table_of
 
 START_MS = 1_700_000_000_000
 WHOLE_ONLY = "rows may be missing or not as they were then; only the answer of the whole log is complete"

@@ -18,8 +18,8 @@ from kafka_records_engine.sources.protocol import MOST_OF_A_KIND
 from kafka_records_tables import read_table
 from kafka_records_tables.tables.transactions_settled import UnknownOutcome
 from tests.log.logs import batch, marker, record, write_log
-from tests.tables.cleaner import CleanedLog
 from tests.tables.topic import OFFSETS_TOPIC, Topic
+from tools.judge.cleaner import CleanedLog
 
 FILE = "00000000000000000231.log"
 MARKER = 160

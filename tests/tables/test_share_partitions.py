@@ -13,8 +13,8 @@ from kafka_records_tables import read_table
 from kafka_records_tables.tables import since_snapshot
 from kafka_records_tables.tables.share_batches import StateBatch, combined
 from tests.conftest import DATA_DIR
-from tests.tables.cleaner import CleanedLog, table_of
 from tests.tables.share_topic import SHARE_TOPIC, TOPIC_ID, Batch, ShareTopic
+from tools.judge.cleaner import CleanedLog, table_of
 
 Row = dict[str, Any]
 LEFT_OUT = "its share partition has no row: an older state would be wrong"

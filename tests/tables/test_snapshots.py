@@ -8,6 +8,7 @@ is taken at each cut has their answers for ever.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,10 +23,10 @@ from kafka_records_engine.sources.snapshots import Snapshot
 from kafka_records_tables import TABLES, read_table
 from tests.conftest import DATA_DIR
 from tests.sources.snapshot_logs import TOPIC, Logs, Moment, moments, rows_of
-from tests.tables.cleaner import Row, cleaned, last_stable
 from tests.tables.histories import NAMES, history
 from tests.tables.test_cleaned import SEED, groups_back
-from tests.tables.test_histories import check_groups, check_offsets, offsets_of, open_commits_of
+from tools.judge.cleaner import Row, cleaned, last_stable
+from tools.judge.comparing import Loaded, differences
 
 pytestmark = pytest.mark.slow
 
@@ -156,13 +157,13 @@ def test_a_snapshot_at_each_cut_has_for_ever_what_coordinators_said(name: str, t
     times = [row["timestamp_ms"] for row in rows]
     for cut, left in _cleaned_behind(name):
         take_snapshot(Logs((Moment(cut + 1, left, left[-1]["offset"]).log(),)), tmp_path)
-    for cut, questions in whole.cuts.items():
-        if cut + 1 < len(rows) and times[cut + 1] == times[cut]:
-            continue
-        offsets, groups, commits = (
-            read_table(table, tmp_path, as_of=times[cut]) for table in ("current_offsets", "groups", "offset_commits")
-        )
-        assert offsets.findings == groups.findings == commits.findings == ()
-        for question in questions:
-            check_offsets(question, offsets_of(offsets.table), open_commits_of(commits.table))
-        check_groups(questions, groups.table)
+    for cut in whole.cuts:
+        if cut + 1 == len(rows) or times[cut + 1] > times[cut]:
+            loaded = Loaded(whole, cut, partial(_without_findings, tmp_path, as_of=times[cut]))
+            assert list(differences(loaded, TOPIC)) == []
+
+
+def _without_findings(root: Path, table: str, as_of: int) -> pa.Table:
+    result = read_table(table, root, as_of=as_of)
+    assert result.findings == ()
+    return result.table

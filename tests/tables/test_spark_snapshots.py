@@ -11,8 +11,8 @@ from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import read_table
 from kafka_records_tables.spark import register
 from tests.sources.snapshot_logs import TOPIC, Logs
-from tests.tables.cleaner import CleanedLog
 from tests.tables.topic import Topic
+from tools.judge.cleaner import CleanedLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

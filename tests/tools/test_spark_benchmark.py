@@ -18,6 +18,7 @@ from tools.benchmarks._offset_commits import Mix, offset_commits
 from tools.benchmarks._spark_contenders import CONTENDERS, Contender, ours
 from tools.benchmarks._spark_runs import Timing, configured, processor_seconds
 from tools.benchmarks._spark_steps import STEPS, Step, measure_steps, steps_table
+from tools.java_compiler import CompileError
 from tools.kafka_releases import FetchError
 
 if TYPE_CHECKING:
@@ -284,13 +285,13 @@ class TestJavaUdf:
         return script
 
     def test_what_the_compiler_says(self, compiler: Path, tmp_path: Path) -> None:
-        with pytest.raises(_java_udf.CompileError) as caught:
+        with pytest.raises(CompileError) as caught:
             _java_udf.udf_jars(tmp_path, pytest.fail)
         assert str(caught.value) == "javac refuses DecodeOffsetCommit.java:\nerror: no such class"
 
     def test_no_compiler(self, compiler: Path, tmp_path: Path) -> None:
         compiler.unlink()
-        with pytest.raises(_java_udf.CompileError) as caught:
+        with pytest.raises(CompileError) as caught:
             _java_udf.udf_jars(tmp_path, pytest.fail)
         assert str(caught.value) == "javac, which compiles the UDF, is not in JAVA_HOME or on the PATH: install a JDK"
 

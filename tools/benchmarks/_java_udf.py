@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -13,15 +10,12 @@ from typing import Final
 
 import pyspark
 
+from tools.java_compiler import compile_java
 from tools.kafka_releases import LATEST, cache_folder, fetch_jar
 
 UDF_CLASS: Final = "DecodeOffsetCommit"
 _SOURCE: Final = Path(__file__).with_name(f"{UDF_CLASS}.java")
 _MODULES: Final = ("kafka-clients", "kafka-group-coordinator")
-
-
-class CompileError(Exception):
-    """The UDF could not be compiled; the text says why."""
 
 
 def udf_jars(scratch: Path, tell: Callable[[str], None]) -> list[Path]:
@@ -31,7 +25,7 @@ def udf_jars(scratch: Path, tell: Callable[[str], None]) -> list[Path]:
     """
     kafka = _kafka_jars(tell)
     classes = scratch / "classes"
-    _compile([*kafka, *_spark_jars()], classes)
+    compile_java("the UDF", [_SOURCE], [*kafka, *_spark_jars()], classes)
     jar = scratch / "decode-offset-commit.jar"
     with zipfile.ZipFile(jar, "w") as archive:
         for path in sorted(classes.rglob("*.class")):
@@ -56,22 +50,3 @@ def _kafka_jars(tell: Callable[[str], None]) -> list[Path]:
 
 def _spark_jars() -> list[Path]:
     return sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
-
-
-def _compile(classpath: list[Path], classes: Path) -> None:
-    command = [
-        *(_compiler(), "-proc:none", "-d", str(classes)),
-        *("-cp", os.pathsep.join(map(str, classpath)), str(_SOURCE)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CompileError(f"javac refuses {_SOURCE.name}:\n{(done.stdout + done.stderr).strip()}")
-
-
-def _compiler() -> str:
-    """The compiler beside the Java that Spark runs on: JAVA_HOME's, else the one on the PATH."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("javac", path=str(Path(home) / "bin") if home else None)
-    if found is None:
-        raise CompileError("javac, which compiles the UDF, is not in JAVA_HOME or on the PATH: install a JDK")
-    return found

@@ -20,11 +20,12 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402, N812 (the name everybody gives it)
 
 from tools.benchmarks._figures import machine, pair, positive, table, three_digits, versions  # noqa: E402
-from tools.benchmarks._java_udf import CompileError, udf_jars  # noqa: E402
+from tools.benchmarks._java_udf import udf_jars  # noqa: E402
 from tools.benchmarks._offset_commits import Mix, offset_commits  # noqa: E402
 from tools.benchmarks._spark_contenders import CONTENDERS, Contender, register_java_udf  # noqa: E402
 from tools.benchmarks._spark_runs import Timing, local_session, measure_in_turn  # noqa: E402
 from tools.benchmarks._spark_steps import STEPS, Step, measure_steps, steps_table  # noqa: E402
+from tools.java_compiler import CompileError  # noqa: E402
 from tools.kafka_releases import FetchError, cache_folder  # noqa: E402
 
 _EPILOG = f"""\

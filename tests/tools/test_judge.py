@@ -1,0 +1,210 @@
+"""The judge: Kafka's coordinator classes on random histories, and the comparison of the tables with their answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_records_tables import read_table
+from tests.kafka_needed import skipped_without_kafka
+from tests.tables.histories import FOLDER, history
+from tools.judge import __main__ as command
+from tools.judge import rounds
+from tools.judge.comparing import Difference, Loaded, differences
+from tools.judge.coordinators import Coordinators, CoordinatorsError, program
+from tools.judge.histories import History, write_log
+
+SEEDS = range(12)
+"""Few, for `make test`; `make judge` takes as many as wanted."""
+
+OFFSETS = "__consumer_offsets"
+
+
+def _with(change: dict[str, Any], table: str, *, rows: pa.Table, **_: Any) -> pa.Table:
+    """The rows of a table, with another value in a column, or without the last row."""
+    found = read_table(table, rows).table
+    if change.get("table") != table:
+        return found
+    if "column" not in change:
+        return found.slice(0, found.num_rows - 1)
+    place = found.schema.get_field_index(change["column"])
+    values = pa.array([change["value"]] * found.num_rows, found.schema.field(place).type)
+    return found.set_column(place, found.schema.field(place), values)
+
+
+def _differences(change: dict[str, Any]) -> list[Difference]:
+    told = history("0001")
+    cut = max(told.cuts)
+    return list(differences(Loaded(told, cut, partial(_with, change, rows=told.up_to(cut))), OFFSETS))
+
+
+def test_a_table_that_is_right_has_no_difference() -> None:
+    assert _differences({}) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"table": "current_offsets"},
+        {"table": "current_offsets", "column": "offset", "value": 4711},
+        {"table": "current_offsets", "column": "leader_epoch", "value": 4711},
+        {"table": "current_offsets", "column": "metadata", "value": "other"},
+        {"table": "offset_commits", "column": "transaction", "value": "open"},
+        {"table": "groups"},
+        {"table": "groups", "column": "group_kind", "value": "streams"},
+        {"table": "groups", "column": "state", "value": "Dead"},
+        {"table": "groups", "column": "protocol_type", "value": "other"},
+        {"table": "groups", "column": "protocol", "value": "other"},
+        {"table": "groups", "column": "member_count", "value": 4711},
+    ],
+    ids=lambda change: " ".join(str(word) for word in change.values()),
+)
+def test_a_table_that_is_wrong_in_anything_differs(change: dict[str, Any]) -> None:
+    told = {difference.table for difference in _differences(change)}
+    assert told == {"current_offsets" if change["table"] == "offset_commits" else change["table"]}
+
+
+def test_a_difference_says_what_was_asked_expected_and_got() -> None:
+    listed, *_, described = map(str, _differences({"table": "groups", "column": "state", "value": "Dead"}))
+    lines = listed.splitlines()
+    assert lines[0] == 'groups, {"cut": 199, "question": "list_groups"}'
+    assert lines[1].startswith("  expected {'")
+    assert lines[2].startswith("  got      {'")
+    assert lines[2].endswith("'Dead')}")
+    assert described.splitlines()[1:] == ["  expected {'state': 'Stable'}", "  got      {'state': 'Dead'}"]
+
+
+def test_a_table_that_cannot_be_read_is_a_difference() -> None:
+    told = history("0001")
+
+    def refuse(table: str, **_: Any) -> pa.Table:
+        raise ValueError(f"no {table}")
+
+    verdict = rounds.Verdict(1)
+    rounds.compare_loaded(verdict, "in order", Loaded(told, max(told.cuts), refuse))
+    (difference,) = verdict.differences
+    assert difference.splitlines()[0] == "seed 1, 0001, cut 199, in order: a table, reading it"
+    assert "ValueError: no current_offsets" in difference
+
+
+def test_seeds_are_numbers_and_ranges(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in ("x", "1-", "-1", "1-x", "1,2"):
+        with pytest.raises(SystemExit):
+            command.main([wrong, "--keep", "/nowhere"])
+    assert "not a seed and no range of seeds: 1,2" in capsys.readouterr().err
+
+
+# -- with Kafka's classes ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def coordinators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinators]:
+    with skipped_without_kafka():
+        started = program()
+    with Coordinators(tmp_path_factory.mktemp("judge"), started) as running:
+        yield running
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coordinators: Coordinators) -> None:
+    verdict = rounds.judge(seed, coordinators)
+    assert verdict.differences == []
+    assert verdict.counts["answers"] > 0
+    assert not list(coordinators.folder.glob(f"{seed:04d}*"))
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["0004", "0004-share"])
+def test_answers_are_those_that_are_known(name: str, coordinators: Coordinators) -> None:
+    """The histories of tests/data were answered by another program, on the same classes."""
+    shutil.copy(FOLDER / f"{name}.log.jsonl.gz", coordinators.folder)
+    coordinators.answer(name)
+    assert _sorted(History(coordinators.folder, name)) == _sorted(History(FOLDER, name))
+
+
+def _sorted(told: History) -> dict[int, list[str]]:
+    return {cut: sorted(json.dumps(question) for question in questions) for cut, questions in told.cuts.items()}
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+def test_a_log_that_kafka_does_not_load_has_no_other_answer(coordinators: Coordinators) -> None:
+    """A cleaner took the tombstone of what a member was assigned, and not yet that of the member."""
+    told = history("0001")
+    member = next(record for record in told.records if record.get("key", "").startswith("0005"))
+    tombstone = member | {"offset": 1, "batch": 1, "value": None}
+    *_, asked = told.header["questions"]
+    header = told.header | {"history": "refused", "questions": [asked | {"cut": 1}]}
+    write_log(coordinators.folder, header, [member | {"offset": 0, "batch": 0}, tombstone])
+    coordinators.answer("refused")
+    ((cut, (question,)),) = History(coordinators.folder, "refused").cuts.items()
+    assert (cut, question["question"]) == (1, "load")
+    assert "Received a tombstone record to delete member" in question["error"]
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+def test_a_seed_is_a_history(coordinators: Coordinators) -> None:
+    first = _files_of(coordinators, 4242)
+    assert first == _files_of(coordinators, 4242)
+    assert sorted(first) == [
+        f"4242{name}.jsonl.gz" for name in ("-share.answers", "-share.log", ".answers", ".log", ".why")
+    ]
+    for name in ("4242", "4242-share"):
+        told = History(coordinators.folder, name)
+        assert len(told.records) == len(told.why) > 5
+        tombstones = [record["offset"] for record in told.records if record.get("value", "") is None]
+        assert tombstones == [offset for offset, line in told.why.items() if "why" in line]
+    assert told.topic == "__share_group_state"
+
+
+def _files_of(coordinators: Coordinators, seed: int) -> dict[str, list[str]]:
+    name = coordinators.write(seed)
+    return {
+        file.name: gzip.decompress(file.read_bytes()).decode().splitlines()
+        for file in coordinators.folder.glob(f"{name}*.gz")
+    }
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+def test_a_difference_is_told_and_its_files_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with skipped_without_kafka():
+        program()
+
+    def of_no_groups(table: str, source: Any, **options: Any) -> Any:
+        return read_table(table, source, group="\0 nobody", **options)
+
+    assert command.main(["4", "--workers", "1", "--keep", str(tmp_path)]) == 0
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(rounds, "read_table", of_no_groups)
+    assert command.main(["4", "--workers", "1", "--keep", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert f"The histories that differ are in {tmp_path}" in out
+    assert out.count("seed 4, ") == 20
+    assert (tmp_path / "0004.log.jsonl.gz").exists()
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+def test_a_log_that_is_not_there_ends_it_with_its_last_words(tmp_path: Path) -> None:
+    with skipped_without_kafka():
+        started = program()
+    with Coordinators(tmp_path, started) as running, pytest.raises(CoordinatorsError) as caught:
+        running.answer("nothing")
+    first, *rest = str(caught.value).splitlines()
+    assert first == "The judge failed at `answer nothing`:"
+    assert "NoSuchFileException" in rest[0]

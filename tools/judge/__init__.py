@@ -1,0 +1,1 @@
+"""Kafka's coordinator classes as judges of the tables: random histories, their answers, and the comparison."""

@@ -1,0 +1,120 @@
+"""Compare the tables with Kafka's coordinator classes on random histories. See `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from tools.broker import MissingPrerequisite
+from tools.java_compiler import CompileError
+from tools.judge.coordinators import CoordinatorsError, program
+from tools.judge.rounds import Verdict, verdicts
+from tools.kafka_releases import FetchError
+
+_EPILOG = """\
+The history of a seed is what a group coordinator and a share coordinator of Kafka wrote while random clients called
+them: the same in every run. Coordinators that loaded it up to some records, and once more as a log cleaner leaves it,
+answer questions; the tables over the same records have to say the same: in the order of the log, in any order with
+some records twice, and as of the time of a record.
+
+Some of the cleaned logs no coordinator of Kafka can load; those are counted and not compared.
+
+Prints one paragraph per difference, then one line on what was compared. The files of a history with differences stay
+in the folder of --keep; tests/data/README.md says what is in them.
+
+exit status: 0 no difference, 1 differences, 2 Java, Maven, a compiler or Kafka's classes failed
+
+examples:
+  python -m tools.judge 1-1000           the first thousand seeds
+  python -m tools.judge 17 --keep /tmp   one history, kept if it differs
+"""
+
+_SECONDS_BETWEEN_LINES = 10
+_PRINTED = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.judge",
+        description="Compare the tables with Kafka's coordinator classes on random histories.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("seeds", nargs="+", type=_seeds, metavar="SEEDS", help="numbers from 0 on, or ranges as 1-100")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: one per core)"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="where histories that differ stay (default: a new folder)"
+    )
+    asked = parser.parse_args(arguments)
+    seeds = [seed for given in asked.seeds for seed in given]
+    keep = asked.keep or Path(tempfile.mkdtemp(prefix="judge-"))
+    keep.mkdir(parents=True, exist_ok=True)
+    try:
+        return _run(seeds, max(1, min(asked.workers, len(seeds))), keep)
+    except (MissingPrerequisite, FetchError, CompileError, CoordinatorsError) as error:
+        _tell(str(error))
+        return 2
+    finally:
+        if not asked.keep and not any(keep.iterdir()):
+            keep.rmdir()
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition("-")
+    if not first.isdecimal() or (last and not last.isdecimal()) or text.endswith("-"):
+        raise argparse.ArgumentTypeError(f"not a seed and no range of seeds: {text}")
+    return range(int(first), int(last or first) + 1)
+
+
+def _run(seeds: list[int], workers: int, keep: Path) -> int:
+    start = time.monotonic()
+    counts: Counter[str] = Counter()
+    found = 0
+    for verdict in _reported(verdicts(seeds, workers, keep, program(_tell)), len(seeds)):
+        counts += verdict.counts
+        for difference in verdict.differences[: max(0, _PRINTED - found)]:
+            print(difference, flush=True)
+        found += len(verdict.differences)
+    minutes = (time.monotonic() - start) / 60
+    if found > _PRINTED:
+        print(f"… and {found - _PRINTED} differences more")
+    if found:
+        print(f"The histories that differ are in {keep}")
+    print(
+        f"{len(seeds)} seeds, {counts['logs']} logs, {counts['moments']} moments, {counts['answers']} answers, "
+        f"{counts['refused']} cleaned logs that Kafka does not load; {found} differences; "
+        f"{minutes:.1f} minutes, {len(seeds) / minutes:.0f} seeds a minute"
+    )
+    return 1 if found else 0
+
+
+def _reported(found: Iterable[Verdict], count: int) -> Iterator[Verdict]:
+    """Tells now and then how far it is."""
+    start = told = time.monotonic()
+    differing = 0
+    for number, verdict in enumerate(found, start=1):
+        yield verdict
+        differing += bool(verdict.differences)
+        now = time.monotonic()
+        if now - told >= _SECONDS_BETWEEN_LINES:
+            told = now
+            rate = number / (now - start) * 60
+            left = (count - number) / rate
+            _tell(f"{number} of {count} seeds, {rate:.0f} a minute, {differing} differ, some {left:.0f} minutes to go")
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

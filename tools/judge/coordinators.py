@@ -1,0 +1,98 @@
+"""The program that drives Kafka's coordinators: compiled once, and spoken to through its input and output.
+
+Its sources are in `java/`; the jars it needs are those of `tools.broker`. It stays outside the repository, in the cache
+folder, one folder for each state of its sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tools.broker import broker_jars, java
+from tools.java_compiler import compile_java
+from tools.kafka_releases import LATEST, cache_folder, keep
+
+SOURCES: Final = Path(__file__).with_name("java")
+
+_JVM: Final = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+# What a coordinator logs is about the requests of random clients, and would be most of the work.
+_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+
+
+class CoordinatorsError(Exception):
+    """The program failed; the text has what it was told, and its last words."""
+
+
+def program(tell: Callable[[str], None] = lambda line: None) -> list[str]:
+    """The command that starts the program; its last argument has to be added, the folder it works in.
+
+    Raises MissingPrerequisite without Java or Maven, FetchError when Maven fails, and CompileError.
+    """
+    jars = broker_jars(tell)
+    sources = sorted(SOURCES.glob("*.java"))
+    state = hashlib.sha256(LATEST.encode())
+    for source in sources:
+        state.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    classes = cache_folder() / "judge" / state.hexdigest()[:16]
+    if not classes.is_dir():
+        tell("Compiling the judge (once)")
+        classes.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
+            compile_java("the judge", sources, [jars / "*"], Path(scratch) / "classes")
+            keep(Path(scratch) / "classes", classes)
+    return [java(), *_JVM, _QUIET, "-cp", f"{classes}:{jars}/*", "judge.Main"]
+
+
+class Coordinators:
+    """The running program, started by `with`. What it writes goes to `folder`."""
+
+    def __init__(self, folder: Path, command: list[str]) -> None:
+        self.folder = folder
+        self._command = [*command, str(folder)]
+        self._process: subprocess.Popen[str] | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._errors = self._open.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace"))
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, encoding="utf-8"
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._process is not None
+        # It ends when its input does.
+        self._process.communicate()
+        self._open.close()
+
+    def write(self, seed: int) -> str:
+        """Write the history of a seed with the answers to it, and the same for its share state, if there is any.
+
+        Returns the name of the history, to which the other adds `-share`. The same seed gives the same files.
+        """
+        self._ask(f"write {seed}")
+        return f"{seed:04d}"
+
+    def answer(self, name: str) -> None:
+        """Write the answers to what the log of that name, which is there, asks in its header."""
+        self._ask(f"answer {name}")
+
+    def _ask(self, what: str) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(what + "\n")
+        self._process.stdin.flush()
+        if self._process.stdout.readline() != what + "\n":
+            self._process.wait()
+            self._errors.seek(0)
+            raise CoordinatorsError(f"The judge failed at `{what}`:\n{self._errors.read().strip()}")

@@ -1,0 +1,124 @@
+"""Histories: logs that Kafka's coordinator classes wrote, and what those classes answer having loaded a part of one.
+
+`tests/data/README.md` says what is in their files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+
+Question = dict[str, Any]
+
+_OUTCOMES = {"commit": (b"\x00\x00\x00\x01", "committed"), "abort": (b"\x00\x00\x00\x00", "aborted")}
+
+
+@dataclass(frozen=True)
+class History:
+    """One log of a folder: its records and markers in order, and the questions asked about it at each cut."""
+
+    folder: Path
+    name: str
+
+    @cached_property
+    def _lines(self) -> list[dict[str, Any]]:
+        return list(_read(self.folder / f"{self.name}.log.jsonl.gz"))
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What the log is of, and what was asked about it."""
+        return self._lines[0]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The properties of the broker that differ from the defaults."""
+        settings: dict[str, str] = self.header["settings"]
+        return settings
+
+    @property
+    def topic(self) -> str:
+        """The topic whose partition this is."""
+        topic: str = self.header["topic"]
+        return topic
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """As in the file; `control` is there for markers only."""
+        return self._lines[1:]
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """Raw rows, as a source makes them that tells which records are part of a transaction and not how it ended."""
+        return raw_rows(self.records, self.topic)
+
+    @cached_property
+    def cuts(self) -> dict[int, list[Question]]:
+        """The questions by the last offset that the coordinator had loaded, which answered them."""
+        cuts: dict[int, list[Question]] = {}
+        for question in _read(self.folder / f"{self.name}.answers.jsonl.gz"):
+            cuts.setdefault(question["cut"], []).append(question)
+        return cuts
+
+    @cached_property
+    def why(self) -> Mapping[int, dict[str, Any]]:
+        """By offset: the `call` that wrote a record, and `why`, if it is a tombstone."""
+        own = self.folder / f"{self.name.removesuffix('-share')}.why.jsonl.gz"
+        lines = _read(own if own.exists() else self.folder / "why.jsonl.gz")
+        return {line["offset"]: line for line in lines if line["history"] == self.name}
+
+    def up_to(self, cut: int) -> pa.Table:
+        """The rows with offsets up to `cut`."""
+        return self.rows.slice(0, sum(offset <= cut for offset in self.rows["offset"].to_pylist()))
+
+
+def raw_rows(records: list[dict[str, Any]], topic: str) -> pa.Table:
+    """Records and markers, as they stand in a history, as raw rows."""
+    return pa.Table.from_pylist([_raw_row(record, topic) for record in records], schema=RAW_SCHEMA)
+
+
+def _raw_row(record: dict[str, Any], topic: str) -> dict[str, Any]:
+    control = record.get("control")
+    value: bytes | None
+    if control is not None:
+        (key, transaction), value = _OUTCOMES[control], b"\x00" * 6
+    else:
+        key = bytes.fromhex(record["key"])
+        value = None if record["value"] is None else bytes.fromhex(record["value"])
+        transaction = "pending" if record["transactional"] else "none"
+    return {
+        "topic": topic,
+        "partition": 0,
+        "offset": record["offset"],
+        "timestamp_ms": record["timestamp_ms"],
+        "timestamp_type": "create",
+        "key": key,
+        "value": value,
+        "leader_epoch": 0,
+        "base_offset": record["batch"],
+        "producer_id": record["producer_id"],
+        "producer_epoch": record["producer_epoch"],
+        "transaction": transaction,
+        "control": control,
+    }
+
+
+def write_log(folder: Path, header: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the log of a history; its name is the header's."""
+    with gzip.open(folder / f"{header['history']}.log.jsonl.gz", "wt", compresslevel=1, encoding="utf-8") as file:
+        for line in (header, *records):
+            file.write(json.dumps(line) + "\n")
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)

@@ -1,0 +1,131 @@
+package judge;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData;
+import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestPartition;
+import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestTopic;
+import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData;
+import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData.DeleteShareGroupOffsetsRequestTopic;
+import org.apache.kafka.common.message.OffsetDeleteRequestData;
+import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteRequestPartition;
+import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteRequestTopic;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.coordinator.group.GroupCoordinatorShard.DeletedTopic;
+
+/** What administrators do, in the steps that GroupCoordinatorService takes for them. */
+final class Admin {
+    private final World world;
+    private final Chance chance;
+
+    Admin(World world) {
+        this.world = world;
+        this.chance = world.chance;
+    }
+
+    void act() {
+        int choice = chance.between(0, 99);
+        if (choice < 30) {
+            deleteGroups();
+        } else if (choice < 50) {
+            deleteOffsets();
+        } else if (choice < 60) {
+            alterShareOffsets();
+        } else if (choice < 68) {
+            deleteShareOffsets();
+        } else if (choice < 78) {
+            deleteTopic();
+        } else if (choice < 90) {
+            changeTopics();
+        } else {
+            world.groups.call("cleanupGroupMetadata", shard -> shard.cleanupGroupMetadata());
+        }
+    }
+
+    private static Client as(ApiKeys api) {
+        return Client.of("admin", new byte[] {127, 0, 0, 1}, api);
+    }
+
+    private void deleteGroups() {
+        List<String> groups = chance.is(85) ? List.of(world.anyGroup()) : chance.some(world.groupNames, 1, 4);
+        var shared = world.groups.call("sharePartitionDeleteRequests", shard -> shard.sharePartitionDeleteRequests(groups));
+        if (shared != null) {
+            shared.values().stream().filter(each -> each.getValue() == Errors.NONE)
+                .forEach(each -> world.shareState.delete(each.getKey()));
+        }
+        world.groups.call("deleteGroups", shard -> shard.deleteGroups(as(ApiKeys.DELETE_GROUPS), groups));
+    }
+
+    private void deleteOffsets() {
+        var topics = new OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection();
+        for (String name : chance.some(world.allTopicNames(), 1, 3)) {
+            List<OffsetDeleteRequestPartition> partitions = chance.some(List.of(0, 1, 2, 3), 1, 4).stream()
+                .map(index -> new OffsetDeleteRequestPartition().setPartitionIndex(index)).toList();
+            topics.add(new OffsetDeleteRequestTopic().setName(name).setPartitions(partitions));
+        }
+        OffsetDeleteRequestData request = new OffsetDeleteRequestData().setGroupId(world.anyGroup()).setTopics(topics);
+        world.groups.call("deleteOffsets", shard -> shard.deleteOffsets(as(ApiKeys.OFFSET_DELETE), request));
+    }
+
+    private void alterShareOffsets() {
+        String group = world.anyGroup();
+        var topics = new AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestTopicCollection();
+        for (String name : chance.some(world.allTopicNames(), 1, 2)) {
+            topics.add(new AlterShareGroupOffsetsRequestTopic().setTopicName(name).setPartitions(List.of(
+                new AlterShareGroupOffsetsRequestPartition().setPartitionIndex(0).setStartOffset(chance.between(0, 50)))));
+        }
+        var request = new AlterShareGroupOffsetsRequestData().setGroupId(group).setTopics(topics);
+        var altered = world.groups.call("alterShareGroupOffsets", shard -> shard.alterShareGroupOffsets(group, request));
+        if (altered != null && altered.getValue().groupTopicPartitionData() != null) {
+            world.shareState.initialize(altered.getValue());
+        }
+    }
+
+    private void deleteShareOffsets() {
+        String group = world.anyGroup();
+        var request = new DeleteShareGroupOffsetsRequestData().setGroupId(group).setTopics(
+            chance.some(world.allTopicNames(), 1, 2).stream()
+                .map(name -> new DeleteShareGroupOffsetsRequestTopic().setTopicName(name)).toList());
+        var initiated = world.groups.call(
+            "initiateDeleteShareGroupOffsets", shard -> shard.initiateDeleteShareGroupOffsets(group, request)
+        );
+        if (initiated == null || initiated.deleteStateRequestParameters() == null) {
+            return;
+        }
+        world.shareState.delete(initiated.deleteStateRequestParameters());
+        Map<org.apache.kafka.common.Uuid, String> deleted =
+            initiated.deleteStateRequestParameters().groupTopicPartitionData().topicsData().stream()
+                .filter(topic -> world.topics().topicMetadata(topic.topicId()).isPresent())
+                .collect(Collectors.toMap(
+                    topic -> topic.topicId(), topic -> world.topics().topicMetadata(topic.topicId()).get().name()));
+        world.groups.call("completeDeleteShareGroupOffsets", shard -> shard.completeDeleteShareGroupOffsets(
+            group, deleted, new java.util.ArrayList<>(initiated.errorTopicResponseList())));
+    }
+
+    private void deleteTopic() {
+        Topics.Topic topic = chance.oneOf(List.copyOf(world.topics().all()));
+        if (topic == null) {
+            return;
+        }
+        world.change(world.topics().without(topic.name()));
+        List<DeletedTopic> deleted = List.of(new DeletedTopic(topic.id(), topic.name()));
+        world.groups.call("onTopicsDeleted", shard -> shard.onTopicsDeleted(deleted));
+        world.groups.call("maybeCleanupShareGroupState", shard -> shard.maybeCleanupShareGroupState(Set.of(topic.id())));
+        world.shareState.topicsDeleted(Set.of(topic.id()));
+    }
+
+    private void changeTopics() {
+        String name = chance.oneOf(world.allTopicNames());
+        Topics.Topic topic = world.topics().named(name);
+        if (topic == null) {
+            world.createTopic(name, chance.between(1, 5));
+        } else {
+            int count = topic.partitionCount() + chance.between(1, 2);
+            world.change(world.topics().with(new Topics.Topic(name, topic.id(), count)));
+        }
+    }
+}

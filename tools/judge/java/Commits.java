@@ -1,0 +1,138 @@
+package judge;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.OffsetCommitRequestData;
+import org.apache.kafka.common.message.OffsetCommitRequestData.OffsetCommitRequestPartition;
+import org.apache.kafka.common.message.OffsetCommitRequestData.OffsetCommitRequestTopic;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData.TxnOffsetCommitRequestPartition;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic;
+import org.apache.kafka.common.protocol.ApiKeys;
+
+/** Commits of offsets, also within transactions of a few producers. */
+final class Commits {
+    private static final short VERSION_WITH_RETENTION = 4;
+    private static final int PRODUCERS = 3;
+
+    private final World world;
+    private final Chance chance;
+    private final List<Log.Producer> producers = new ArrayList<>();
+    private final Map<Long, Log.Producer> open = new LinkedHashMap<>();
+
+    Commits(World world) {
+        this.world = world;
+        this.chance = world.chance;
+        for (int number = 0; number < PRODUCERS; number++) {
+            producers.add(new Log.Producer(chance.between(0, 9999) * 10L + number, (short) chance.between(0, 5)));
+        }
+    }
+
+    /** Commits as a member of a group, in the given generation or member epoch. */
+    void commit(Client client, String group, String memberId, String instanceId, int generation, List<String> topics) {
+        if (chance.is(15)) {
+            commitInTransaction(group, memberId, instanceId, generation, topics);
+            return;
+        }
+        OffsetCommitRequestData request = new OffsetCommitRequestData()
+            .setGroupId(group).setMemberId(memberId).setGroupInstanceId(instanceId)
+            .setGenerationIdOrMemberEpoch(generation).setTopics(committed(topics));
+        world.groups.call("commitOffset", shard -> shard.commitOffset(client, request));
+    }
+
+    /** Commits without being a member, as an administrator or a consumer with partitions of its own choice. */
+    void commitAlone() {
+        String group = world.anyGroup();
+        List<String> topics = world.someTopicNames();
+        if (chance.is(30)) {
+            commitInTransaction(group, "", null, -1, topics);
+            return;
+        }
+        byte[] address = {127, 0, 0, 1};
+        OffsetCommitRequestData request = new OffsetCommitRequestData()
+            .setGroupId(group).setGenerationIdOrMemberEpoch(-1).setTopics(committed(topics));
+        Client client = Client.of("admin", address, ApiKeys.OFFSET_COMMIT);
+        if (world.isOld && chance.is(30)) {
+            client = Client.of("old", address, ApiKeys.OFFSET_COMMIT, VERSION_WITH_RETENTION);
+            request.setRetentionTimeMs(chance.spread(0, 4 * world.settings.retentionMs()));
+        }
+        Client as = client;
+        world.groups.call("commitOffset", shard -> shard.commitOffset(as, request));
+    }
+
+    private void commitInTransaction(
+        String group, String memberId, String instanceId, int generation, List<String> topics
+    ) {
+        Log.Producer chosen = chance.oneOf(producers);
+        Log.Producer producer = open.getOrDefault(chosen.id(), chosen);
+        Client client = Client.of("producer", new byte[] {127, 0, 0, 1}, ApiKeys.TXN_OFFSET_COMMIT);
+        TxnOffsetCommitRequestData request = new TxnOffsetCommitRequestData()
+            .setTransactionalId("tx-" + producer.id()).setProducerId(producer.id()).setProducerEpoch(producer.epoch())
+            .setGroupId(group).setMemberId(memberId).setGroupInstanceId(instanceId).setGenerationId(generation)
+            .setTopics(committed(topics).stream().map(Commits::inTransaction).toList());
+        long end = world.groups.log.end();
+        world.groups.call(
+            "commitTransactionalOffset", producer, shard -> shard.commitTransactionalOffset(client, request)
+        );
+        if (world.groups.log.end() > end) {
+            open.put(producer.id(), producer);
+        }
+    }
+
+    /** Ends one of the open transactions, if there are any. */
+    void endTransaction() {
+        Log.Producer producer = chance.oneOf(new ArrayList<>(open.values()));
+        if (producer == null) {
+            return;
+        }
+        open.remove(producer.id());
+        // With the newer protocol the epoch rises at each end, and the marker has the new one.
+        short epoch = (short) (producer.epoch() + chance.between(0, 1));
+        Log.Producer ending = new Log.Producer(producer.id(), epoch);
+        producers.removeIf(each -> each.id() == producer.id());
+        producers.add(ending);
+        world.groups.endTransaction(ending, chance.is(65));
+    }
+
+    private List<OffsetCommitRequestTopic> committed(List<String> among) {
+        List<String> names = chance.some(among, 1, 3);
+        if (names.isEmpty() || chance.is(8)) {
+            names.add(chance.of("never-existed", "a", "long-gone"));
+        }
+        List<OffsetCommitRequestTopic> topics = new ArrayList<>();
+        for (String name : names.stream().distinct().toList()) {
+            Topics.Topic topic = world.topics().named(name);
+            int count = topic == null ? 2 : topic.partitionCount();
+            List<OffsetCommitRequestPartition> partitions = new ArrayList<>();
+            for (int first = chance.between(0, count - 1), n = first; n < Math.min(count, first + 3); n++) {
+                partitions.add(partition(n));
+            }
+            topics.add(new OffsetCommitRequestTopic().setName(name).setPartitions(partitions)
+                .setTopicId(topic != null && chance.is(60) ? topic.id() : Uuid.ZERO_UUID));
+        }
+        return topics;
+    }
+
+    private OffsetCommitRequestPartition partition(int index) {
+        return new OffsetCommitRequestPartition()
+            .setPartitionIndex(index)
+            .setCommittedOffset(chance.is(97) ? chance.between(0, 100) : chance.of(0L, 1L << 40, Long.MAX_VALUE))
+            .setCommittedLeaderEpoch(chance.is(60) ? -1 : chance.between(0, 20))
+            .setCommittedMetadata(
+                chance.is(80) ? "" : chance.of(null, "x", "host:1", "数据", "{\"a\": \"b\\n\"}", "m".repeat(chance.between(1, 400)))
+            );
+    }
+
+    private static TxnOffsetCommitRequestTopic inTransaction(OffsetCommitRequestTopic topic) {
+        return new TxnOffsetCommitRequestTopic().setName(topic.name()).setPartitions(
+            topic.partitions().stream().map(partition -> new TxnOffsetCommitRequestPartition()
+                .setPartitionIndex(partition.partitionIndex())
+                .setCommittedOffset(partition.committedOffset())
+                .setCommittedLeaderEpoch(partition.committedLeaderEpoch())
+                .setCommittedMetadata(partition.committedMetadata())).toList());
+    }
+}

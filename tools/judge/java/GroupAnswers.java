@@ -1,0 +1,168 @@
+package judge;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Objects;
+import java.util.TreeSet;
+
+import org.apache.kafka.common.message.ConsumerGroupDescribeResponseDataJsonConverter;
+import org.apache.kafka.common.message.DescribeGroupsResponseDataJsonConverter;
+import org.apache.kafka.common.message.ListGroupsResponseData;
+import org.apache.kafka.common.message.OffsetFetchRequestData.OffsetFetchRequestGroup;
+import org.apache.kafka.common.message.OffsetFetchRequestData.OffsetFetchRequestTopics;
+import org.apache.kafka.common.message.OffsetFetchResponseData.OffsetFetchResponseGroup;
+import org.apache.kafka.common.message.OffsetFetchResponseData.OffsetFetchResponsePartitions;
+import org.apache.kafka.common.message.OffsetFetchResponseData.OffsetFetchResponseTopics;
+import org.apache.kafka.common.message.ShareGroupDescribeResponseDataJsonConverter;
+import org.apache.kafka.common.message.StreamsGroupDescribeResponseDataJsonConverter;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
+import org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters;
+import org.apache.kafka.coordinator.group.generated.LegacyOffsetCommitKey;
+import org.apache.kafka.coordinator.group.generated.OffsetCommitKey;
+import org.apache.kafka.timeline.SnapshotRegistry;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+/** What a group coordinator answers that has loaded a log up to a cut. Every question goes to one of its own. */
+final class GroupAnswers {
+    private static final Client ASKING = Client.of("judge", new byte[] {127, 0, 0, 1}, ApiKeys.DESCRIBE_GROUPS);
+
+    private record Commit(String group, String topic, int partition) {}
+
+    private final Kafka kafka;
+    private final Loaded loaded;
+    private final long cut;
+    private final long now;
+    private final Topics topics;
+    private final List<ObjectNode> answers = new ArrayList<>();
+
+    GroupAnswers(Kafka kafka, Loaded loaded, Recorded.Moment moment) {
+        this.kafka = kafka;
+        this.loaded = loaded;
+        cut = moment.cut();
+        now = moment.now();
+        topics = moment.topics();
+    }
+
+    /** The lines for this cut. */
+    List<ObjectNode> all(List<Long> cleanups) {
+        var listed = new ArrayList<>(load(now).listGroups(List.of(), List.of(), cut));
+        listed.sort(Comparator.comparing(ListGroupsResponseData.ListedGroup::groupId));
+        ObjectNode list = question("list_groups");
+        ArrayNode groups = list.putArray("answer");
+        for (var group : listed) {
+            groups.addObject().put("groupId", group.groupId()).put("protocolType", group.protocolType())
+                .put("groupState", group.groupState()).put("groupType", group.groupType());
+        }
+        for (var group : listed) {
+            ObjectNode describe = question("describe").put("group", group.groupId()).put("group_type", group.groupType());
+            describe.set("answer", Json.sorted(description(group.groupId(), group.groupType())));
+        }
+        List<Commit> commits =
+            loaded.upTo(cut).stream().map(GroupAnswers::commit).filter(Objects::nonNull).distinct().toList();
+        TreeSet<String> names = new TreeSet<>(commits.stream().map(Commit::group).toList());
+        for (String name : names) {
+            for (boolean stable : new boolean[] {false, true}) {
+                fetchAll(name, stable);
+                fetch(name, stable, commits.stream().filter(commit -> commit.group().equals(name)).toList());
+            }
+        }
+        cleanups.forEach(this::cleanup);
+        return answers;
+    }
+
+    private GroupCoordinatorShard load(long time) {
+        Clock clock = new Clock(now);
+        SnapshotRegistry snapshots = new SnapshotRegistry(Kafka.LOGS);
+        GroupCoordinatorShard shard = kafka.groupCoordinator(clock, new Timers(clock), new Tasks(), snapshots);
+        loaded.into(shard, cut, topics);
+        snapshots.idempotentCreateSnapshot(cut);
+        clock.set(time);
+        return shard;
+    }
+
+    private ObjectNode question(String name) {
+        ObjectNode line = Json.object().put("cut", cut).put("question", name);
+        answers.add(line);
+        return line;
+    }
+
+    private JsonNode description(String group, String type) {
+        List<String> ids = List.of(group);
+        GroupCoordinatorShard shard = load(now);
+        return switch (type) {
+            case "classic" -> DescribeGroupsResponseDataJsonConverter.DescribedGroupJsonConverter.write(
+                shard.describeGroups(ASKING, ids, cut).get(0), ApiKeys.DESCRIBE_GROUPS.latestVersion());
+            case "consumer" -> ConsumerGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
+                shard.consumerGroupDescribe(ids, cut).get(0), ApiKeys.CONSUMER_GROUP_DESCRIBE.latestVersion());
+            case "share" -> ShareGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
+                shard.shareGroupDescribe(ids, cut).get(0), ApiKeys.SHARE_GROUP_DESCRIBE.latestVersion());
+            case "streams" -> StreamsGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
+                shard.streamsGroupDescribe(ids, cut).get(0), ApiKeys.STREAMS_GROUP_DESCRIBE.latestVersion());
+            default -> throw new IllegalStateException("A group is of a kind that is not known: " + type);
+        };
+    }
+
+    private static Commit commit(CoordinatorRecord record) {
+        if (record.key() instanceof OffsetCommitKey key) {
+            return new Commit(key.group(), key.topic(), key.partition());
+        }
+        if (record.key() instanceof LegacyOffsetCommitKey key) {
+            return new Commit(key.group(), key.topic(), key.partition());
+        }
+        return null;
+    }
+
+    private void fetchAll(String group, boolean stable) {
+        ObjectNode line = question("fetch_all_offsets").put("group", group).put("require_stable", stable);
+        OffsetFetchRequestGroup request = new OffsetFetchRequestGroup().setGroupId(group).setTopics(null);
+        line.set("answer", offsets(load(now).fetchOffsets(request, stable ? Long.MAX_VALUE : cut)));
+    }
+
+    private void fetch(String group, boolean stable, List<Commit> commits) {
+        ObjectNode line = question("fetch_offsets").put("group", group).put("require_stable", stable);
+        List<OffsetFetchRequestTopics> asked = commits.stream().map(commit -> new OffsetFetchRequestTopics()
+            .setName(commit.topic()).setPartitionIndexes(List.of(commit.partition()))).toList();
+        OffsetFetchRequestGroup request = new OffsetFetchRequestGroup().setGroupId(group).setTopics(asked);
+        line.set("answer", offsets(load(now).fetchOffsets(request, stable ? Long.MAX_VALUE : cut)));
+    }
+
+    private static JsonNode offsets(OffsetFetchResponseGroup response) {
+        if (response.errorCode() != Errors.NONE.code()) {
+            return Json.object().put("error", Errors.forCode(response.errorCode()).name());
+        }
+        record Found(String topic, OffsetFetchResponsePartitions partition) {}
+        List<Found> found = new ArrayList<>();
+        for (OffsetFetchResponseTopics topic : response.topics()) {
+            topic.partitions().forEach(partition -> found.add(new Found(topic.name(), partition)));
+        }
+        found.sort(Comparator.comparing(Found::topic).thenComparing(each -> each.partition().partitionIndex()));
+        ArrayNode offsets = Json.array();
+        for (Found each : found) {
+            OffsetFetchResponsePartitions partition = each.partition();
+            ObjectNode offset = offsets.addObject().put("topic", each.topic())
+                .put("partition", partition.partitionIndex()).put("offset", partition.committedOffset())
+                .put("leader_epoch", partition.committedLeaderEpoch()).put("metadata", partition.metadata());
+            if (partition.errorCode() != Errors.NONE.code()) {
+                offset.put("error", Errors.forCode(partition.errorCode()).name());
+            }
+        }
+        return offsets;
+    }
+
+    private void cleanup(long time) {
+        ObjectNode line = question("next_cleanup").put("at_ms", time);
+        ArrayNode tombstones = Json.array();
+        for (CoordinatorRecord record : load(time).cleanupGroupMetadata().records()) {
+            ObjectNode tombstone = tombstones.addObject().put("type", record.key().apiKey());
+            tombstone.set("key", CoordinatorRecordJsonConverters.writeRecordKeyAsJson(record.key()));
+        }
+        line.set("tombstones", Json.sorted(tombstones));
+    }
+}

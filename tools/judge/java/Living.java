@@ -1,0 +1,99 @@
+package judge;
+
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+
+import org.apache.kafka.common.requests.TransactionResult;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorShard;
+
+/** A coordinator that clients call, with its log: what CoordinatorRuntime does with calls, on one thread. */
+final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
+    final S shard;
+    final Log log;
+    final Timers timers;
+    final Tasks tasks;
+    /** Whether the last call was refused. */
+    boolean refused;
+    private final Clock clock;
+    private final UnaryOperator<CoordinatorRecord> asWritten;
+    private final Causes causes;
+
+    /** `asWritten` makes another version of a record that an older broker might have written. */
+    Living(
+        S shard, Log log, Clock clock, Timers timers, Tasks tasks, UnaryOperator<CoordinatorRecord> asWritten, Causes causes
+    ) {
+        this.shard = shard;
+        this.log = log;
+        this.clock = clock;
+        this.timers = timers;
+        this.tasks = tasks;
+        this.asWritten = asWritten;
+        this.causes = causes;
+    }
+
+    /** Calls the coordinator, and writes and replays its records. Returns its response, or null when it refuses. */
+    <T> T call(String name, Function<S, CoordinatorResult<T, CoordinatorRecord>> operation) {
+        return call(name, Log.Producer.NONE, () -> operation.apply(shard));
+    }
+
+    /** As above, on behalf of a producer. */
+    <T> T call(String name, Log.Producer producer, Function<S, CoordinatorResult<T, CoordinatorRecord>> operation) {
+        return call(name, producer, () -> operation.apply(shard));
+    }
+
+    /** Ends the producer's transaction; the marker has the epoch of `producer`. */
+    void endTransaction(Log.Producer producer, boolean commit) {
+        log.appendMarker(clock.milliseconds(), producer, commit ? "commit" : "abort");
+        TransactionResult result = commit ? TransactionResult.COMMIT : TransactionResult.ABORT;
+        shard.replayEndTransactionMarker(producer.id(), producer.epoch(), result);
+    }
+
+    /** Runs the timer that is due next at `time` or before, at the time it is due. Returns whether there was one. */
+    boolean runTimer(long time) {
+        Timers.Task task = timers.takeDue(time);
+        if (task == null) {
+            return false;
+        }
+        clock.set(Math.max(clock.milliseconds(), task.due()));
+        call(Causes.nameOfTimer(task.key()), Log.Producer.NONE, task.operation()::generateRecords);
+        return true;
+    }
+
+    /** Runs the oldest task of the executor. Returns whether there was one. */
+    boolean runTask() {
+        Supplier<CoordinatorResult<Void, CoordinatorRecord>> task = tasks.take();
+        if (task == null) {
+            return false;
+        }
+        call("executor", Log.Producer.NONE, task);
+        return true;
+    }
+
+    private <T> T call(String name, Log.Producer producer, Supplier<CoordinatorResult<T, CoordinatorRecord>> operation) {
+        CoordinatorResult<T, CoordinatorRecord> result;
+        refused = false;
+        try {
+            result = operation.get();
+        } catch (RuntimeException error) {
+            // A broker answers with the error, if it is none of its ApiExceptions with UNKNOWN_SERVER_ERROR.
+            refused = true;
+            return null;
+        }
+        long batch = log.end();
+        for (CoordinatorRecord made : result.records()) {
+            CoordinatorRecord record = asWritten.apply(made);
+            String why = causes.why(name, record, result.records());
+            long offset = log.append(batch, clock.milliseconds(), record, producer, name, why);
+            if (result.replayRecords()) {
+                shard.replay(offset, producer.id(), producer.epoch(), record);
+            }
+        }
+        if (result.appendFuture() != null) {
+            result.appendFuture().complete(null);
+        }
+        return result.response();
+    }
+}

@@ -1,0 +1,59 @@
+package judge;
+
+import java.util.ArrayList;
+import java.util.List;
+
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde;
+
+/** One log partition in memory: records and markers in order, each with what wrote it. */
+final class Log {
+    /** Who writes within a transaction; `NONE` does not. */
+    record Producer(long id, short epoch) {
+        static final Producer NONE = new Producer(-1, (short) -1);
+
+        boolean isTransactional() {
+            return id != -1;
+        }
+    }
+
+    /** A record, or a marker: then `control` is "commit" or "abort" and there is no key. */
+    record Entry(
+        long offset, long batch, long timestamp, byte[] key, byte[] value, Producer producer, String control,
+        String call, String why
+    ) {
+        boolean isMarker() {
+            return control != null;
+        }
+    }
+
+    final String topic;
+    final CoordinatorRecordSerde serde;
+    final List<Entry> entries = new ArrayList<>();
+
+    Log(String topic, CoordinatorRecordSerde serde) {
+        this.topic = topic;
+        this.serde = serde;
+    }
+
+    /** The offset of the next entry. */
+    long end() {
+        return entries.size();
+    }
+
+    /** Appends a record to the batch that began at `batch`; returns its offset. */
+    long append(long batch, long timestamp, CoordinatorRecord record, Producer producer, String call, String why) {
+        byte[] key = serde.serializeKey(record);
+        byte[] value = serde.serializeValue(record);
+        return append(new Entry(end(), batch, timestamp, key, value, producer, null, call, why));
+    }
+
+    long appendMarker(long timestamp, Producer producer, String control) {
+        return append(new Entry(end(), end(), timestamp, null, null, producer, control, "end_transaction", null));
+    }
+
+    private long append(Entry entry) {
+        entries.add(entry);
+        return entry.offset();
+    }
+}

@@ -1,0 +1,31 @@
+package judge;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+
+/**
+ * Works through the lines of its input, in a folder: `write SEED` writes the history of a seed with the answers to it,
+ * `answer NAME` the answers to a log that is there. After each line the same line goes to its output.
+ */
+public final class Main {
+    private Main() {}
+
+    /** The argument is the folder. */
+    public static void main(String[] arguments) throws IOException {
+        Path folder = Path.of(arguments[0]);
+        Randomness.install();
+        var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split(" ");
+            if (words[0].equals("write")) {
+                new History(Long.parseLong(words[1])).write(folder);
+            } else {
+                Recorded.read(folder, words[1]).answer(folder);
+            }
+            System.out.println(line);
+        }
+    }
+}

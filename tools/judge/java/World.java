@@ -1,0 +1,230 @@
+package judge;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
+import org.apache.kafka.coordinator.share.ShareCoordinatorShard;
+import org.apache.kafka.timeline.SnapshotRegistry;
+
+/** A cluster in small: two coordinators, topics, clients, and one clock for all of them. */
+final class World {
+    private static final int MAXIMAL_TOPIC_NAME = 249;
+    private static final List<String> TOPIC_NAMES =
+        List.of("orders", "depots", "a", "T", "payments_v2", "parcels.eu-west", "geo.points", "not-there-yet");
+    private static final List<String> GROUP_NAMES = List.of(
+        "g", "G", "0", "null", "a", "a:b,c", "new\nline", "tab\tand \"quote\"", "team.analytics.v2", "группа", "组😀",
+        "UPPER", "-dash", "..", " blank ", "\u0000zero", "<b>&amp;</b>", "$(id)", "=1+1", "very-long-" + "g".repeat(180)
+    );
+
+    final Chance chance;
+    final Clock clock;
+    final Settings settings;
+    final Kafka kafka;
+    final boolean isOld;
+    final Living<GroupCoordinatorShard> groups;
+    final Living<ShareCoordinatorShard> share;
+    final Commits commits;
+    final ShareState shareState;
+    final List<String> groupNames;
+    final Map<String, StreamsGroupHeartbeatRequestData.Topology> topologies = new HashMap<>();
+    private final Admin admin;
+    private final List<Member> members = new ArrayList<>();
+    private final Map<String, String> kinds = new HashMap<>();
+    /** By log: the topics from an offset on. */
+    private final Map<Log, TreeMap<Long, Topics>> before = new HashMap<>();
+    private Topics topics = Topics.NONE;
+
+    World(Chance chance, Clock clock) {
+        this.chance = chance;
+        this.clock = clock;
+        settings = Settings.random(chance);
+        kafka = new Kafka(settings.properties());
+        isOld = chance.is(35);
+        groups = groupCoordinator();
+        share = shareCoordinator();
+        commits = new Commits(this);
+        shareState = new ShareState(this);
+        admin = new Admin(this);
+        groupNames = chance.some(GROUP_NAMES, 2, 8);
+        for (String name : chance.some(TOPIC_NAMES.subList(0, TOPIC_NAMES.size() - 1), 2, 6)) {
+            topics = topics.with(new Topics.Topic(name, chance.uuid(), chance.between(1, 5)));
+        }
+        remember();
+        groups.shard.onLoaded(topics);
+        share.shard.onLoaded(topics);
+    }
+
+    private Living<GroupCoordinatorShard> groupCoordinator() {
+        Timers timers = new Timers(clock);
+        Tasks tasks = new Tasks();
+        Log log = Recorded.emptyLog(Kafka.OFFSETS);
+        UnaryOperator<CoordinatorRecord> asWritten = isOld ? new OldVersions(chance) : UnaryOperator.identity();
+        return new Living<>(kafka.groupCoordinator(clock, timers, tasks, new SnapshotRegistry(Kafka.LOGS)), log, clock, timers, tasks, asWritten, new Causes());
+    }
+
+    private Living<ShareCoordinatorShard> shareCoordinator() {
+        Timers timers = new Timers(clock);
+        Tasks tasks = new Tasks();
+        Log log = Recorded.emptyLog(Kafka.SHARE_STATE);
+        return new Living<>(
+            kafka.shareCoordinator(clock, timers, tasks, new SnapshotRegistry(Kafka.LOGS)), log, clock, timers, tasks, UnaryOperator.identity(), new Causes()
+        );
+    }
+
+    Topics topics() {
+        return topics;
+    }
+
+    /** Lets things happen until the log has so many entries, or `steps` are over. */
+    void live(int entries, int steps) {
+        for (int step = 0; step < steps && groups.log.end() < entries; step++) {
+            step();
+            while (chance.is(80) && groups.runTask()) {
+                // Assignments and regular expressions are mostly computed at once.
+            }
+        }
+        if (chance.is(30)) {
+            pass(chance.spread(1, 20 * settings.retentionMs()));
+        }
+    }
+
+    private void step() {
+        int choice = chance.between(0, 99);
+        if (choice < 12) {
+            join();
+        } else if (choice < 55) {
+            actAsAGroup();
+        } else if (choice < 68) {
+            commits.commitAlone();
+        } else if (choice < 74) {
+            commits.endTransaction();
+        } else if (choice < 79) {
+            admin.act();
+        } else if (choice < 82) {
+            shareState.snapshotColdPartitions();
+        } else {
+            pass(chance.is(70) ? chance.spread(0, 60_000) : chance.spread(0, 2 * settings.retentionMs()));
+        }
+    }
+
+    private void join() {
+        String group = anyGroup();
+        // A group mostly stays what it is.
+        String kind = kinds.get(group);
+        if (kind == null || chance.is(15)) {
+            kind = chance.of("classic", "classic", "connect", "consumer", "consumer", "share", "streams");
+            kinds.put(group, kind);
+        }
+        String instance = chance.is(25) ? "static-" + chance.between(0, 2) : null;
+        Member member = switch (kind) {
+            case "classic" -> new ClassicMember(this, group, instance, "consumer");
+            case "connect" -> new ClassicMember(this, group, instance, chance.of("connect", "sr"));
+            case "consumer" -> new ConsumerMember(this, group, instance);
+            case "share" -> new ShareMember(this, group);
+            default -> new StreamsMember(this, group);
+        };
+        members.add(member);
+        member.heartbeat();
+    }
+
+    private void actAsAGroup() {
+        Member one = chance.oneOf(members);
+        if (one == null) {
+            return;
+        }
+        one.act();
+        for (Member other : List.copyOf(members)) {
+            if (other != one && other.group.equals(one.group) && chance.is(50)) {
+                other.heartbeat();
+            }
+        }
+        members.removeIf(member -> member.isGone);
+    }
+
+    /** Lets time pass, in a few parts, after each of which those who are there mostly say so. */
+    private void pass(long milliseconds) {
+        long end = clock.milliseconds() + milliseconds;
+        int parts = chance.between(1, 4);
+        for (int part = 1; part <= parts; part++) {
+            long until = end - milliseconds * (parts - part) / parts;
+            runTimers(until);
+            for (Member member : List.copyOf(members)) {
+                if (part < parts && chance.is(60)) {
+                    member.heartbeat();
+                }
+            }
+        }
+        members.removeIf(member -> member.isGone);
+    }
+
+    private void runTimers(long until) {
+        while (groups.runTimer(until) || share.runTimer(until)) {
+            // Each of them may have made others.
+        }
+        clock.set(Math.max(clock.milliseconds(), until));
+    }
+
+    String anyGroup() {
+        return chance.oneOf(groupNames);
+    }
+
+    /** Names to subscribe to or commit for: mostly of topics that there are. */
+    List<String> someTopicNames() {
+        List<String> names = chance.some(topics.topicNames().stream().sorted().toList(), 1, 3);
+        if (chance.is(15)) {
+            names.add("not-there-yet");
+        }
+        return names;
+    }
+
+    /** All names that are, were or may be topics. */
+    List<String> allTopicNames() {
+        List<String> names = new ArrayList<>(TOPIC_NAMES);
+        topics.topicNames().stream().sorted().filter(name -> !names.contains(name)).forEach(names::add);
+        return names;
+    }
+
+    List<TopicPartition> partitionsOf(List<String> names) {
+        return names.stream().filter(name -> topics.named(name) != null).flatMap(
+            name -> IntStream.range(0, topics.named(name).partitionCount()).mapToObj(n -> new TopicPartition(name, n))
+        ).toList();
+    }
+
+    /** The topics there were when the log was written up to `cut`. */
+    Topics topicsAt(Log log, long cut) {
+        return before.get(log).floorEntry(cut).getValue();
+    }
+
+    private void remember() {
+        for (Log log : List.of(groups.log, share.log)) {
+            before.computeIfAbsent(log, key -> new TreeMap<>()).put(log.end(), topics);
+        }
+    }
+
+    static boolean isTopicName(String name) {
+        return name.length() <= MAXIMAL_TOPIC_NAME && name.matches("[a-zA-Z0-9._-]+");
+    }
+
+    void createTopic(String name, int partitions) {
+        if (topics.named(name) == null) {
+            change(topics.with(new Topics.Topic(name, chance.uuid(), partitions)));
+        }
+    }
+
+    void change(Topics changed) {
+        Topics.Delta delta = changed.since(topics);
+        topics = changed;
+        remember();
+        groups.shard.onMetadataUpdate(delta, changed);
+        share.shard.onMetadataUpdate(delta, changed);
+    }
+}
