@@ -77,7 +77,7 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     ran = run("table", "groups", segments, "--topic-filter", "x")
     assert complaint(ran) == (
         "--topic-filter: rows of groups are about no topic, those of current_offsets, offset_commits, "
-        "share_group_topics, transactions, log_ends are"
+        "pending_offsets, share_group_topics, transactions, log_ends are"
     )
 
 

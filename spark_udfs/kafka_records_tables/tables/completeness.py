@@ -49,6 +49,8 @@ class Completeness:
         """Whether all records that a cleaner may have reached were seen."""
         self._in_transaction: set[int] = set()
         """Producers of records that a cleaner may have reached, in transactions without a marker so far."""
+        self._ended: set[int] = set()
+        """Producers with a marker that a cleaner has not reached."""
 
     def before(self, batch: pa.RecordBatch, times: INT64 | None) -> None:
         """Rows that belong to the answer."""
@@ -86,6 +88,8 @@ class Completeness:
         limit, count = self._limit, len(offsets)
         if limit is not None:
             self._note_transactions(batch, offsets, times, limit)
+            if self._table.tells_open:
+                self._note_first_ends(batch, offsets, times, limit)
         if self._is_beyond:
             return
         if limit is not None:
@@ -118,10 +122,23 @@ class Completeness:
                 self._in_transaction.discard(producer)
                 self._since_ms = max(self._since_ms, int(times[row]))
 
+    def _note_first_ends(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
+        """Note the first marker of each producer that a cleaner has not reached: the transaction that it ends may have
+        lost all its records, those of later ones are there."""
+        is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(is_marker & (offsets >= limit))
+        producers = batch.column("producer_id").take(pa.array(rows)).to_pylist()
+        for row, producer in zip(rows.tolist(), producers, strict=True):
+            if producer not in self._ended:
+                self._ended.add(producer)
+                self._since_ms = max(self._since_ms, int(times[row]))
+
     @property
     def is_known(self) -> bool:
         """Whether no later row can change the note about an answer that has ended."""
-        return self._whole_from is None or (self._is_beyond and not self._in_transaction)
+        if self._whole_from is None:
+            return True
+        return self._is_beyond and not self._in_transaction and not self._table.tells_open
 
     @property
     def _limit(self) -> int | None:

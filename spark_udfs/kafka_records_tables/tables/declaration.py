@@ -66,6 +66,9 @@ class Table:
     is_pruned: bool = False
     """Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left does
     not tell of earlier moments."""
+    tells_open: bool = False
+    """Whether rows tell of transactions that are open, so that an answer as of a moment before the end of one lacks
+    what a cleaner has taken of it since."""
     is_history: bool = False
     """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
     details: tuple[str, ...] = ("log_partition", "log_offset")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 NOT_USED: Final = "not used: nobody can tell whose offset it is"
 """The consequence of a key that cannot be read."""
 
+CommitKey = tuple[str, str, int]
+"""Group, topic and partition."""
+
 
 class LastCommits:
     """Gathers settled commits (`transactions_settled`), and decides which of them count."""
@@ -83,6 +86,26 @@ class Deciding(NamedTuple):
     is_there: FLAGS
     """These, and those that are there and about which nothing is known: their values cannot be decoded, or nobody can
     tell how their transactions ended."""
+
+
+def commit_keys(found: DecodedRecords, types: Iterable[int]) -> list[CommitKey]:
+    """The key of each row; of Nones for records of other types, and for keys that cannot be read."""
+    parts = (found.member(types, "key", name).to_pylist() for name in ("group", "topic", "partition"))
+    return list(zip(*parts, strict=True))
+
+
+def last_offsets(latest: Latest, schemas: Mapping[int, RecordSchema]) -> dict[CommitKey, int]:
+    """Where the last of some commits or tombstones stands in the log, by key. Types 0 and 1 count together."""
+    rows = latest.rows()
+    if rows is None:
+        return {}
+    found = DecodedRecords(rows, schemas)
+    last: dict[CommitKey, int] = {}
+    keys = commit_keys(found, numbers_of(schemas, COMMITS))
+    for key, has_key, offset in zip(keys, found.has_key.tolist(), found.offsets.tolist(), strict=True):
+        if has_key:
+            last[key] = max(offset, last.get(key, -1))
+    return last
 
 
 def _count(rows: pa.RecordBatch | None) -> int:
