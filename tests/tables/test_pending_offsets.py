@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_tables import read_table
-from tests.tables.cleaner import CleanedLog
 from tests.tables.histories import NAMES, Question, history
 from tests.tables.topic import OFFSETS_TOPIC, Topic
+from tools.judge.cleaner import CleanedLog
 
 Row = dict[str, Any]
 Pending = dict[str, set[tuple[str, int]]]
