@@ -64,7 +64,6 @@ SPEED = re.compile(
 EXPERIMENTS = {
     "columns.md": {
         "10 % cheaper": "keeping the order of rows of GroupMetadata",
-        "2.55 µs": "records of saved rows in Spark, one run over 2 million rows beside much other work",
         "20 % slower": "putting the notes of GroupMetadata into their places at once",
     },
     "design.md": {
