@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.findings import Finding
+from kafka_records_engine.log import _archive_bytes, _tar_archives, _zip_archives
 from kafka_records_engine.log import _archives as archives
 from kafka_records_engine.log.places import LogSourceError
 from kafka_records_engine.log.reading import RAW_SCHEMA, find_logs, open_log, read_partition
@@ -88,7 +89,7 @@ def test_one_partition_of_an_archive(tmp_path: Path, form: str) -> None:
 def test_only_ranges_of_a_plain_tar_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (log,) = find_logs([f"{archived(SEGMENTS, tmp_path, '.tar', 'd')}!/d/__consumer_offsets-1"])
     with monkeypatch.context() as patch, open_log(log) as opened:
-        patch.setattr(archives, "_Spool", None)
+        patch.setattr(_tar_archives, "UnpackedFile", None)
         assert sum(batch.num_rows for batch in read_partition(opened, settle=False))
         assert 0 < opened.bytes_read == log.size
 
@@ -283,16 +284,20 @@ def test_a_member_that_claims_more_than_a_segment_can_have(tmp_path: Path) -> No
 
 
 def test_more_than_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_UNPACKED", 1 << 30)
+    def allow(size: int) -> None:
+        for module in (archives, _archive_bytes, _tar_archives):
+            monkeypatch.setattr(module, "MOST_UNPACKED", size)
+
+    allow(1 << 30)
     data = tar_with([(f"t-{number}/{FILE}", bytes(1 << 20)) for number in range(5)])
     path = saved(tmp_path, "a.tar.zst", compressed(data, "zstd"))
     assert len(path.read_bytes()) < 10_000
     assert len(rows_of(path)) == 5
     path = saved(tmp_path, "b.tar.zst", compressed(data, "zstd"))
-    monkeypatch.setattr(archives, "MOST_UNPACKED", 4 << 20)
+    allow(4 << 20)
     assert refusal(path) == f"{path}: its logs have more than 0 GiB: unpack it, and give the folder"
     monkeypatch.undo()
-    monkeypatch.setattr(archives, "_ROOM_LEFT", 1 << 62)
+    monkeypatch.setattr(_archive_bytes, "_ROOM_LEFT", 1 << 62)
     assert refusal(path) == (
         f"{path}: there is no room to unpack it in {tempfile.gettempdir()} (TMPDIR names another folder): unpack it, "
         "and give the folder"
@@ -308,7 +313,8 @@ def test_a_head_of_absurd_size(tmp_path: Path) -> None:
 
 
 def test_more_members_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_MEMBERS", 3)
+    for module in (_tar_archives, _zip_archives):
+        monkeypatch.setattr(module, "MOST_MEMBERS", 3)
     path = saved(tmp_path, "a.tar", tar_with([(f"{number}", b"") for number in range(4)]))
     assert refusal(path) == f"{path}: it has more than 3 members: unpack it, and give the folder"
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:

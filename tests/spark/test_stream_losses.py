@@ -13,7 +13,7 @@ from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables.engines import spark_stream
-from kafka_records_tables.engines.spark_offsets import DataLost, between
+from kafka_records_tables.engines.spark_offsets import BadOption, DataLost, between
 from kafka_records_tables.engines.spark_options import asked
 
 Reader = Callable[..., Any]
@@ -68,6 +68,25 @@ def test_a_topic_that_was_made_anew_is_no_log_that_was_cut_off(reader: Reader) -
     anew = reader({0: 3}, topic_id=b"y" * 16)
     with pytest.raises(DataLost, match=r"topic t was deleted and made anew since it was read"):
         anew.partitions(start, anew.latestOffset())
+
+
+@pytest.mark.parametrize(
+    ("bound", "sentence"),
+    [
+        ('{"t": {"2": 0}}', r"startingOffsets names partition 2, and there are 0$"),
+        ('{"t": {"0": 11}}', r"startingOffsets is 11 for t-0, whose log ends at 10$"),
+    ],
+)
+def test_a_stream_starts_at_no_offset_that_is_not_there(reader: Reader, bound: str, sentence: str) -> None:
+    begun = reader({0: 10}, startingOffsets=bound)
+    with pytest.raises(BadOption, match=sentence):
+        begun.partitions(begun.initialOffset(), begun.latestOffset())
+
+
+def test_a_stream_starts_where_it_is_told_to(reader: Reader) -> None:
+    begun = reader({0: 10, 1: 9, 2: 8}, startingOffsets='{"t": {"0": 4, "1": -2, "2": -1}}')
+    tasks = begun.partitions(begun.initialOffset(), begun.latestOffset())
+    assert [(each.value.partition, each.value.start, each.value.end) for each in tasks] == [(0, 4, 10), (1, 0, 9)]
 
 
 def test_a_partition_without_a_leader_fails_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

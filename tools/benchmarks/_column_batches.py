@@ -21,6 +21,7 @@ from kafka_records.consumer_protocol import consumer_protocol_subscription as su
 from kafka_records.schemas import consumer_offsets, consumer_protocol, share_group_state, transaction_state
 from kafka_records.share_group_state.share_snapshot import ShareSnapshotValue, StateBatch
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogValue
+from kafka_records_runtime.framing import framed, split_value
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.uuids import Uuid
 from tools.benchmarks._offset_commits import Mix, raw_rows
@@ -127,7 +128,7 @@ def _text_beyond_the_end(value: bytes, _: Random) -> bytes:
 
 
 def _unheard_of_version(value: bytes, _: Random) -> bytes:
-    return (99).to_bytes(2, "big") + value[2:]
+    return framed(99, split_value(value)[1])
 
 
 _BREAKAGES: Final = (_cut_short, _text_beyond_the_end, _unheard_of_version)
@@ -137,8 +138,8 @@ _BREAKAGES: Final = (_cut_short, _text_beyond_the_end, _unheard_of_version)
 
 
 def _batch(schema: MessageSchema, version: int, messages: Iterator[Any]) -> Batch:
-    prefix = version.to_bytes(2, "big")
-    return Batch(schema, None, pa.array([prefix + message.encode(version) for message in messages], pa.binary()))
+    values = [framed(version, message.encode(version)) for message in messages]
+    return Batch(schema, None, pa.array(values, pa.binary()))
 
 
 def _groups(rows: int) -> Batch:

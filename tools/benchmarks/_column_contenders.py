@@ -19,7 +19,7 @@ from kafka_records_engine.columns.walker_values import plain_values
 from kafka_records_engine.spark.row_reader import RowReader
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError
-from kafka_records_runtime.framing import value_version_of
+from kafka_records_runtime.framing import split_value
 from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.uuids import Uuid
@@ -201,7 +201,8 @@ def _walked_messages(message: MessageSchema) -> Callable[[Bytes], Trees]:
 
 
 def _walked(message: MessageSchema, value: bytes) -> Any:
-    return walker.decode(message, value[2:], value_version_of(value), lenient=True, allow_trailing=True)[0]
+    version, data = split_value(value)
+    return walker.decode(message, data, version, lenient=True, allow_trailing=True)[0]
 
 
 # -------------------------------------------------------------------------------------------------------- all of them

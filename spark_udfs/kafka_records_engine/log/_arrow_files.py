@@ -21,7 +21,7 @@ import pyarrow.fs as arrow
 from kafka_records_engine.log._byte_ranges import RangeFile
 from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log.opened import LogFile, NoRegularFile, ReplacedFile
-from kafka_records_engine.log.places import LogSourceError, Place, PlaceKind
+from kafka_records_engine.log.places import ListedEntry, LogSourceError, Place, PlaceKind
 
 T = TypeVar("T")
 
@@ -38,16 +38,6 @@ _PUBLIC: Final = ("region", "scheme", "endpoint_override", "anonymous", "allow_b
 
 _BUCKETS: Final = ("s3", "gcs", "abfs")
 _MOST_SAID: Final = 300
-
-
-@dataclass(frozen=True, slots=True)
-class ArrowEntry:
-    """What a folder of such a file system lists under one name."""
-
-    name: str
-    kind: PlaceKind
-    size: int
-    version: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +71,12 @@ class ArrowFiles:
                 raise FileNotFoundError(errno.ENOENT, what)
         return _kind(info)
 
-    def listed(self, path: str) -> Sequence[ArrowEntry]:
+    def listed(self, path: str) -> Sequence[ListedEntry]:
         """See `places.Files.listed`."""
         found = self._asked(lambda: self.filesystem.get_file_info(arrow.FileSelector(path, recursive=False)))
-        entries = [ArrowEntry(info.base_name, _kind(info) or "other", info.size or 0, _version(info)) for info in found]
+        entries = [
+            ListedEntry(info.base_name, _kind(info) or "other", info.size or 0, _version(info)) for info in found
+        ]
         if not entries and self._info(path).type != arrow.FileType.Directory:
             raise FileNotFoundError(errno.ENOENT, "there is no such file or directory")
         return entries

@@ -12,15 +12,15 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.log._opening import open_log
+from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES
 from kafka_records_engine.log.opened import FrozenFile
 
 if TYPE_CHECKING:
     from kafka_records_engine.log.discovery import FoundLog
 
 _HEAD: Final = Struct(">qi")
+"""Offset and size, the ENTRY_HEAD bytes of every entry."""
 _PIECE: Final = 1024 * 1024
-_SMALLEST: Final = 14
-"""Bytes of the smallest entry behind its offset and its size (`LegacyRecord.RECORD_OVERHEAD_V0`)."""
 
 
 def cuts_of(log: FoundLog, size: int) -> list[int]:
@@ -62,13 +62,13 @@ def _entries(file: FrozenFile) -> Iterator[tuple[int, int]]:
     begin, piece = 0, b""
     while True:
         at = position - begin
-        if at + _HEAD.size > len(piece):
+        if at + ENTRY_HEAD > len(piece):
             file.seek(position)
             begin, piece, at = position, file.read(_PIECE), 0
-            if len(piece) < _HEAD.size:
+            if len(piece) < ENTRY_HEAD:
                 return
         offset, size = _HEAD.unpack_from(piece, at)
-        if size < _SMALLEST or offset <= last:
+        if size < SMALLEST_SIZES[0] or offset <= last:
             return
         yield position, offset
-        position, last = position + _HEAD.size + size, offset
+        position, last = position + ENTRY_HEAD + size, offset

@@ -52,6 +52,16 @@ class Entry(Protocol):
         """Changes when the name stands for another file; where files are replaced as a whole, with their content."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedEntry:
+    """An entry of which all is known once it is listed."""
+
+    name: str
+    kind: PlaceKind
+    size: int = 0
+    version: Hashable = None
+
+
 class Files(Protocol):
     """A file system as the reader of logs uses it: hashable, small, picklable. Every method may raise OSError, whose
     `strerror` is a sentence without secrets."""

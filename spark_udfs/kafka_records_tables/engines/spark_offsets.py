@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -108,9 +108,8 @@ def between(logs: Sequence[LogPartition], starting: Bound, ending: Bound) -> lis
     """The log partitions of a topic from some offsets to others. Raises BadOption for offsets that are not there."""
     starts, ends = (bound if isinstance(bound, Mapping) else {} for bound in (starting, ending))
     known = {log.partition for log in logs}
-    for name, bound in (("startingOffsets", starts), ("endingOffsets", ends)):
-        for partition in sorted(set(bound) - known):
-            raise BadOption(f"{name} names partition {partition}, and there are {', '.join(map(str, sorted(known)))}")
+    check_partitions("startingOffsets", starts, known)
+    check_partitions("endingOffsets", ends, known)
     return [_between(log, starts.get(log.partition, FROM_START), ends.get(log.partition, FROM_END)) for log in logs]
 
 
@@ -122,10 +121,22 @@ def _between(log: Any, start: int, end: int) -> LogPartition:
     first, behind = getattr(log, "start", None), getattr(log, "end", None)
     if first is not None and FROM_START < start < first:
         raise BadOption(f"startingOffsets is {start} for {log.topic}-{log.partition}, whose log starts at {first}")
-    if behind is not None and max(start, end) > behind:
-        name = "startingOffsets" if start > behind else "endingOffsets"
-        raise BadOption(f"{name} is {max(start, end)} for {log.topic}-{log.partition}, whose log ends at {behind}")
+    if behind is not None:
+        check_reach("startingOffsets", log.topic, log.partition, start, behind)
+        check_reach("endingOffsets", log.topic, log.partition, end, behind)
     return LogRange(log, None if start == FROM_START else start, None if end == FROM_END else end, log.size)
+
+
+def check_partitions(name: str, named: Iterable[int], known: Collection[int]) -> None:
+    """Raise BadOption for a partition in the option `name` that the topic does not have."""
+    for partition in sorted(set(named) - set(known)):
+        raise BadOption(f"{name} names partition {partition}, and there are {', '.join(map(str, sorted(known)))}")
+
+
+def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int) -> None:
+    """Raise BadOption for an offset in the option `name` that the log does not have yet."""
+    if offset > log_end:
+        raise BadOption(f"{name} is {offset} for {topic}-{partition}, whose log ends at {log_end}")
 
 
 def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:

@@ -22,7 +22,7 @@ from kafka_records_tables.engines.spark_offsets import (
     Bound,
     bound_of,
 )
-from kafka_records_tables.engines.spark_records import record_reader
+from kafka_records_tables.engines.spark_records import names_in, record_reader
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
@@ -216,7 +216,7 @@ def asked(options: Mapping[str, str]) -> Asked:
             untold=given.get("untold"),
             package=given.get("package", "kafka_records"),
         )
-        names = chosen_columns(request.table, _list(given.get("columns")))
+        names = chosen_columns(request.table, names_in(given["columns"]) if "columns" in given else None)
     except BadOption:
         raise
     except ValueError as error:
@@ -301,10 +301,6 @@ def _groups(text: str | None) -> str | list[str] | None:
     except ValueError:
         return text
     return groups if all(isinstance(group, str) for group in groups) else text
-
-
-def _list(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _bound(given: Mapping[str, str], name: str, default: str) -> Bound:

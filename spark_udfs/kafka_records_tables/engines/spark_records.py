@@ -30,8 +30,8 @@ def record_reader(given: Mapping[str, str], mode: Mode) -> RecordReader:
     module = f"{given.get('package', 'kafka_records')}.schemas.{topic.strip('_').replace('-', '_').replace('.', '_')}"
     if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
         raise BadOption(f"there is no module {module}, which would say what the records of {topic} hold")
-    coordinates = _names(given["coordinates"]) if "coordinates" in given else None
-    return RecordReader.of(import_module(module).RECORDS, _names(given["records"]), mode, False, coordinates, topic)
+    coordinates = names_in(given["coordinates"]) if "coordinates" in given else None
+    return RecordReader.of(import_module(module).RECORDS, names_in(given["records"]), mode, False, coordinates, topic)
 
 
 def record_tasks(paths: Sequence[str], topic: str) -> tuple[tuple[FilePart, ...], ...]:
@@ -45,5 +45,6 @@ def record_tasks(paths: Sequence[str], topic: str) -> tuple[tuple[FilePart, ...]
     return packed(source.parts(), _CORES)
 
 
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
+    """The names in an option, which have commas between them."""
     return [name.strip() for name in text.split(",")]

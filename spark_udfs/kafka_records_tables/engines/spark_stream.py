@@ -29,6 +29,8 @@ from kafka_records_tables.engines.spark_offsets import (
     BadOption,
     DataLost,
     NextOffsets,
+    check_partitions,
+    check_reach,
     limited,
 )
 from kafka_records_tables.engines.spark_options import Asked, Brokers
@@ -160,15 +162,12 @@ class _Reader(DataSourceStreamReader):
         begun = {log.partition: log.start for log in logs}
         if not isinstance(bound, Mapping):
             return begun
-        for text, offset in bound.items():
-            partition = int(text)
-            if partition not in begun:
-                raise BadOption(f"startingOffsets names partition {partition}, which {self._topic} does not have")
+        named = {int(partition): offset for partition, offset in bound.items()}
+        check_partitions("startingOffsets", named, begun)
+        for partition, offset in named.items():
+            check_reach("startingOffsets", self._topic, partition, offset, end.offsets[partition])
             if offset == FROM_END:
                 begun[partition] = end.offsets[partition]
-            elif offset > end.offsets[partition]:
-                place = f"{self._topic}-{partition}"
-                raise BadOption(f"startingOffsets is {offset} for {place}, whose log ends at {end.offsets[partition]}")
             elif offset != FROM_START:
                 begun[partition] = offset
         return begun
