@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafka_records_engine.findings import UNREACHABLE_LOG
+from kafka_records_engine.findings import UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import cluster
 from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic
@@ -15,6 +16,12 @@ from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.sources.snapshot_runs import take_snapshot
+from kafka_records_engine.sources.snapshots import Snapshot
+from kafka_records_runtime.uuids import Uuid
+from kafka_records_tables.cli.main import main
+from tests.sources.snapshot_logs import LiveLog
+from tests.tables.topic import Topic as MadeTopic
 
 CONFIG = ClientConfig(patience_ms=200)
 
@@ -89,3 +96,54 @@ def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch, caplog: pyt
     with caplog.at_level(logging.WARNING):
         LiveBrokers("b:1", CONFIG).partitions("t")
     assert caplog.messages == ["t-2: it has no leader; it is tried again, for up to 0.2 s"]
+
+
+def test_the_command_reads_the_others_and_ends_with_status_1(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = _Coordinator(monkeypatch, 3)
+    empty = {0: 7, 1: 7}  # partitions with a leader and no record
+    monkeypatch.setattr(
+        Cluster,
+        "offsets",
+        lambda cluster, topic, which, when: {each: empty.get(each, "it has no leader") for each in which},
+    )
+    monkeypatch.setattr(Cluster, "topics", lambda cluster: {"__consumer_offsets": Uuid(b"x" * 16)})
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=200\n")
+    told = "b:1 __consumer_offsets-2: it has no leader, for 0.2 s (nothing of it is read)"
+    for command in (("dump",), ("table", "groups", "--processes", "1")):
+        assert main([*command, "--bootstrap", "b:1", "--command-config", str(config)]) == 1
+        said = capsys.readouterr().err.splitlines()
+        assert told in said, command
+        assert said[-1].startswith("1 damaged place in the logs: ")
+    assert asked.questions > 2
+
+
+def test_a_snapshot_keeps_what_it_has_of_a_partition_without_a_leader(tmp_path: Path) -> None:
+    topic = MadeTopic()
+    for number in range(3):
+        topic.commit("g", number)
+
+    class Source:
+        name = "the test"
+
+        def __init__(self, *logs: Any) -> None:
+            self._logs = logs
+
+        def topics(self) -> list[str]:
+            return ["__consumer_offsets"]
+
+        def partitions(self, topic: str) -> list[Any]:
+            return [*self._logs]
+
+    led = LiveLog(topic.table(), "__consumer_offsets", cleaned_up_to=0, high_watermark=3)
+    away = BrokerPartition((("b", 1),), CONFIG, led.topic, bytes(16), 0, 0, 0, trouble="it has no leader")
+    told: list[Finding] = []
+    for log in (led, away, away, led):
+        take_snapshot(Source(log), tmp_path / "kept", on_finding=told.append)
+    assert [str(found) for found in told] == ["b:1 __consumer_offsets-0: it has no leader (nothing of it is read)"] * 2
+    (kept,) = Snapshot(tmp_path / "kept").partitions(led.topic)
+    context = Context(kept.topic, 0)
+    assert [each for batch in kept.batches(context, ["offset"]) for each in batch["offset"].to_pylist()] == [0, 1, 2]
+    assert [each for each in context.findings if each.severity == "damage"] == []
