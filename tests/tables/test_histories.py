@@ -17,21 +17,21 @@ import pytest
 
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_tables import read_table
-from tests.tables.histories import NAMES, history
-from tools.judge.comparing import UNTOLD, Loaded, differences
-
-TOPIC = "__consumer_offsets"
+from tests.tables.histories import NAMES, SHARE_NAMES, history
+from tools.judge.answers import UNTOLD, Loaded
+from tools.judge.comparing import differences
 
 
 def test_every_history_is_here() -> None:
-    assert len(NAMES) == 60
+    assert (len(NAMES), len(SHARE_NAMES)) == (60, 27)
     assert sum(len(history(name).cuts) for name in NAMES) == 224
+    assert sum(len(history(name).cuts) for name in SHARE_NAMES) == 106
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *SHARE_NAMES])
 def test_tables_say_what_the_coordinator_answered(name: str) -> None:
     for cut in history(name).cuts:
-        assert list(differences(_loaded(name, cut), TOPIC)) == []
+        assert list(differences(_loaded(name, cut))) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,7 +42,7 @@ def test_the_answer_as_of_a_time_is_that_of_the_log_up_to_it(name: str) -> None:
     for cut in whole.cuts:
         if cut + 1 == len(times) or times[cut + 1] > times[cut]:
             read = partial(_read, name, as_of=times[cut])
-            assert list(differences(Loaded(whole, cut, read), TOPIC)) == []
+            assert list(differences(Loaded(whole, cut, read))) == []
 
 
 def test_some_cuts_are_times() -> None:
@@ -68,10 +68,10 @@ def test_commits_are_the_records_of_the_log(name: str) -> None:
 
 def test_every_rule_is_needed() -> None:
     used: Counter[str] = Counter()
-    for name in NAMES:
+    for name in (*NAMES, *SHARE_NAMES):
         for cut in history(name).cuts:
             loaded = _loaded(name, cut)
-            assert list(differences(loaded, TOPIC)) == []
+            assert list(differences(loaded)) == []
             used += loaded.used
 
     assert set(used) == set(UNTOLD)

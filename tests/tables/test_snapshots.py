@@ -25,8 +25,9 @@ from tests.conftest import DATA_DIR
 from tests.sources.snapshot_logs import TOPIC, Logs, Moment, moments, rows_of
 from tests.tables.histories import NAMES, history
 from tests.tables.test_cleaned import SEED, groups_back
+from tools.judge.answers import Loaded
 from tools.judge.cleaner import Row, cleaned, last_stable
-from tools.judge.comparing import Loaded, differences
+from tools.judge.comparing import differences
 
 pytestmark = pytest.mark.slow
 
@@ -160,7 +161,7 @@ def test_a_snapshot_at_each_cut_has_for_ever_what_coordinators_said(name: str, t
     for cut in whole.cuts:
         if cut + 1 == len(rows) or times[cut + 1] > times[cut]:
             loaded = Loaded(whole, cut, partial(_without_findings, tmp_path, as_of=times[cut]))
-            assert list(differences(loaded, TOPIC)) == []
+            assert list(differences(loaded)) == []
 
 
 def _without_findings(root: Path, table: str, as_of: int) -> pa.Table:

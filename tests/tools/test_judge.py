@@ -18,14 +18,13 @@ from tests.kafka_needed import skipped_without_kafka
 from tests.tables.histories import FOLDER, history
 from tools.judge import __main__ as command
 from tools.judge import rounds
-from tools.judge.comparing import Difference, Loaded, differences
+from tools.judge.answers import Difference, Loaded
+from tools.judge.comparing import differences
 from tools.judge.coordinators import Coordinators, CoordinatorsError, program
 from tools.judge.histories import History, write_log
 
 SEEDS = range(12)
 """Few, for `make test`; `make judge` takes as many as wanted."""
-
-OFFSETS = "__consumer_offsets"
 
 
 def _with(change: dict[str, Any], table: str, *, rows: pa.Table, **_: Any) -> pa.Table:
@@ -43,7 +42,7 @@ def _with(change: dict[str, Any], table: str, *, rows: pa.Table, **_: Any) -> pa
 def _differences(change: dict[str, Any]) -> list[Difference]:
     told = history("0001")
     cut = max(told.cuts)
-    return list(differences(Loaded(told, cut, partial(_with, change, rows=told.up_to(cut))), OFFSETS))
+    return list(differences(Loaded(told, cut, partial(_with, change, rows=told.up_to(cut)))))
 
 
 def test_a_table_that_is_right_has_no_difference() -> None:

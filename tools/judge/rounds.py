@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_records_tables import read_table
+from tools.judge.answers import Difference, Loaded, Read
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
-from tools.judge.comparing import Difference, Loaded, Read, differences
+from tools.judge.comparing import differences
 from tools.judge.coordinators import Coordinators
 from tools.judge.histories import History, write_log
 
@@ -136,14 +137,13 @@ def compare_loaded(verdict: Verdict, way: str, loaded: Loaded) -> None:
     verdict.counts["moments"] += 1
     verdict.counts["answers"] += len(loaded.questions)
     verdict.differences += [
-        f"seed {verdict.seed}, {history.name}, cut {loaded.cut}, {way}: {difference}"
-        for difference in _found(loaded, history.topic)
+        f"seed {verdict.seed}, {history.name}, cut {loaded.cut}, {way}: {difference}" for difference in _found(loaded)
     ]
 
 
-def _found(loaded: Loaded, topic: str) -> Iterator[Difference]:
+def _found(loaded: Loaded) -> Iterator[Difference]:
     """The differences; a table that cannot be read at all is one."""
     try:
-        yield from differences(loaded, topic)
+        yield from differences(loaded)
     except Exception as error:
         yield Difference("a table", "reading it", "rows", f"{type(error).__name__}: {error}")

@@ -1,0 +1,91 @@
+"""What a comparison of a table with a coordinator gets, and what it gives: `Loaded` and `Difference`.
+
+Where the log cannot tell what a coordinator answers, a rule of `UNTOLD` says so and why; nothing else may differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from tools.judge.histories import History, Question
+
+UNTOLD: Final = {
+    "a simple group is classic": "Kafka has no word of its own for a classic group without a protocol type; the table "
+    "calls it simple",
+    "the generation of a classic group": "describe has no field for it",
+    "the protocol of a group that is not classic": "their members agree on none, the broker assigns",
+    "a share group's first epoch": "a share group known by its share offsets alone has no record with an epoch; the "
+    "coordinator starts to count at 1",
+    "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
+}
+"""What the log cannot tell, or tells otherwise, and why."""
+
+
+class Read(Protocol):
+    """Reads a table over the records that were loaded; options are those of `read_table`."""
+
+    def __call__(self, table: str, **options: Any) -> pa.Table:
+        """All rows."""
+
+
+@dataclass
+class Loaded:
+    """A log up to a cut: what a coordinator answered that had loaded it, and the tables over the same records."""
+
+    history: History
+    cut: int
+    read: Read
+    used: Counter[str] = field(default_factory=Counter)
+    """How often each rule of `UNTOLD` was needed."""
+
+    @property
+    def questions(self) -> list[Question]:
+        """The questions asked at the cut, each with its answer."""
+        return self.history.cuts[self.cut]
+
+    def untold(self, rule: str, answer: Any) -> Any:
+        """The answer, for the table cannot have it."""
+        assert rule in UNTOLD
+        self.used[rule] += 1
+        return answer
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a table says something else than a coordinator."""
+
+    table: str
+    about: str
+    expected: Any
+    got: Any
+
+    def __str__(self) -> str:
+        return f"{self.table}, {self.about}\n  expected {self.expected!r}\n  got      {self.got!r}"
+
+
+def asked(question: Question) -> str:
+    """The question without its answer."""
+    return json.dumps({name: told for name, told in question.items() if name not in ("answer", "tombstones")})
+
+
+def columns_of(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The values of some columns, row by row."""
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def differing(table: str, about: str, expected: Mapping[Any, Any], got: Mapping[Any, Any]) -> Iterator[Difference]:
+    """One difference with the entries that are not the same, if there are any."""
+    if expected != got:
+        names = [name for name in {**expected, **got} if expected.get(name) != got.get(name)]
+        yield Difference(
+            table,
+            about,
+            {name: expected[name] for name in names if name in expected},
+            {name: got[name] for name in names if name in got},
+        )
