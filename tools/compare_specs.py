@@ -30,8 +30,8 @@ from tools.kafka_releases import (  # noqa: E402
 _EPILOG = """\
 Prints one line per difference in meaning: message, field, what differs, our side and Kafka's. Comments, `about`,
 `entityType`, `zeroCopy` and `listeners` change no byte and are left out. A message of ours that the release does not
-have is a difference (but for the folder proposed, whose messages were never released), and so is a record of its
-coordinators that we do not have.
+have is a difference (but for the folders proposed, whose messages were never released, and client_protocols, of which
+Kafka has classes and no specs), and so is a record of its coordinators that we do not have.
 
 Kafka's jars are fetched by Maven (mvn). Their specs stay in $KAFKA_RECORDS_CACHE, by default kafka-records in the
 user's cache directory, and are not fetched again.
@@ -45,8 +45,8 @@ examples:
 """
 
 
-PROPOSED = "proposed"
-"""The folder of messages that a design document describes and no release has."""
+WITHOUT_SPECS = ("client_protocols", "proposed")
+"""The folders of messages that Kafka wrote by hand, and of those that design documents describe and no release has."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def compare(ours: Mapping[str, Spec], theirs: Mapping[str, Spec]) -> Iterator[Di
     record_folders = {folder_name(module) for module in RECORD_MODULES}
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in theirs:
-            if ours[name].message.folder != PROPOSED:
+            if ours[name].message.folder not in WITHOUT_SPECS:
                 yield Difference(name, "", "message", "present", "absent")
         elif name in ours:
             yield from compare_messages(ours[name], theirs[name])

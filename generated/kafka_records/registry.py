@@ -25,6 +25,14 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     ),
     "ApiVersionsRequest": ("kafka_records.rpc.api_versions_request", "ApiVersionsRequest"),
     "ApiVersionsResponse": ("kafka_records.rpc.api_versions_response", "ApiVersionsResponse"),
+    "ConnectProtocolAssignment": (
+        "kafka_records.client_protocols.connect_protocol_assignment",
+        "ConnectProtocolAssignment",
+    ),
+    "ConnectProtocolSubscription": (
+        "kafka_records.client_protocols.connect_protocol_subscription",
+        "ConnectProtocolSubscription",
+    ),
     "ConsumerGroupCurrentMemberAssignmentKey": (
         "kafka_records.consumer_offsets.consumer_group_current_member_assignment",
         "ConsumerGroupCurrentMemberAssignmentKey",
@@ -112,6 +120,10 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "ControlRecordTypeSchema": (
         "kafka_records.control.control_record_type_schema",
         "ControlRecordTypeSchema",
+    ),
+    "CooperativeStickyAssignorUserData": (
+        "kafka_records.client_protocols.cooperative_sticky_assignor_user_data",
+        "CooperativeStickyAssignorUserData",
     ),
     "DeleteGroupsRequest": ("kafka_records.rpc.delete_groups_request", "DeleteGroupsRequest"),
     "DeleteGroupsResponse": ("kafka_records.rpc.delete_groups_response", "DeleteGroupsResponse"),
@@ -268,6 +280,10 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "ShareSnapshotValue": ("kafka_records.share_group_state.share_snapshot", "ShareSnapshotValue"),
     "ShareUpdateKey": ("kafka_records.share_group_state.share_update", "ShareUpdateKey"),
     "ShareUpdateValue": ("kafka_records.share_group_state.share_update", "ShareUpdateValue"),
+    "StickyAssignorUserData": (
+        "kafka_records.client_protocols.sticky_assignor_user_data",
+        "StickyAssignorUserData",
+    ),
     "StreamsGroupCurrentMemberAssignmentKey": (
         "kafka_records.consumer_offsets.streams_group_current_member_assignment",
         "StreamsGroupCurrentMemberAssignmentKey",

@@ -251,7 +251,22 @@ OPENED_SUBSCRIPTION = {"topics": ["t"], "userData": None}
         ),
         ("consumer", b"\xff\xff" + SUBSCRIPTION, b"", {}),
         ("consumer", b"\0\0" + SUBSCRIPTION[:-1], b"\0", {}),
-        ("connect", b"\0\0" + SUBSCRIPTION, b"\0\0", {}),
+        ("sr", b"\0\0" + SUBSCRIPTION, b"\0\0", {}),
+        (
+            "connect",
+            b"\0\x01" + _text("http://w/") + pack(">q", 5) + _bytes(b"\0\0\0\0" + _text("m") + _text("u") + bytes(12)),
+            b"\0\0",
+            {
+                "members[0].subscription": {
+                    "version": 1,
+                    "data": {"url": "http://w/", "configOffset": 5, "allocation": "AAAAAAABbQABdQAAAAAAAAAAAAAAAA=="},
+                },
+                "members[0].subscription.allocation": {
+                    "version": 0,
+                    "data": {"error": 0, "leader": "m", "leaderUrl": "u", "configOffset": 0, "assignment": []},
+                },
+            },
+        ),
     ],
 )
 def test_members_of_classic_groups_are_opened(

@@ -212,7 +212,7 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
         ("group", "argument NAME: no table is called 'group'; did you mean groups?"),
         (
             "brokers",
-            "argument NAME: no table is called 'brokers'; there are current_offsets, groups, offset_commits, "
+            "argument NAME: no table is called 'brokers'; there are current_offsets, groups, members, offset_commits, "
             "pending_offsets, share_partitions, share_group_topics, transactions, log_ends",
         ),
     ],

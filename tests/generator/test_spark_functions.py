@@ -19,6 +19,7 @@ from tests.generator.spec_files import field, spec, write
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
+    "client_protocols",
     "consumer_offsets",
     "consumer_protocol",
     "control",
@@ -138,6 +139,8 @@ def test_only_what_kafka_reads_so_reads_newer_versions(ours: dict[str, str]) -> 
         if "newer_as_highest: bool=True" in signature(function)
     ]
     assert sorted(taking) == [
+        "from_connect_protocol_assignment",
+        "from_connect_protocol_subscription",
         "from_consumer_protocol_assignment",
         "from_consumer_protocol_subscription",
         "from_control_record_type_schema",

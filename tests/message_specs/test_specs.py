@@ -64,6 +64,12 @@ APIS = [
     *("StreamsGroupDescribe", "StreamsGroupHeartbeat", "SyncGroup", "TxnOffsetCommit", "WriteShareGroupState"),
 ]
 OTHERS = {
+    "client_protocols": [
+        "ConnectProtocolAssignment",
+        "ConnectProtocolSubscription",
+        "CooperativeStickyAssignorUserData",
+        "StickyAssignorUserData",
+    ],
     "consumer_protocol": ["ConsumerProtocolAssignment", "ConsumerProtocolSubscription"],
     "control": ["ControlRecordTypeSchema", "EndTxnMarker"],
     "proposed": ["ConsumerGroupPrepareAssignmentResponse"],

@@ -77,6 +77,6 @@ class Topic:
         return pa.Table.from_arrays(arrays, schema=RAW_SCHEMA)
 
 
-def struct(module: str, name: str, **fields: Any) -> Any:
+def struct(module: str, name: str, /, **fields: Any) -> Any:
     """A struct of a generated record, `struct("group_metadata", "MemberMetadata", member_id="m")`."""
     return getattr(import_module(f"kafka_records.consumer_offsets.{module}"), name)(**fields)

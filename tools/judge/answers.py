@@ -22,6 +22,11 @@ UNTOLD: Final = {
     "the protocol of a group that is not classic": "their members agree on none, the broker assigns",
     "a share group's first epoch": "a share group known by its share offsets alone has no record with an epoch; the "
     "coordinator starts to count at 1",
+    "no expression is an empty one": "a member that subscribes by name has the expression '' in its record and in the "
+    "answer; the table has null",
+    "the offsets of tasks": "a member of a streams group reports them with heartbeats",
+    "more about members than an answer has": "no answer tells timeouts, states and former epochs of members, or the "
+    "epochs of classic ones; test_described.py holds these against Kafka's dump tool",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
 }
 """What the log cannot tell, or tells otherwise, and why."""

@@ -23,7 +23,7 @@ fields of a line:
   producer_id        -1 for none
   is_transactional   whether the record belongs to a transaction; it may have been aborted: see the markers
   control            "commit" or "abort" for a transaction marker, which has no key and no value here; else null
-  opened             what members of classic consumer groups carry as bytes (base64 in value), where it can be read:
+  opened             what members of classic groups carry as bytes (base64 in value), where it can be read:
                      {"members[0].subscription":{"version":3,"data":{...}},"members[0].assignment":...}
   topic_names        {"aK3dGfTcSs2cLAnzYBkzXg":"orders"}: the names of topic ids in this record, those that a file
                      partition.metadata beside the logs tells

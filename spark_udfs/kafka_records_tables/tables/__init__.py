@@ -9,6 +9,7 @@ from kafka_records_tables.tables import (
     current_offsets,
     groups,
     log_ends,
+    members,
     offset_commits,
     pending_offsets,
     share_group_topics,
@@ -24,6 +25,7 @@ TABLES: Final[Mapping[str, Table]] = {
     for module in (
         current_offsets,
         groups,
+        members,
         offset_commits,
         pending_offsets,
         share_partitions,

@@ -107,6 +107,14 @@ class DecodedRecords:
         return offsets
 
     @cached_property
+    def timestamps(self) -> list[int | None] | None:
+        """When the records were written, in milliseconds since 1970; None where rows came without timestamps."""
+        if "timestamp_ms" not in self.rows.schema.names:
+            return None
+        times: list[int | None] = self.rows.column("timestamp_ms").to_pylist()
+        return times
+
+    @cached_property
     def has_key(self) -> FLAGS:
         """Whether the key could be read."""
         has = np.zeros(self.rows.num_rows, np.bool_)

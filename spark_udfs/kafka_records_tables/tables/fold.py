@@ -31,6 +31,8 @@ class Event(NamedTuple):
     """Whether the value is there and could not be decoded."""
     is_past: bool
     """Whether this is a value of which only the offset is known, because a later tombstone of the key deleted it."""
+    timestamp_ms: int | None
+    """When it was written; None where rows came without timestamps, and where `is_past`."""
 
 
 def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
@@ -40,6 +42,7 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
     one was seen.
     """
     ordered: list[Event] = []
+    times = found.timestamps
     for number, column in found.columns.records.items():
         record = found.record_name(number)
         if record not in picked:
@@ -54,9 +57,9 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
             offset, is_broken = int(found.offsets[row]), bool(found.has_error[row])
             is_tombstone = bool(found.is_tombstone[row])
             if is_tombstone and found.last_value[row] >= 0:
-                ordered.append(Event(int(found.last_value[row]), record, key, None, False, True))
+                ordered.append(Event(int(found.last_value[row]), record, key, None, False, True, None))
             told = None if is_tombstone or is_broken else value
-            ordered.append(Event(offset, record, key, told, is_broken, False))
+            ordered.append(Event(offset, record, key, told, is_broken, False, None if times is None else times[row]))
     ordered.sort(key=lambda event: event.offset)
     return iter(ordered)
 

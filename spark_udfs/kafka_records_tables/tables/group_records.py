@@ -13,7 +13,7 @@ import pyarrow as pa
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
-from kafka_records_tables.tables.fold import events
+from kafka_records_tables.tables.fold import Picked, events
 from kafka_records_tables.tables.group_replay import PICKED, Replay
 from kafka_records_tables.tables.latest import LAST_VALUE, Latest
 from kafka_records_tables.tables.records_of_groups import PARTS
@@ -61,18 +61,23 @@ class GroupRecords:
         self._alone.add(batch.filter(pa.array(is_alone & is_record)))
         self._whole.add(batch.filter(pa.array(~is_alone & is_record)))
 
-    def replayed(self, context: Context) -> Replayed:
-        """What a coordinator makes of them. Reports the records that cannot be decoded."""
+    def replayed(
+        self,
+        context: Context,
+        consequence: str = "its group keeps a row, with null for what this record would tell",
+        *,
+        picked: Picked = PICKED,
+        kept: Collection[str] = (),
+    ) -> Replayed:
+        """What a coordinator makes of them. Reports the records that cannot be decoded, with the `consequence` of a
+        value that cannot. `picked` is what to read of values, `kept` are the roles of records that groups keep
+        (`group_replay`)."""
         told, seen = self._decoded(self._whole), self._decoded(self._alone)
-
-        def consequence(row: int) -> str:
-            return "its group keeps a row, with null for what this record would tell" if told.has_key[row] else NOT_USED
-
-        told.report(context, consequence)
+        told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
         seen.report(context, lambda row: NOT_USED)
-        replay = Replay()
+        replay = Replay(kept)
         parts = events(seen, dict.fromkeys(self._parts, ()))
-        for event in merge(events(told, PICKED), parts, key=attrgetter("offset")):
+        for event in merge(events(told, picked), parts, key=attrgetter("offset")):
             replay.take(event)
         for name, offset in self._commits(seen):
             replay.commit(name, offset)

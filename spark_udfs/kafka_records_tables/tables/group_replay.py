@@ -6,6 +6,7 @@ The rules are those of `GroupMetadataManager.replay` and of each kind's own clas
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -18,14 +19,18 @@ CONSUMER: Final = "consumer"
 SHARE: Final = "share"
 STREAMS: Final = "streams"
 
-_GROUP: Final = "group"
+GROUP: Final = "group"
 """The record that makes the group a group of its kind, and whose tombstone ends it."""
 _TARGET: Final = "target"
 """The epoch of the assignment that members are to reach."""
-_MEMBER: Final = "member"
+MEMBER: Final = "member"
 """A member is there."""
-_CURRENT: Final = "current"
+CURRENT: Final = "current"
 """The epoch and state that a member has reached."""
+TARGET_OF_MEMBER: Final = "target of member"
+"""What a member is to reach."""
+REGEX: Final = "regex"
+"""The topics that a regular expression stands for."""
 _TOPOLOGY: Final = "topology"
 _PART: Final = "part"
 """Something else of a group: with the first of it a coordinator makes the group."""
@@ -40,47 +45,55 @@ class _Role(NamedTuple):
 
 
 _ROLES: Final = {
-    "GroupMetadata": _Role(CLASSIC, _GROUP, ("generation", "protocol_type", "protocol", f"members{SIZE}")),
-    "ConsumerGroupMetadata": _Role(CONSUMER, _GROUP, ("epoch",)),
-    "ConsumerGroupMemberMetadata": _Role(CONSUMER, _MEMBER),
+    "GroupMetadata": _Role(CLASSIC, GROUP, ("generation", "protocol_type", "protocol", f"members{SIZE}")),
+    "ConsumerGroupMetadata": _Role(CONSUMER, GROUP, ("epoch",)),
+    "ConsumerGroupMemberMetadata": _Role(CONSUMER, MEMBER),
     "ConsumerGroupTargetAssignmentMetadata": _Role(CONSUMER, _TARGET, ("assignment_epoch",)),
-    "ConsumerGroupCurrentMemberAssignment": _Role(CONSUMER, _CURRENT, ("member_epoch", "state")),
-    "ShareGroupMetadata": _Role(SHARE, _GROUP, ("epoch",)),
-    "ShareGroupMemberMetadata": _Role(SHARE, _MEMBER),
-    "ShareGroupCurrentMemberAssignment": _Role(SHARE, _CURRENT, ("member_epoch", "state")),
+    "ConsumerGroupCurrentMemberAssignment": _Role(CONSUMER, CURRENT, ("member_epoch", "state")),
+    "ShareGroupMetadata": _Role(SHARE, GROUP, ("epoch",)),
+    "ShareGroupMemberMetadata": _Role(SHARE, MEMBER),
+    "ShareGroupCurrentMemberAssignment": _Role(SHARE, CURRENT, ("member_epoch", "state")),
     "ShareGroupStatePartitionMetadata": _Role(SHARE, _SHARE_STATE),
-    "StreamsGroupMetadata": _Role(STREAMS, _GROUP, ("epoch", "validated_topology_epoch")),
-    "StreamsGroupMemberMetadata": _Role(STREAMS, _MEMBER),
+    "StreamsGroupMetadata": _Role(STREAMS, GROUP, ("epoch", "validated_topology_epoch")),
+    "StreamsGroupMemberMetadata": _Role(STREAMS, MEMBER),
     "StreamsGroupTargetAssignmentMetadata": _Role(STREAMS, _TARGET, ("assignment_epoch",)),
-    "StreamsGroupCurrentMemberAssignment": _Role(STREAMS, _CURRENT, ("member_epoch", "state")),
+    "StreamsGroupCurrentMemberAssignment": _Role(STREAMS, CURRENT, ("member_epoch", "state")),
     "StreamsGroupTopology": _Role(STREAMS, _TOPOLOGY, ("epoch",)),
     "ConsumerGroupPartitionMetadata": _Role(CONSUMER, _PART),
-    "ConsumerGroupTargetAssignmentMember": _Role(CONSUMER, _PART),
-    "ConsumerGroupRegularExpression": _Role(CONSUMER, _PART),
+    "ConsumerGroupTargetAssignmentMember": _Role(CONSUMER, TARGET_OF_MEMBER),
+    "ConsumerGroupRegularExpression": _Role(CONSUMER, REGEX),
     "ShareGroupTargetAssignmentMetadata": _Role(SHARE, _PART),
-    "ShareGroupTargetAssignmentMember": _Role(SHARE, _PART),
-    "StreamsGroupTargetAssignmentMember": _Role(STREAMS, _PART),
+    "ShareGroupTargetAssignmentMember": _Role(SHARE, TARGET_OF_MEMBER),
+    "StreamsGroupTargetAssignmentMember": _Role(STREAMS, TARGET_OF_MEMBER),
 }
 
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
-"""What the replay wants of each record."""
+"""What the replay wants of each record. A table may want more, behind it (`picked_with`)."""
 
 _STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
 
 _FIRST_EPOCH: Final = 1
 """The epoch of a group, and of its target assignment, before any record names one."""
 
-_LEFT: Final = -1
+LEFT: Final = -1
 """The epoch of a member whose current assignment was deleted."""
 
 GroupRow = tuple[str, str, str | None, int | None, str | None, str | None, int | None, int]
 """Group id, kind, state, epoch, protocol type, protocol, members, and the place of the record that makes the group."""
 
 
+def picked_with(more: Picked) -> Picked:
+    """What the replay wants of each record, and behind it what a table wants `more`."""
+    return {name: (*own, *more.get(name, ())) for name, own in PICKED.items()}
+
+
 @dataclass(slots=True)
-class _Group:
+class Group:
+    """A group after some records."""
+
     kind: str
     made_at: int
+    """Offset of the record that makes the group."""
     has_record: bool = False
     epoch: int | None = None
     target_epoch: int = _FIRST_EPOCH
@@ -93,17 +106,27 @@ class _Group:
     """Epoch and state by member id."""
     broken: set[tuple[str, str]] = field(default_factory=set)
     """Role and member id of the records whose last value cannot be decoded."""
+    last: dict[tuple[str, str], Event] = field(default_factory=dict)
+    """By role and the last field of the key, the records in force of those roles that the replay keeps."""
 
     @property
     def is_simple(self) -> bool:
+        """Whether this is a classic group without a protocol type."""
         return self.kind == CLASSIC and self.protocol_type == ""
+
+    @property
+    def shown_kind(self) -> str:
+        """The kind as tables show it: `simple` for some classic groups."""
+        return SIMPLE if self.is_simple else self.kind
 
 
 class Replay:
     """The groups after some records, taken in their order."""
 
-    def __init__(self) -> None:
-        self._groups: dict[str, _Group] = {}
+    def __init__(self, kept: Collection[str] = ()) -> None:
+        """`kept` are the roles of the records that the groups keep (`Group.last`)."""
+        self._kept = frozenset(kept)
+        self._groups: dict[str, Group] = {}
         self._ended: dict[str, int] = {}
 
     def take(self, event: Event) -> None:
@@ -120,6 +143,8 @@ class Replay:
         group = self._made(role.kind, group_id, event.offset)
         if event.is_past:
             return
+        if role.role in self._kept:
+            group.last[role.role, event.key[-1]] = event
         if event.is_broken:
             group.broken.add((role.role, event.key[-1]))
             self._noted(group, role.role, event)
@@ -131,7 +156,12 @@ class Replay:
     def commit(self, group_id: str, offset: int) -> None:
         """The last commit value of a group, whatever became of it."""
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
-            self._groups[group_id] = _Group(CLASSIC, offset, protocol_type="")
+            self._groups[group_id] = Group(CLASSIC, offset, protocol_type="")
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        """The groups that exist, by their ids."""
+        return self._groups
 
     def rows(self) -> list[GroupRow]:
         """The groups that exist, without their partition in the log."""
@@ -139,7 +169,7 @@ class Replay:
 
     def _tombstone(self, role: _Role, group_id: str, event: Event) -> None:
         group = self._groups.get(group_id)
-        if role.role == _GROUP:
+        if role.role == GROUP:
             self._ended[group_id] = max(event.offset, self._ended.get(group_id, -1))
             # The tombstone of a classic group ends any kind, those of the others end a simple group beside their own.
             if group is not None and (role.kind in (CLASSIC, group.kind) or group.is_simple):
@@ -148,66 +178,68 @@ class Replay:
         if group is None or group.kind != role.kind:
             return
         group.broken.discard((role.role, event.key[-1]))
-        if role.role == _MEMBER:
+        group.last.pop((role.role, event.key[-1]), None)
+        if role.role == MEMBER:
             group.members.pop(event.key[1], None)
-        elif role.role == _CURRENT and event.key[1] in group.members:
-            group.members[event.key[1]] = (_LEFT, group.members[event.key[1]][1])
+        elif role.role == CURRENT and event.key[1] in group.members:
+            group.members[event.key[1]] = (LEFT, group.members[event.key[1]][1])
         elif role.role == _TARGET:
             group.target_epoch = -1
         elif role.role == _TOPOLOGY:
             group.topology_epoch = None
 
     def _classic(self, group_id: str, event: Event) -> None:
-        group = self._groups[group_id] = _Group(CLASSIC, event.offset, has_record=True)
+        group = self._groups[group_id] = Group(CLASSIC, event.offset, has_record=True)
+        if GROUP in self._kept:
+            group.last[GROUP, group_id] = event
         if event.value is None:
-            group.broken.add((_GROUP, group_id))
+            group.broken.add((GROUP, group_id))
             group.classic_members = None
             return
-        group.epoch, protocol_type, group.protocol, group.classic_members = event.value
+        group.epoch, protocol_type, group.protocol, group.classic_members = event.value[:4]
         group.protocol_type = protocol_type or ""
 
-    def _made(self, kind: str, group_id: str, offset: int) -> _Group:
+    def _made(self, kind: str, group_id: str, offset: int) -> Group:
         """The group of this kind. It is made if there is no group of that name, or one of another kind. A simple group
         gives way to it; any other group had a tombstone before this record, which a cleaner has taken (otherwise no
         coordinator could load this log)."""
         group = self._groups.get(group_id)
         if group is None or group.kind != kind:
-            group = self._groups[group_id] = _Group(kind, offset, protocol_type=kind)
+            group = self._groups[group_id] = Group(kind, offset, protocol_type=kind)
         return group
 
-    def _noted(self, group: _Group, role: str, event: Event) -> None:
-        if role == _GROUP:
+    def _noted(self, group: Group, role: str, event: Event) -> None:
+        if role == GROUP:
             group.made_at, group.has_record = event.offset, True
-        elif role in (_MEMBER, _CURRENT):
+        elif role in (MEMBER, CURRENT):
             group.members.setdefault(event.key[1], (0, int(_STABLE.get(group.kind, 0))))
         if not group.has_record:
             group.made_at = max(group.made_at, event.offset)
 
-    def _value(self, group: _Group, role: str, event: Event) -> None:
+    def _value(self, group: Group, role: str, event: Event) -> None:
         value = event.value or ()
-        if role == _GROUP:
+        if role == GROUP:
             group.epoch = value[0]
             if group.kind == STREAMS:
                 group.validated_topology = value[1]
         elif role == _TARGET:
-            (group.target_epoch,) = value
+            group.target_epoch = value[0]
         elif role == _TOPOLOGY:
-            (group.topology_epoch,) = value
-        elif role == _CURRENT:
+            group.topology_epoch = value[0]
+        elif role == CURRENT:
             group.members[event.key[1]] = (value[0], value[1])
 
 
-def _row(group_id: str, group: _Group) -> GroupRow:
+def _row(group_id: str, group: Group) -> GroupRow:
     if group.kind != CLASSIC:
         count: int | None = len(group.members)
         return group_id, group.kind, _state(group), group.epoch, group.kind, None, count, group.made_at
-    kind = SIMPLE if group.is_simple else CLASSIC
     protocol = group.protocol or None
     place = (group.epoch, group.protocol_type, protocol, group.classic_members, group.made_at)
-    return group_id, kind, _state(group), *place
+    return group_id, group.shown_kind, _state(group), *place
 
 
-def _state(group: _Group) -> str | None:
+def _state(group: Group) -> str | None:
     if group.broken:
         return None
     if group.kind == CLASSIC:

@@ -1,0 +1,124 @@
+"""Messages that clients put as bytes into the records of their groups, opened.
+
+A coordinator hands these bytes from member to member and looks at one thing only, the topics of a subscription. What
+they hold depends on the protocol type and the protocol of the group.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from kafka_records_runtime.errors import DecodeError, MissingValueVersion
+from kafka_records_runtime.framing import newer_as_highest, split_value
+from kafka_records_runtime.jsonform import to_json
+from kafka_records_runtime.walker import decode
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import MessageSchema
+
+_CONSUMER: Final = "consumer"
+_CONNECT: Final = "connect"
+
+_SUBSCRIPTIONS: Final = {
+    _CONSUMER: ("consumer_protocol", "CONSUMER_PROTOCOL_SUBSCRIPTION"),
+    _CONNECT: ("client_protocols", "CONNECT_PROTOCOL_SUBSCRIPTION"),
+}
+_ASSIGNMENTS: Final = {
+    _CONSUMER: ("consumer_protocol", "CONSUMER_PROTOCOL_ASSIGNMENT"),
+    _CONNECT: ("client_protocols", "CONNECT_PROTOCOL_ASSIGNMENT"),
+}
+_USER_DATA: Final = {
+    "sticky": ("client_protocols", "STICKY_ASSIGNOR_USER_DATA"),
+    "cooperative-sticky": ("client_protocols", "COOPERATIVE_STICKY_ASSIGNOR_USER_DATA"),
+}
+"""By the name of the assignor. Other assignors of Kafka's consumers have none; what Kafka Streams (`stream`) and
+assignors of users write, only they know."""
+
+
+class Opened(NamedTuple):
+    """A message in bytes."""
+
+    version: int
+    """The version before the bytes, which may be newer than the one they were read as; where none stands there, the
+    one they were read as."""
+    value: Any
+    """As the schema walker gives it."""
+    json: dict[str, Any]
+    """As Kafka's JSON converter writes it."""
+
+
+class Subscription(NamedTuple):
+    """What a member told its group when it joined."""
+
+    message: Opened | None
+    """None for bytes that do not parse, and of a protocol type that only its clients know."""
+    inner: Opened | None = None
+    """What the message carries in bytes: the user data of a sticky assignor, or the allocation of a Connect worker."""
+    inner_name: str = ""
+    """The field of the message that carries it: `userData` or `allocation`."""
+
+
+def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -> Subscription:
+    """What `data`, which a member of a group of that type sent for that protocol, holds."""
+    schema = _schema(_SUBSCRIPTIONS.get(protocol_type or ""))
+    message = None if schema is None else _framed(schema, data)
+    if message is None:
+        return Subscription(None)
+    if protocol_type == _CONNECT:
+        return Subscription(message, assignment(_CONNECT, message.value["allocation"]), "allocation")
+    return Subscription(message, _user_data(protocol, message.value["user_data"]), "userData")
+
+
+def assignment(protocol_type: str | None, data: bytes | None) -> Opened | None:
+    """What `data`, which the leader of a group of that type assigned to a member, holds; None as for `message`."""
+    schema = _schema(_ASSIGNMENTS.get(protocol_type or ""))
+    return None if schema is None or data is None else _framed(schema, data)
+
+
+def subscribed_topics(data: bytes) -> list[str] | None:
+    """The topics of a consumer's subscription; None for bytes that a coordinator cannot read.
+
+    A coordinator reads any version as 0 (`ClassicGroup.computeSubscribedTopics`; KIP-496).
+    """
+    schema = _schema(_SUBSCRIPTIONS[_CONSUMER])
+    try:
+        message = None if schema is None else _read(schema, split_value(data)[1], 0, 0)
+    except MissingValueVersion:
+        return None
+    return None if message is None else list(message.value["topics"])
+
+
+def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
+    """Its version stands nowhere: the newest that fits, as `StickyAssignor` has it."""
+    schema = _schema(_USER_DATA.get(protocol or ""))
+    if schema is None or schema.versions is None or not data:
+        return None
+    tried = (_read(schema, data, version, version) for version in range(schema.versions[1], -1, -1))
+    return next((found for found in tried if found is not None), None)
+
+
+def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
+    """The message behind its version, an int16. A version above the highest known one is read as that one, as
+    `ConsumerProtocol` does."""
+    try:
+        version, message = split_value(data)
+    except MissingValueVersion:
+        return None
+    return _read(schema, message, newer_as_highest(schema, version), version)
+
+
+def _read(schema: MessageSchema, data: bytes, read_as: int, version: int) -> Opened | None:
+    """Bytes behind the message are left alone, as all readers of these messages do."""
+    try:
+        value, _ = decode(schema, data, read_as, lenient=True, allow_trailing=True)
+    except DecodeError:
+        return None
+    return Opened(version, value, to_json(schema, value, read_as))
+
+
+def _schema(place: tuple[str, str] | None) -> MessageSchema | None:
+    if place is None:
+        return None
+    folder, name = place
+    return cast("MessageSchema", getattr(import_module(f"kafka_records.schemas.{folder}"), name))
