@@ -103,16 +103,12 @@ def test_one_crossing_gives_the_rows_of_two(
     assert rows == rows_of(expected)
 
 
-@pytest.mark.parametrize("coordinates", [None, "partition, offset"])
-def test_the_options_of_the_source_give_the_same_rows(spark: SparkSession, saved: str, coordinates: str | None) -> None:
+def test_the_options_of_the_source_give_the_same_rows(spark: SparkSession, saved: str) -> None:
     in_spark.register(spark)
-    names = ["OffsetCommit", "ConsumerGroupMetadata"]
-    kept = None if coordinates is None else ["partition", "offset"]
+    names, kept = ["OffsetCommit", "ConsumerGroupMetadata"], ["partition", "offset"]
     expected = read_records(spark, saved, consumer_offsets.RECORDS, names, topic=OFFSETS, coordinates=kept)
     read = spark.read.format("kafka-records").option("topic", OFFSETS).option("records", ",".join(names))
-    if coordinates is not None:
-        read = read.option("coordinates", coordinates)
-    found = read.load(saved)
+    found = read.option("coordinates", ", ".join(kept)).load(saved)
     assert found.schema.simpleString() == expected.schema.simpleString()
     rows = rows_of(found)
     assert len(rows) > 200
