@@ -216,9 +216,7 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     path = saved(tmp_path, "e.tar", tar_with([("meta.properties", b"version=1")]))
     assert refusal(path) == f"{path}!/: the directory is empty"
     path = saved(tmp_path, "f.tar", tar_with([("a/partition.metadata", b"version: 0")]))
-    assert refusal(path) == (
-        f"{path}!/: there is no .log file in this archive; unpack one of saved rows or of a snapshot"
-    )
+    assert refusal(path) == (f"{path}!/: there is no .log file in this archive, and no file of saved rows")
     assert refusal(f"{path}!/b") == f"{path}!/b: there is no such file or directory"
 
 

@@ -195,12 +195,15 @@ def test_columns_that_are_missing(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["key"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
         "there is no column for key, but topic (string), partition (int32), offset (int64), value (binary), "
-        'transaction (string), control (string); say which it is, columns={"key": "NAME"} or --saved-column key=NAME'
+        'transaction (string), control (string); say which it is, columns={"key": "NAME"}, '
+        "--saved-column key=NAME, or the option savedColumns in Spark"
     )
     pq.write_table(rows.drop_columns(["partition"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)).endswith(", or put the file into a folder partition=N")
     pq.write_table(rows.drop_columns(["topic"]), tmp_path / "rows.parquet")
-    assert said(SavedRows(tmp_path)) == ("no column says which topic the rows are of: name it (topic=… or --topic)")
+    assert said(SavedRows(tmp_path)) == (
+        "no column says which topic the rows are of: name it (topic=…, --topic, or the option topic in Spark)"
+    )
     assert SavedRows(tmp_path, topic="mine").topics() == ["mine"]
 
 
@@ -224,7 +227,7 @@ def test_several_columns_that_may_be_meant(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
         "the columns Pay_Load, payload may all be value: say which one is, "
-        'columns={"value": "Pay_Load"} or --saved-column value=Pay_Load'
+        'columns={"value": "Pay_Load"}, --saved-column value=Pay_Load, or the option savedColumns in Spark'
     )
     assert table_of(SavedRows(tmp_path, columns={"value": "payload"}).partitions("t")[0])[0]["value"].to_pylist() == [
         b"a",
@@ -238,7 +241,8 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["control"]), tmp_path / "b.parquet")
     assert said(SavedRows(tmp_path)) == (
         f"there is no control, and in {tmp_path / 'a.parquet'} control is taken for control: read files of one kind at "
-        'a time, or say what to take, columns={"control": …} or --saved-column control=…'
+        'a time, or say what to take, columns={"control": "…"}, --saved-column control=…, or the option savedColumns '
+        "in Spark"
     )
     assert SavedRows(tmp_path, columns={"control": None}).topics() == ["t"]
 
@@ -258,7 +262,7 @@ def test_texts_that_nobody_can_tell(tmp_path: Path) -> None:
     path = written([row], tmp_path / "rows.jsonl")
     assert said(SavedRows(path)) == (
         "the texts of the column key, taken for key, may be base64 or hex; say how they hold bytes, "
-        'encoding="base64", "hex" or "text" (--saved-encoding)'
+        'encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)'
     )
     assert table_of(SavedRows(path, encoding="hex").partitions("t")[0])[0]["key"].to_pylist() == [b"\0\1\0\1"]
     lost = written([{**row, "key": "\0\1\ufffd"}], tmp_path / "rows.jsonl")

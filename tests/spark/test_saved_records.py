@@ -161,3 +161,26 @@ def test_parts_are_packed_into_tasks() -> None:
     assert sizes([1, 1, 1], 2) == [[1, 1, 1]]
     assert sizes([8, 8, 8, 8], 2) == [[8, 8], [8, 8]]
     assert sizes([200, 100, 100, 20], 1) == [[200], [100], [100, 20]]
+
+
+def test_options_say_how_rows_were_saved(spark: SparkSession, tmp_path: Path) -> None:
+    rows = in_hex(captured(CAPTURE)).rename_columns({"key": "k", "value": "v", "control": "marker"})
+    path = str(write_lines(rows, tmp_path / "rows.bin"))
+    in_spark.register(spark)
+    told = {
+        "topic": OFFSETS,
+        "savedColumns": '{"key": "k", "value": "v", "control": "marker"}',
+        "savedEncoding": '{"value": "hex"}',
+        "savedFormat": "json",
+        "savedTimeUnit": "ms",
+    }
+
+    def count(**options: str) -> int:
+        return spark.read.format("kafka-records").options(**options).load(path).count()
+
+    assert count(**told, table="current_offsets") == read_table("current_offsets", segments(CAPTURE)).table.num_rows
+    commits = read_table("offset_commits", segments(CAPTURE)).table.num_rows
+    assert count(**told, records="OffsetCommit") >= commits > 0
+    del told["savedColumns"]
+    with pytest.raises(Exception, match="or the option savedColumns in Spark"):
+        count(**told, records="OffsetCommit")

@@ -54,6 +54,14 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
             "the option coordinates is for decoded records: name them with " "the option records",
         ),
         ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
+        ({**LIVE, "savedFormat": "csv"}, "the option savedFormat is for files: leave it out where brokers are read"),
+        ({"path": "x", "savedFormat": "excel"}, "format is one of parquet, arrow, avro, json, csv, delta, not 'excel'"),
+        ({"path": "x", "savedTimeUnit": "min"}, "time_unit is one of s, ms, us, ns, not 'min'"),
+        (
+            {"path": "x", "savedEncoding": "{hex}"},
+            "the option savedEncoding is '{hex}': write a JSON object, how their texts hold bytes: base64, hex, text, "
+            'or {"key": "hex"}',
+        ),
         ({**LIVE, "bytesPerTask": "64m"}, "the option bytesPerTask is '64m': write a number above 0"),
         ({**LIVE, "failOnDataLoss": "no"}, "the option failOnDataLoss is 'no': write true or false"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import posixpath
+import re
 import struct
 import tarfile
 import zipfile
@@ -18,7 +19,10 @@ from kafka_records_engine.log.places import ListedEntry, PlaceKind
 MOST_MEMBERS: Final = 2_000_000
 
 _KEPT_NAMES: Final = (".log", ".log.swap", ".log.cleaned", "-checkpoint", "partition.metadata")
-"""Names of files that are read end like this; others are not unpacked."""
+_SAVED_NAMES: Final = re.compile(
+    r".*\.(parquet|pq|parq|arrows?|feather|ipc|avro|((json|jsonl|ndjson|csv|tsv)(\.(gz|gzip|zst|zstd|bz2|lz4))?))", re.I
+)
+"""Names of files that are read: those of logs, and those of saved rows. Others are not unpacked."""
 
 CUT_SHORT: Final = (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, zlib.error, struct.error)
 
@@ -75,4 +79,4 @@ def label(name: str) -> str:
 
 
 def is_read(path: str) -> bool:
-    return path.endswith(_KEPT_NAMES)
+    return path.endswith(_KEPT_NAMES) or _SAVED_NAMES.fullmatch(path) is not None

@@ -187,7 +187,7 @@ def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
         with suppress(_HoldsNoLog):
             found += _folders(folder, looks)
     if not found:
-        what = "there is no .log file in this archive; unpack one of saved rows or of a snapshot"
+        what = "there is no .log file in this archive, and no file of saved rows"
         raise _HoldsNoLog(str(source), what)
     return found
 

@@ -7,7 +7,7 @@ temporary file; so are Parquet and Arrow files whose groups mix the partitions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, TypeVar
 
@@ -102,16 +102,16 @@ class SavedRows:
         return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
-        """The topics that have a row, sorted. Raises LogSourceError."""
-        return sorted({topic for topic, _ in self._plan().places})
+        """The topics that have a row, sorted. Raises LogSourceError, also where there is no row at all."""
+        return sorted({topic for topic, _ in self._places()})
 
     def partitions(self, topic: str) -> list[SavedPartition]:
-        """The log partitions of `topic` that have a row, sorted. Raises LogSourceError where all rows are of others."""
-        plan = self._plan()
+        """The log partitions of `topic` that have a row, sorted. Raises LogSourceError where there is none."""
+        places, plan = self._places(), self._plan()
         counted: set[str] = set()
-        found = [plan.partition(place, counted) for place in sorted(plan.places) if place[0] == topic]
-        if not found and plan.places:
-            others = ", ".join(sorted({printable(name) for name, _ in plan.places}))
+        found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]
+        if not found:
+            others = ", ".join(sorted({printable(name) for name, _ in places}))
             raise LogSourceError(self.name, f"there is no row of topic {printable(topic)} here, but of {others}")
         return found
 
@@ -120,6 +120,13 @@ class SavedRows:
         described = self._described()
         files = zip(described.files, described.readers, strict=True)
         return [part for file, reader in files for part in parts_of(file, reader)]
+
+    def _places(self) -> Collection[tuple[str, int]]:
+        """The log partitions that have a row: at least one."""
+        places = self._plan().places
+        if not places:
+            raise LogSourceError(self.name, "there is no row here")
+        return places
 
     def _plan(self) -> SavedPlan:
         described = self._described()

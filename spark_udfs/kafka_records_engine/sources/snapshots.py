@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREAD_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import (
     folder_of,
+    foreign_files,
     is_snapshot,
     partitions_in,
     records_files,
@@ -144,6 +145,10 @@ class SnapshotPartition:
         """Whether there are rows that the log had lost when the snapshot was taken last."""
         return bool(stored_log(self.root, self.topic, self.partition).surveys)
 
+    def read_at_ms(self) -> int | None:
+        """When the log was read last from where it is written; None where nobody knows."""
+        return _read_at_ms(self.root, stored_log(self.root, self.topic, self.partition))
+
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
@@ -152,6 +157,12 @@ class SnapshotPartition:
         With `context.history` all rows come, and otherwise those that the log had at the moment of `context.as_of_ms`.
         """
         return _Reading(self, context, columns, start, end).batches()
+
+
+def _read_at_ms(root: str, stored: StoredLog) -> int | None:
+    told = read_mark(root)["read"].get(f"{stored.topic}-{stored.partition}")
+    at = [each.read_at_ms for each in stored.stretches] + ([told["at_ms"]] if told else [])
+    return max(at, default=None)
 
 
 class _Reading:
@@ -175,6 +186,7 @@ class _Reading:
         lost = self._viewed(stored)
         for finding in stored.findings:
             context.report(finding)
+        self._tell_foreign()
         self._told_before = self._end
         # What is added from now on belongs to another moment.
         self._end = min(self._end, stored.end)
@@ -226,11 +238,24 @@ class _Reading:
         """Say that a moment is later than what was read."""
         if self._context.as_of_ms is None:
             return
-        told = read_mark(self._log.root)["read"].get(f"{stored.topic}-{stored.partition}")
-        at = [each.read_at_ms for each in stored.stretches] + ([told["at_ms"]] if told else [])
-        if at and max(at) < self._context.as_of_ms:
-            what = f"the snapshot was taken at {moment(max(at))} for the last time"
+        at = _read_at_ms(self._log.root, stored)
+        if at is not None and at < self._context.as_of_ms:
+            what = f"the snapshot was taken at {moment(at)} for the last time"
             self._find("note", what, "what happened between that and the moment asked about is not in it")
+
+    def _tell_foreign(self) -> None:
+        """Say which files lie among those of the snapshot and are none."""
+        folder = folder_of(self._log.root, self._log.topic, self._log.partition)
+        names = foreign_files(folder)
+        if names:
+            listed = ", ".join(map(printable, names[:3]))
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            what = f"{listed}{more}: in the folder of a snapshot, and not by its names"
+            consequence = "not read; a file of another snapshot is read where it was"
+            topic, partition = self._log.topic, self._log.partition
+            self._context.report(
+                Finding("note", UNREAD_LOG, what, consequence, topic, partition, file=printable(folder))
+            )
 
     def _find(self, severity: Any, what: str, consequence: str) -> None:
         context = self._context

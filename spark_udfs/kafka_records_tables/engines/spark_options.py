@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.log.paths import holds_secret, without_secrets
-from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
@@ -23,6 +22,7 @@ from kafka_records_tables.engines.spark_offsets import (
     bound_of,
 )
 from kafka_records_tables.engines.spark_records import names_in, record_reader
+from kafka_records_tables.engines.spark_saved import SAVED_OPTIONS, source_at
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
@@ -53,6 +53,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "maxOffsetsPerTrigger": "how many offsets of all partitions a stream reads at once, about",
     "failOnDataLoss": "false: a stream goes on where records are gone that it has not read; true by default",
     "bytesPerTask": "into how large parts partitions are cut for raw rows and for tables of facts; not cut by default",
+    **SAVED_OPTIONS,
 }
 """The options by name; where upper case stands is of no matter to Spark. Beside them `kafka.` and the name of a
 property of Kafka's clients."""
@@ -118,10 +119,12 @@ class PathsToRead:
 
     paths: tuple[str, ...]
     topic: str | None
+    saved: Mapping[str, str] = field(default_factory=dict)
+    """The options that say how rows were saved."""
 
     def source(self) -> Source:
-        """What the paths name."""
-        return source_of(list(self.paths), self.topic)
+        """What the paths name. Raises BadOption."""
+        return source_at(self.paths, self.topic, self.saved)
 
     def bare(self, log: LogPartition) -> LogPartition:
         """The log partition, which holds no secret."""
@@ -269,7 +272,13 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
             raise BadOption(f"the option {name} is for brokers: say which ones with the option bootstrap")
         if not paths:
             raise BadOption("there is nothing to read: give load a path, or the option path or bootstrap")
-        return PathsToRead(paths, given.get("topic"))
+        place = PathsToRead(paths, given.get("topic"), {name: given[name] for name in SAVED_OPTIONS if name in given})
+        if place.saved:
+            place.source()  # what is wrong with an option is told here, and not when the query runs
+        return place
+    for name in SAVED_OPTIONS:
+        if name in given:
+            raise BadOption(f"the option {name} is for files: leave it out where brokers are read")
     if paths:
         raise BadOption("either files are read or brokers: leave out the path, or the option bootstrap")
     brokers = Brokers(bootstrap, given.get("commandConfig"), properties)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.saved_rows import FilePart, SavedRows
 from kafka_records_engine.spark.saved_records import RecordReader, packed
 from kafka_records_tables.engines.spark_offsets import BadOption
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources import Source
     from kafka_records_engine.spark.modes import Mode
 
 _CORES: Final = 16
@@ -34,9 +34,8 @@ def record_reader(given: Mapping[str, str], mode: Mode) -> RecordReader:
     return RecordReader.of(import_module(module).RECORDS, names_in(given["records"]), mode, False, coordinates, topic)
 
 
-def record_tasks(paths: Sequence[str], topic: str) -> tuple[tuple[FilePart, ...], ...]:
-    """What of some files of saved rows each task reads. Raises BadOption for paths that are something else."""
-    source = source_of(list(paths), topic)
+def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
+    """What of some files of saved rows each task reads. Raises BadOption for a source that is something else."""
     if not isinstance(source, SavedRows):
         raise BadOption(
             f"the option records reads saved rows (Parquet and the like), which {source.name} is not: of other sources "

@@ -60,7 +60,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         asked = self._asked
         if asked.records is not None and isinstance(asked.place, PathsToRead):
-            return [InputPartition(task) for task in record_tasks(asked.place.paths, asked.records.topic)]
+            return [InputPartition(task) for task in record_tasks(asked.place.source())]
         source = asked.place.source()
         if asked.rows is not None and asked.rows.request.table.helper == "ends":
             # The worker makes the source anew: what it is made of may hold secrets.

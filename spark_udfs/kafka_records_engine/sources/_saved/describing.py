@@ -16,7 +16,14 @@ from kafka_records_engine.sources._saved.file_readers import open_reader
 from kafka_records_engine.sources._saved.listing import Found, SavedFiles
 from kafka_records_engine.sources._saved.saved_formats import Format, asked_of, unreadable
 from kafka_records_engine.sources._saved.tabular import FileReader, member, top_columns
-from kafka_records_engine.sources._saved.taken_columns import BYTES, TakenColumn, is_text, raw_name, taken_columns
+from kafka_records_engine.sources._saved.taken_columns import (
+    BYTES,
+    TakenColumn,
+    how_to_say,
+    is_text,
+    raw_name,
+    taken_columns,
+)
 from kafka_records_engine.sources._saved.texts import Encoding, TooFew, Undecided, encoding_of, is_enough
 from kafka_records_engine.sources._saved.times import MixedUnits, TimeUnit, is_named_for_milliseconds, unit_of
 from kafka_records_runtime.printable import printable
@@ -69,7 +76,10 @@ def _taken(found: Found, reader: FileReader, asked: SavedAsked) -> tuple[TakenCo
     known = {*found.folders, *found.name}
     columns = taken_columns(found.path, reader.fields, asked.columns, known)
     if "topic" not in columns and "topic" not in known and asked.topic is None:
-        raise LogSourceError(found.path, "no column says which topic the rows are of: name it (topic=… or --topic)")
+        raise LogSourceError(
+            found.path,
+            "no column says which topic the rows are of: name it (topic=…, --topic, or the option topic in Spark)",
+        )
     return tuple(columns.values())
 
 
@@ -114,7 +124,7 @@ def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]])
                 raise LogSourceError(
                     path,
                     f"{one}, and in {printable(first_path)} {other}: read files of one kind at a time, or say what to "
-                    f'take, columns={{"{raw}": …}} or --saved-column {raw}=…',
+                    f"take, {how_to_say(raw, '…')}",
                 )
 
 
@@ -186,7 +196,7 @@ class _Guess:
         return LogSourceError(
             self.file.path,
             f"the texts of the column {printable(self.texts[raw].column)}, taken for {raw}, {undecided}; say how they "
-            'hold bytes, encoding="base64", "hex" or "text" (--saved-encoding)',
+            'hold bytes, encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)',
         )
 
     def _unit_of(self, time: TakenColumn, samples: Sequence[Any]) -> TimeUnit | None:
@@ -196,7 +206,8 @@ class _Guess:
             raise LogSourceError(
                 self.file.path,
                 f"the numbers of the column {printable(time.column)}, taken for timestamp_ms, look like times since "
-                f'1970 in {mixed}; say what they are, time_unit="s", "ms", "us" or "ns" (--saved-time-unit)',
+                f'1970 in {mixed}; say what they are, time_unit="s", "ms", "us" or "ns" (--saved-time-unit; '
+                "savedTimeUnit in Spark)",
             ) from None
 
 
@@ -224,11 +235,11 @@ def _notes(name: str, listing: SavedFiles, files: Sequence[SavedFile], asked: Sa
         names = ", ".join(printable(each) for each in listing.left_out[:3])
         more = f" and {len(listing.left_out) - 3} more" if len(listing.left_out) > 3 else ""
         what = f"{names}{more}: of no known format"
-        consequence = "not read; format=… (--saved-format) says what they are"
+        consequence = "not read; format=… (--saved-format; savedFormat in Spark) says what they are"
         notes.append(Finding("note", UNREAD_LOG, what, consequence, file=name))
     guesses = _guesses(files, asked)
     if guesses:
-        consequence = "columns=…, encoding=… and time_unit=… (--saved-column and so on) say it otherwise"
+        consequence = "columns=…, encoding=…, time_unit=… (--saved-column …; savedColumns … in Spark) say it otherwise"
         notes.append(Finding("note", GUESSED_COLUMNS, "; ".join(guesses), consequence, file=name))
     return notes
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from kafka_records_engine.log.discovery import SUFFIXES
-from kafka_records_engine.log.paths import is_archive, places_of
+from kafka_records_engine.log.paths import inside_of, is_archive, places_of
 from kafka_records_engine.log.places import Entry, LogSourceError, Place
 from kafka_records_engine.sources._saved.saved_formats import Format, format_of_file, format_of_name, unreadable
 from kafka_records_engine.sources._saved.tabular import OF_A_SNAPSHOT, package_missing
@@ -56,7 +56,10 @@ def is_saved(path: str) -> bool:
 
 
 def _is_saved(place: Place) -> bool:
-    kind = None if is_archive(place) else place.kind
+    place = _opened_up(place)
+    kind = place.kind
+    if place.files.is_archive and kind == "folder":
+        return _holds_saved(place) and not _holds_segments(place)
     if kind == "folder":
         return _holds_saved(place)
     if kind != "file" or place.path.endswith(SUFFIXES):
@@ -65,6 +68,20 @@ def _is_saved(place: Place) -> bool:
         return format_of_file(place) is not None
     except LogSourceError:
         return format_of_name(place.path) is not None
+
+
+def _opened_up(place: Place) -> Place:
+    """What is in an archive; any other place as it is."""
+    return inside_of(place) if is_archive(place) else place
+
+
+def _holds_segments(folder: Place) -> bool:
+    """Whether there are segments, however deep: people archive a directory by its whole path."""
+    entries = folder.listed()
+    return any(
+        entry.name.endswith(SUFFIXES) if entry.kind != "folder" else _holds_segments(folder.child(entry.name))
+        for entry in entries
+    )
 
 
 def _holds_saved(folder: Place) -> bool:
@@ -98,7 +115,8 @@ def list_saved(paths: Sequence[str | Place], format: Format | None, filesystem: 
     files: list[Found] = []
     left_out: list[str] = []
     for path in paths:
-        for place in places_of(path, filesystem):
+        for given in places_of(path, filesystem):
+            place = _opened_up(given)
             try:
                 files += _at(place, format, left_out)
             except OSError as error:
@@ -154,7 +172,8 @@ def _files(folder: Place, below: tuple[str, ...]) -> Iterator[tuple[Place, tuple
     if below and entries.get(_DELTA) == "folder":
         raise LogSourceError(str(folder), "this is a Delta table: name it by itself")
     if MARK in entries:
-        raise LogSourceError(str(folder), OF_A_SNAPSHOT)
+        how = ": unpack it there" if folder.files.is_archive else ""
+        raise LogSourceError(str(folder), f"{OF_A_SNAPSHOT}{how}")
     if entries.get("metadata") == "folder" and any(
         entry.name.endswith(".metadata.json") for entry in folder.child("metadata").listed()
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ class ParquetReader:
         if METADATA_KEY in (self._metadata.metadata or {}):
             raise LogSourceError(str(place), OF_A_SNAPSHOT)
         self.groups: int | None = self._metadata.num_row_groups
+        self._starts = [0, *accumulate(self.rows_of_groups())]
         schema = self._metadata.schema
         self._numbers = {schema.column(at).path: at for at in range(len(schema.names))}
 
@@ -48,11 +50,11 @@ class ParquetReader:
         """See `FileReader`."""
         import pyarrow.parquet as pq
 
+        first = self._starts[group or 0]
         if not columns:
-            count = self._metadata.num_rows if group is None else self._metadata.row_group(group).num_rows
-            yield 0, pa.record_batch([pa.nulls(count)], names=[""]).select([])
+            end = self._starts[-1] if group is None else self._starts[group + 1]
+            yield first, pa.record_batch([pa.nulls(end - first)], names=[""]).select([])
             return
-        first = 0
         groups = None if group is None else [group]
         with (
             open_file(self._place) as file,

@@ -46,8 +46,9 @@ class FileReader(Protocol):
         """What the file says about a column of a group, if anything."""
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Record batches of the columns that are asked for, each with the number of its first row in the file or, if a
-        `group` is named, in the group. Raises OSError, pa.ArrowException and LogSourceError."""
+        """Record batches of the columns that are asked for, each with the number of its first row in the file; in the
+        `group` that is named, where the file does not tell how many rows stand before it. Raises OSError,
+        pa.ArrowException and LogSourceError."""
 
 
 class Sequential:

@@ -133,7 +133,7 @@ def _guessed(file: str, raw: str, fields: Mapping[str, Any], names: Mapping[str,
         if len(fitting) > 1:
             columns = ", ".join(printable(column) for column, _ in fitting)
             raise LogSourceError(
-                file, f"the columns {columns} may all be {raw}: say which one is, {_how(raw, fitting[0][0])}"
+                file, f"the columns {columns} may all be {raw}: say which one is, {how_to_say(raw, fitting[0][0])}"
             )
         if fitting:
             return TakenColumn(raw, fitting[0][0], fields[fitting[0][0]], fitting[0][1])
@@ -209,14 +209,16 @@ def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]
     known = [name for name in given if name in RAW_SCHEMA.names]
     if known:
         text += f" (and {', '.join(known)} by the place of the file)"
-    text += f"; say which it is, {_how(missing[0], 'NAME')}"
+    text += f"; say which it is, {how_to_say(missing[0], 'NAME')}"
     if missing == ["partition"]:
         text += ", or put the file into a folder partition=N"
     return text
 
 
-def _how(raw: str, column: str) -> str:
-    return f'columns={{"{raw}": "{printable(column)}"}} or --saved-column {raw}={printable(column)}'
+def how_to_say(raw: str, column: str) -> str:
+    """How a caller says which column stands for one of raw rows: in Python, on the command line, and in Spark."""
+    name = printable(column)
+    return f'columns={{"{raw}": "{name}"}}, --saved-column {raw}={name}, or the option savedColumns in Spark'
 
 
 def _listed(fields: Mapping[str, Any]) -> str:

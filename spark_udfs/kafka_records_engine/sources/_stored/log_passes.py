@@ -62,6 +62,13 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def read_at_ms(log: LogPartition) -> int:
+    """When a log is read from where it is written: now, or when the snapshot was taken that it comes from."""
+    told = getattr(log, "read_at_ms", None)
+    known: int | None = None if told is None else told()
+    return now_ms() if known is None else known
+
+
 class Pass:
     """Reads one log partition, from the last stored rows on or from its start, and stores what is behind them."""
 
@@ -231,7 +238,7 @@ class Pass:
         stretch = Stretch(
             run=run.id,
             source=run.name,
-            read_at_ms=now_ms(),
+            read_at_ms=read_at_ms(self._log),
             topic_id=run.topic_id(self._log),
             first=file.first,
             last=file.last,
@@ -298,7 +305,7 @@ class Pass:
         survey = Survey(
             run=run.id,
             source=run.name,
-            read_at_ms=now_ms(),
+            read_at_ms=read_at_ms(self._log),
             end=end,
             log_start=context.log_start,
             cleaned_up_to=reach,

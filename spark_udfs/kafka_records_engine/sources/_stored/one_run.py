@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding, OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources._stored.log_passes import Added, Pass, now_ms
+from kafka_records_engine.sources._stored.log_passes import Added, Pass, read_at_ms
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, remove_incomplete
 from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
@@ -63,7 +63,7 @@ class Run:
             self.say(Finding("damage", DAMAGED_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
             return
         join_small_files(stored.files, self.file_bytes)
-        told = {"end": stored.end, "at_ms": now_ms(), "ended_at_ms": ended_at_ms}
+        told = {"end": stored.end, "at_ms": read_at_ms(log), "ended_at_ms": ended_at_ms}
         self.read[f"{log.topic}-{log.partition}"] = told
 
     def _take(

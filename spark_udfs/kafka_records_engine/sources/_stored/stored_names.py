@@ -69,6 +69,12 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
     return kept
 
 
+def foreign_files(folder: str) -> list[str]:
+    """The names in a folder of records that no run has given, in order. Those that begin with a dot or an underscore
+    are no data to anybody."""
+    return sorted(name for name in _names(folder) if not name.startswith((".", "_")) and not _RECORDS.fullmatch(name))
+
+
 def survey_files(folder: str) -> list[tuple[int, str]]:
     """The end and path of each file that says what a log had lost, in order."""
     matches = [(match, name) for name in _names(folder) if (match := _SURVEY.fullmatch(name))]

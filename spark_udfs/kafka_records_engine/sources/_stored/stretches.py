@@ -35,6 +35,7 @@ class Stretch:
     """The same for everything that one run stored: it saw the log of one moment."""
     source: str
     read_at_ms: int
+    """When the log was read from where it is written: a run over another snapshot has the time of that one."""
     topic_id: str | None
     first: int
     """The offset of the first row."""
