@@ -27,9 +27,19 @@ UNTOLD: Final = {
     "the offsets of tasks": "a member of a streams group reports them with heartbeats",
     "more about members than an answer has": "no answer tells timeouts, states and former epochs of members, or the "
     "epochs of classic ones; test_described.py holds these against Kafka's dump tool",
+    "a group that Kafka cannot describe": "a cleaner may leave a streams group without its topology, which it asks for",
+    "offsets without their group": "a coordinator that has loaded them answers with them when the group is there "
+    "again; the table has them at once",
+    "a state without its snapshot": "a coordinator takes an update alone for a state that began at zero; the table "
+    "calls it partial",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
 }
 """What the log cannot tell, or tells otherwise, and why."""
+
+OF_CLEANED_LOGS: Final = frozenset(
+    {"a group that Kafka cannot describe", "offsets without their group", "a state without its snapshot"}
+)
+"""Those of them that a log needs of which a cleaner has taken a part."""
 
 
 class Read(Protocol):
@@ -72,6 +82,16 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.table}, {self.about}\n  expected {self.expected!r}\n  got      {self.got!r}"
+
+
+def is_described(loaded: Loaded, question: Question) -> bool:
+    """Whether the question is about what a group is, and Kafka could answer it."""
+    if question["question"] != "describe":
+        return False
+    if "error" in question["answer"]:
+        loaded.untold("a group that Kafka cannot describe", None)
+        return False
+    return True
 
 
 def asked(question: Question) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tools.judge.answers import Difference, Loaded, asked, columns_of, differing
+from tools.judge.answers import Difference, Loaded, asked, columns_of, differing, is_described
 from tools.judge.histories import Question
 
 
@@ -31,7 +31,7 @@ def groups(loaded: Loaded) -> Iterator[Difference]:
         if question["question"] == "list_groups":
             got = {group: (_listed_kind(loaded, row), row.protocol_type, row.state) for group, row in found.items()}
             yield from differing("groups", asked(question), _listed(question["answer"]), got)
-        elif question["question"] == "describe" and question["group"] in found:
+        elif is_described(loaded, question) and question["group"] in found:
             row = found[question["group"]]
             yield from differing("groups", asked(question), _described(loaded, question, row), row._asdict())
 

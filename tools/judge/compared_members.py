@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from tools.judge.answers import Difference, Loaded, asked, differing
+from tools.judge.answers import Difference, Loaded, asked, differing, is_described
 
 Row = dict[str, Any]
 
@@ -15,7 +15,9 @@ def members(loaded: Loaded) -> Iterator[Difference]:
     """The members in the answers to the requests that describe a group."""
     groups = members_by_group(loaded.read("members").to_pylist())
     for question in loaded.questions:
-        if question["question"] == "describe":
+        if question["question"] == "describe" and not is_described(loaded, question):
+            groups.pop(question["group"], None)
+        elif question["question"] == "describe":
             kind, rows = question["group_type"], groups.pop(question["group"], {})
             expected = described_members(kind, question["answer"])
             for member in expected.values():

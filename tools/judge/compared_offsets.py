@@ -1,20 +1,23 @@
-"""The table current_offsets, against answers to OffsetFetch."""
+"""The tables of committed offsets, against answers to OffsetFetch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, Final
 
 import pyarrow as pa
 
 from tools.judge.answers import Difference, Loaded, asked, columns_of, differing
+from tools.judge.histories import Question
 
 Place = tuple[str, int]
 UNSTABLE: Final = "UNSTABLE_OFFSET_COMMIT"
+_PLACE: Final = ("group_id", "topic", "partition", "log_offset")
+_FETCHES: Final = ("fetch_all_offsets", "fetch_offsets")
 
 
 def current_offsets(loaded: Loaded) -> Iterator[Difference]:
-    """The answers to OffsetFetch: offset, leader epoch and metadata, or that a transaction is open."""
+    """The answers to OffsetFetch: offset, leader epoch and metadata of what is not refused."""
     committed: dict[str, dict[Place, Any]] = {}
     columns = ("group_id", "topic", "partition", "offset", "leader_epoch", "metadata")
     for group, topic, partition, offset, epoch, metadata in columns_of(loaded.read("current_offsets"), *columns):
@@ -22,26 +25,57 @@ def current_offsets(loaded: Loaded) -> Iterator[Difference]:
         if (topic, partition) in committed.setdefault(group, {}):
             yield Difference("current_offsets", f"two rows of {group!r} {topic} {partition}", "one row", told)
         committed[group][topic, partition] = told
-    waiting = _open_commits(loaded.read("offset_commits"))
     for question in loaded.questions:
-        if question["question"] in ("fetch_all_offsets", "fetch_offsets"):
-            got = dict(committed.get(question["group"], {}))
-            if question["require_stable"]:
-                unstable = waiting.get(question["group"], set())
-                if question["question"] == "fetch_all_offsets":
-                    # Of partitions with an open transaction and nothing older it knows nothing.
-                    unstable = unstable & got.keys()
-                got |= dict.fromkeys(unstable, UNSTABLE)
+        if question["question"] in _FETCHES:
+            offsets = committed.get(question["group"], {})
+            left_out = _refused(question).keys() | _without_group(loaded, question["group"], offsets.keys())
+            got = {place: told for place, told in offsets.items() if place not in left_out}
             yield from differing("current_offsets", asked(question), _fetched(question["answer"]), got)
 
 
+def _without_group(loaded: Loaded, group: str, offsets: Set[Place]) -> Set[Place]:
+    """Those of the offsets that are of record type 0, if there is no such group: their tombstones are of type 1."""
+    (listed,) = (question["answer"] for question in loaded.questions if question["question"] == "list_groups")
+    if any(each["groupId"] == group and each["groupType"] != "share" for each in listed):
+        return set()
+    commits = columns_of(loaded.read("offset_commits"), *_PLACE)
+    keys = {record["offset"]: record["key"] for record in loaded.history.records if "key" in record}
+    old = {(topic, number) for name, topic, number, at in commits if name == group and keys[at].startswith("0000")}
+    left = old & offsets
+    return loaded.untold("offsets without their group", left) if left else left
+
+
+def pending_offsets(loaded: Loaded) -> Iterator[Difference]:
+    """What OffsetFetch refuses, if stable offsets are required, because a transaction is open."""
+    waiting: dict[str, set[Place]] = {}
+    for group, topic, partition in columns_of(loaded.read("pending_offsets"), "group_id", "topic", "partition"):
+        waiting.setdefault(group, set()).add((topic, partition))
+    yield from _unstable(loaded, "pending_offsets", waiting)
+
+
+def offset_commits(loaded: Loaded) -> Iterator[Difference]:
+    """The same as of pending_offsets, told by the outcomes of commits."""
+    yield from _unstable(loaded, "offset_commits", _open_commits(loaded.read("offset_commits")))
+
+
+def _unstable(loaded: Loaded, table: str, waiting: dict[str, set[Place]]) -> Iterator[Difference]:
+    for question in loaded.questions:
+        # Asked for all offsets, it knows nothing of partitions with an open transaction and nothing older.
+        if question["question"] == "fetch_offsets":
+            got = waiting.get(question["group"], set()) if question["require_stable"] else set()
+            yield from differing(table, asked(question), _refused(question), dict.fromkeys(got, UNSTABLE))
+
+
+def _refused(question: Question) -> dict[Place, str]:
+    return {(each["topic"], each["partition"]): each["error"] for each in question["answer"] if "error" in each}
+
+
 def _fetched(answer: list[dict[str, Any]]) -> dict[Place, Any]:
-    """By topic and partition what is committed there; nothing is, where the offset is -1 and no error told."""
+    """By topic and partition what is committed there."""
     return {
-        (each["topic"], each["partition"]): each.get("error")
-        or (each["offset"], each["leader_epoch"], each["metadata"])
+        (each["topic"], each["partition"]): (each["offset"], each["leader_epoch"], each["metadata"])
         for each in answer
-        if each["offset"] != -1 or "error" in each
+        if each["offset"] != -1
     }
 
 

@@ -19,7 +19,7 @@ _NO_SUMMARY = {"start_offset": -1, "leader_epoch": 0, "state_epoch": 0, "deliver
 
 def share_partitions(loaded: Loaded) -> Iterator[Difference]:
     """The states, the snapshots that are due of them, and from where on the log is needed."""
-    table = loaded.read(TABLE).to_pylist()
+    table = [_as_loaded(loaded, row) for row in loaded.read(TABLE).to_pylist()]
     rows = {(row["group_id"], row["topic_id"], row["partition"]): row for row in table}
     if len(rows) < len(table):
         yield Difference(TABLE, "several rows of a share partition", len(rows), len(table))
@@ -38,6 +38,13 @@ def share_partitions(loaded: Loaded) -> Iterator[Difference]:
             yield from differing(TABLE, asked(question), {"": question["answer"]}, {"": _redundant(loaded, table)})
     if rows.keys() - known:
         yield Difference(TABLE, "share partitions that nobody has heard of", set(), rows.keys() - known)
+
+
+def _as_loaded(loaded: Loaded, row: Row) -> Row:
+    if not row["is_partial"]:
+        return row
+    loaded.untold("a state without its snapshot", None)
+    return row | {"state_epoch": 0, "create_timestamp_ms": 0, "write_timestamp_ms": 0}
 
 
 def _is_refused(loaded: Loaded, answer: Row, row: Row | None) -> bool:
@@ -105,5 +112,5 @@ def _snapshot(row: Row, at_ms: int) -> Row:
 
 def _redundant(loaded: Loaded, rows: list[Row]) -> int | None:
     """None where nothing would be cut, and the end of the log where no state is left."""
-    snapshots = [row["snapshot_log_offset"] for row in rows]
+    snapshots = [row["snapshot_log_offset"] for row in rows if not row["is_partial"]]
     return min(snapshots) or None if snapshots else loaded.cut

@@ -11,13 +11,19 @@ from typing import Final
 from tools.judge.answers import Difference, Loaded
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
-from tools.judge.compared_offsets import current_offsets
+from tools.judge.compared_offsets import current_offsets, offset_commits, pending_offsets
 from tools.judge.compared_share import share_partitions
 
 Comparison = Callable[[Loaded], Iterator[Difference]]
 
 COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
-    "__consumer_offsets": {"current_offsets": current_offsets, "groups": groups, "members": members},
+    "__consumer_offsets": {
+        "current_offsets": current_offsets,
+        "pending_offsets": pending_offsets,
+        "offset_commits": offset_commits,
+        "groups": groups,
+        "members": members,
+    },
     "__share_group_state": {"share_partitions": share_partitions},
 }
 """By topic and table. A new table is one function and one entry."""

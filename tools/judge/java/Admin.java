@@ -1,18 +1,20 @@
 package judge;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestPartition;
 import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestTopic;
-import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData;
+import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData;
 import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData.DeleteShareGroupOffsetsRequestTopic;
-import org.apache.kafka.common.message.OffsetDeleteRequestData;
+import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteRequestPartition;
 import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteRequestTopic;
+import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard.DeletedTopic;
@@ -29,13 +31,13 @@ final class Admin {
 
     void act() {
         int choice = chance.between(0, 99);
-        if (choice < 30) {
+        if (choice < 25) {
             deleteGroups();
-        } else if (choice < 50) {
+        } else if (choice < 52) {
             deleteOffsets();
-        } else if (choice < 60) {
+        } else if (choice < 62) {
             alterShareOffsets();
-        } else if (choice < 68) {
+        } else if (choice < 70) {
             deleteShareOffsets();
         } else if (choice < 78) {
             deleteTopic();
@@ -97,13 +99,13 @@ final class Admin {
             return;
         }
         world.shareState.delete(initiated.deleteStateRequestParameters());
-        Map<org.apache.kafka.common.Uuid, String> deleted =
+        Map<Uuid, String> deleted =
             initiated.deleteStateRequestParameters().groupTopicPartitionData().topicsData().stream()
                 .filter(topic -> world.topics().topicMetadata(topic.topicId()).isPresent())
                 .collect(Collectors.toMap(
                     topic -> topic.topicId(), topic -> world.topics().topicMetadata(topic.topicId()).get().name()));
         world.groups.call("completeDeleteShareGroupOffsets", shard -> shard.completeDeleteShareGroupOffsets(
-            group, deleted, new java.util.ArrayList<>(initiated.errorTopicResponseList())));
+            group, deleted, new ArrayList<>(initiated.errorTopicResponseList())));
     }
 
     private void deleteTopic() {

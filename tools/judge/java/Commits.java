@@ -83,17 +83,20 @@ final class Commits {
         }
     }
 
-    /** Ends one of the open transactions, if there are any. */
+    /** Ends one of the open transactions; also one that was announced for the group and committed nothing. */
     void endTransaction() {
         Log.Producer producer = chance.oneOf(new ArrayList<>(open.values()));
-        if (producer == null) {
+        if (producer == null && !chance.is(15)) {
             return;
+        }
+        if (producer == null) {
+            producer = chance.oneOf(producers);
         }
         open.remove(producer.id());
         // With the newer protocol the epoch rises at each end, and the marker has the new one.
         short epoch = (short) (producer.epoch() + chance.between(0, 1));
         Log.Producer ending = new Log.Producer(producer.id(), epoch);
-        producers.removeIf(each -> each.id() == producer.id());
+        producers.removeIf(each -> each.id() == ending.id());
         producers.add(ending);
         world.groups.endTransaction(ending, chance.is(65));
     }

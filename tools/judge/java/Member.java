@@ -43,11 +43,11 @@ abstract class Member {
         int choice = chance.between(0, 99);
         if (choice < 60) {
             heartbeat();
-        } else if (choice < 85) {
+        } else if (choice < 82) {
             commit();
-        } else if (choice < 90) {
+        } else if (choice < 87) {
             resubscribe();
-        } else if (choice < 96) {
+        } else if (choice < 97) {
             leave();
         } else {
             // Without a word: the session runs out.

@@ -2,6 +2,7 @@ package judge;
 
 import java.util.function.UnaryOperator;
 
+import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.generated.GroupMetadataValue;
 import org.apache.kafka.coordinator.group.generated.LegacyOffsetCommitKey;
@@ -59,12 +60,12 @@ final class OldVersions implements UnaryOperator<CoordinatorRecord> {
     }
 
     private static OffsetCommitValue loaded(OffsetCommitValue value, short version) {
-        var accessor = org.apache.kafka.common.protocol.MessageUtil.toByteBufferAccessor(value, version);
+        var accessor = MessageUtil.toByteBufferAccessor(value, version);
         return new OffsetCommitValue(accessor, version);
     }
 
     private static GroupMetadataValue loaded(GroupMetadataValue value, short version) {
-        var accessor = org.apache.kafka.common.protocol.MessageUtil.toByteBufferAccessor(value, version);
+        var accessor = MessageUtil.toByteBufferAccessor(value, version);
         return new GroupMetadataValue(accessor, version);
     }
 }

@@ -21,6 +21,7 @@ record Settings(Map<String, String> properties, long retentionMs) {
         set.put("group.consumer.migration.policy", chance.of("bidirectional", "bidirectional", "upgrade", "disabled"));
         set.put("group.consumer.regex.refresh.interval.ms", String.valueOf(Math.max(10 * MINUTE, session)));
         set.put("group.streams.initial.rebalance.delay.ms", chance.of("0", "3000"));
+        set.put("group.streams.num.standby.replicas", chance.of("0", "0", "1", "2"));
         for (String kind : new String[] {"consumer", "share", "streams"}) {
             String prefix = "group." + kind + ".";
             set.put(prefix + "session.timeout.ms", String.valueOf(session));

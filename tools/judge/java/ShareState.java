@@ -1,6 +1,7 @@
 package judge;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -11,8 +12,8 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.DeleteShareGroupStateRequestData;
 import org.apache.kafka.common.message.InitializeShareGroupStateRequestData;
 import org.apache.kafka.common.message.ReadShareGroupStateRequestData;
-import org.apache.kafka.common.message.WriteShareGroupStateRequestData;
 import org.apache.kafka.common.message.WriteShareGroupStateRequestData.StateBatch;
+import org.apache.kafka.common.message.WriteShareGroupStateRequestData;
 import org.apache.kafka.server.share.persister.DeleteShareGroupStateParameters;
 import org.apache.kafka.server.share.persister.InitializeShareGroupStateParameters;
 import org.apache.kafka.server.share.persister.PartitionIdData;
@@ -80,7 +81,7 @@ final class ShareState {
     /** Lets the leader of one partition of a group read or write its state. */
     void write(String group) {
         Place place = chance.oneOf(leaders.keySet().stream().filter(each -> each.group().equals(group)).sorted(
-            java.util.Comparator.comparing(Place::toString)).toList());
+            Comparator.comparing(Place::toString)).toList());
         if (place == null) {
             return;
         }

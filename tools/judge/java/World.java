@@ -101,19 +101,28 @@ final class World {
         int choice = chance.between(0, 99);
         if (choice < 12) {
             join();
-        } else if (choice < 55) {
+        } else if (choice < 52) {
             actAsAGroup();
-        } else if (choice < 68) {
+        } else if (choice < 63) {
             commits.commitAlone();
-        } else if (choice < 74) {
+        } else if (choice < 69) {
             commits.endTransaction();
-        } else if (choice < 79) {
+        } else if (choice < 77) {
             admin.act();
         } else if (choice < 82) {
+            groupNames.forEach(shareState::write);
+        } else if (choice < 84) {
             shareState.snapshotColdPartitions();
         } else {
-            pass(chance.is(70) ? chance.spread(0, 60_000) : chance.spread(0, 2 * settings.retentionMs()));
+            pass();
         }
+    }
+
+    /** Mostly so little time that members which say that they are there keep their places. */
+    private void pass() {
+        int session = settings.integer("group.consumer.session.timeout.ms");
+        int choice = chance.between(0, 99);
+        pass(chance.spread(0, choice < 70 ? session / 3 : choice < 90 ? 2L * session : 2 * settings.retentionMs()));
     }
 
     private void join() {
@@ -121,8 +130,12 @@ final class World {
         // A group mostly stays what it is.
         String kind = kinds.get(group);
         if (kind == null || chance.is(15)) {
-            kind = chance.of("classic", "classic", "connect", "consumer", "consumer", "share", "streams");
+            kind = chance.of("classic", "classic", "connect", "consumer", "consumer", "share", "share", "streams");
             kinds.put(group, kind);
+        }
+        if (kind.equals("classic") || kind.equals("consumer")) {
+            // Members of both protocols meet in one group, which goes over from one to the other.
+            kind = chance.is(75) ? kind : chance.of("classic", "consumer");
         }
         String instance = chance.is(25) ? "static-" + chance.between(0, 2) : null;
         Member member = switch (kind) {
@@ -158,7 +171,7 @@ final class World {
             long until = end - milliseconds * (parts - part) / parts;
             runTimers(until);
             for (Member member : List.copyOf(members)) {
-                if (part < parts && chance.is(60)) {
+                if (chance.is(part < parts ? 60 : 30)) {
                     member.heartbeat();
                 }
             }
