@@ -21,8 +21,9 @@ _HEAD = """\
 
 <!-- Written by tools/table_pages.py from the declarations in kafka_records_tables.tables: make generate. -->
 
-A table is a function from the records of one log partition, in their order, to rows; `log_ends` alone reads none. The
-command, `read_table` and the Spark functions run the same function. They give the same rows and the same findings.
+A table is a function from the records of one log partition, in their order, to rows; `log_ends` alone reads none, and
+views join rows of other tables. The command, `read_table` and the Spark functions run the same function. They give the
+same rows and the same findings.
 
 | table | rows | topic |
 |---|---|---|
@@ -32,6 +33,7 @@ _HELPERS = {
     "latest": "the last record of each key decides",
     "fold": "the last records of each key, replayed in order",
     "facts": "every record is a row",
+    "view": "rows of other tables are joined",
     "ends": "the source is asked, no records are read",
 }
 
@@ -58,7 +60,7 @@ def page(tables: Collection[Table]) -> str:
 
 def _overview(tables: Collection[Table]) -> Iterator[str]:
     for table in tables:
-        topic = f"`{table.topic}`" if table.topic else "every topic"
+        topic = f"`{table.topic}`" if table.topic else "those of its tables" if table.inputs else "every topic"
         yield f"| [{table.name}](#{table.name}) | {table.about} | {topic} |\n"
 
 
@@ -66,6 +68,8 @@ def _table(table: Table) -> Iterator[str]:
     yield f"## {table.name}\n"
     yield table.rules
     how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
+    if table.inputs:
+        how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}."
     if table.records and not table.needs_transactions:
         how += " It does not depend on how transactions ended."
     if table.records:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kafka_records_engine import arguments
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
+from kafka_records_tables.engines.joined_tables import input_logs, read_view
 from kafka_records_tables.engines.logs_to_read import logs_to_read
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.report.result import Result, Stream
@@ -19,7 +20,9 @@ from kafka_records_tables.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafka_records_engine.sources import LogPartition
     from kafka_records_tables.engines.local import RunReport
+    from kafka_records_tables.engines.request import TableRequest
 
 
 def read_table(
@@ -137,13 +140,28 @@ def stream_table(
     if on_progress is not None:
         arguments.function("on_progress", on_progress)
     declaration = request.table
-    logs = logs_to_read(declaration, source, topic)
 
-    def start(report: RunReport) -> Iterator[pa.RecordBatch]:
+    def read(
+        asked: TableRequest, logs: Sequence[LogPartition], report: RunReport, moved: OnProgress | None
+    ) -> Iterator[pa.RecordBatch]:
         if spark is not None:
             from kafka_records_tables.engines.spark_engine import run
 
-            return run(spark, request, logs, report, on_progress=on_progress)
-        return local.run(request, logs, report, processes=processes, on_progress=on_progress)
+            return run(spark, asked, logs, report, on_progress=moved)
+        return local.run(asked, logs, report, processes=processes, on_progress=moved)
+
+    if declaration.inputs:
+        of_inputs = input_logs(declaration, source)
+
+        def start(report: RunReport) -> Iterator[pa.RecordBatch]:
+            return read_view(
+                request, of_inputs, lambda asked, logs, moved: read(asked, logs, report, moved), on_progress
+            )
+
+    else:
+        logs = logs_to_read(declaration, source, topic)
+
+        def start(report: RunReport) -> Iterator[pa.RecordBatch]:
+            return read(request, logs, report, on_progress)
 
     return Stream(declaration, declaration.schema, start)

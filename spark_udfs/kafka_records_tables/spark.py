@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_engine import arguments
@@ -23,6 +24,7 @@ from kafka_records_tables.engines.spark_engine import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
+from kafka_records_tables.engines.spark_views import joined_frames
 from kafka_records_tables.engines.spread_tasks import spread
 
 if TYPE_CHECKING:
@@ -123,6 +125,9 @@ def table(
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
+    if declaration.inputs:
+        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
+        return joined_frames({each: table(raw, each, **same) for each in declaration.inputs}, request, names)
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedRows(request, names, is_failfast), schema_of(declaration, names))
 
@@ -172,6 +177,9 @@ def findings(
     where something is missing from the table or may be, and `note` otherwise.
     """
     request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package)
+    if request.table.inputs:
+        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
+        return _together([findings(raw, each, **same) for each in request.table.inputs])
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
 
@@ -223,6 +231,10 @@ def read_table(
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     arguments.session("spark", spark)
+    if declaration.inputs:
+        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
+        frames = {each: read_table(spark, each, source, **same) for each in declaration.inputs}
+        return joined_frames(frames, request, names)
     logs = spread(logs_to_read(declaration, source, topic))
     function = LogRows(request, tuple(logs), tuple(names), is_failfast)
     return over_logs(spark, len(logs), function, schema_of(declaration, names))
@@ -243,8 +255,15 @@ def read_findings(
     request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
     declaration = request.table
     arguments.session("spark", spark)
+    if declaration.inputs:
+        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
+        return _together([read_findings(spark, each, source, **same) for each in declaration.inputs])
     logs = spread(logs_to_read(declaration, source, topic))
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionAll(other), frames)
 
 
 # -- SQL --------------------------------------------------------------------------------------------------------------

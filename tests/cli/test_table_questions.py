@@ -77,7 +77,7 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     ran = run("table", "groups", segments, "--topic-filter", "x")
     assert complaint(ran) == (
         "--topic-filter: rows of groups are about no topic, those of current_offsets, offset_commits, "
-        "pending_offsets, share_group_topics, transactions, log_ends are"
+        "pending_offsets, share_group_topics, transactions, open_transactions, log_ends are"
     )
 
 
@@ -158,6 +158,8 @@ def test_the_columns_of_a_table_are_described() -> None:
         first, second, *_ = ran.lines
         assert first == f"{table.name}: {table.about}"
         about = f"topic {table.topic}, records {table.records[0]}" if table.records else "every topic, no records"
+        if table.inputs:
+            about = f"joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}"
         assert second.startswith(about)
         words = " ".join(ran.out.split())
         for column in table.columns:

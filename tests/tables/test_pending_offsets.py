@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_tables import read_table
-from tests.tables.histories import NAMES, Question, history
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 from tools.judge.cleaner import CleanedLog
 
@@ -25,40 +24,11 @@ def _rows(source: Any, **options: Any) -> list[Row]:
     return rows
 
 
-def check_pending(questions: list[Question], rows: list[Row], committed: list[Row]) -> int:
-    """Hold the rows against what a coordinator said of stable offsets; returns how many were unstable."""
-    pending = _by_group(rows)
-    older = _by_group(committed)
-    count = 0
-    for question in questions:
-        if question["question"] not in ("fetch_offsets", "fetch_all_offsets") or not question["require_stable"]:
-            continue
-        unstable = {(each["topic"], each["partition"]) for each in question["answer"] if "error" in each}
-        expected = pending.get(question["group"], set())
-        if question["question"] == "fetch_all_offsets":
-            # It leaves out partitions that have nothing older.
-            expected = expected & older.get(question["group"], set())
-        assert unstable == expected
-        count += len(unstable)
-    return count
-
-
 def _by_group(rows: list[Row]) -> Pending:
     found: Pending = {}
     for row in rows:
         found.setdefault(row["group_id"], set()).add((row["topic"], row["partition"]))
     return found
-
-
-def test_pending_offsets_are_those_the_coordinator_called_unstable() -> None:
-    count = 0
-    for name in NAMES:
-        for cut, questions in history(name).cuts.items():
-            raw = history(name).up_to(cut)
-            rows = _rows(raw)
-            committed = read_table("current_offsets", raw).table.to_pylist() if rows else []
-            count += check_pending(questions, rows, committed)
-    assert count > 300
 
 
 @pytest.mark.parametrize("name", ["kafka-4.3", "kafka-4.3-expiry"])

@@ -271,6 +271,8 @@ def run(options: argparse.Namespace) -> int:
         others = [each.name for each in TABLES.values() if each.topic == options.topic]
         hint = f"; tables about that: {', '.join(others)}" if others else ""
         raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
+    if table.inputs and options.topic is not None:
+        raise UsageError(f"--topic: the table {table.name} joins {' and '.join(table.inputs)}, which have their topics")
     _check_records(table, options)
     _check_engine(options)
     _set_format(options)
@@ -326,7 +328,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 
 def _check_records(table: Table, options: argparse.Namespace) -> None:
     """Raise a UsageError for a question about records to a table that is not made of any."""
-    if table.records:
+    if table.records or table.inputs:
         return
     for option, asked, why in (
         ("--group", options.group, "are about no group"),

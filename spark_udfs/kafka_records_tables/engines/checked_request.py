@@ -37,6 +37,8 @@ def request_of(
     declaration = table_called(table)
     if declaration.helper == "ends" and not (groups is None and as_of is None):
         raise ValueError(f"{declaration.name} is about logs as they are now: it takes no group and no as_of")
+    if as_of is not None and not _is_of_records(declaration):
+        raise ValueError(f"{declaration.name} is about logs as they are now: it takes no as_of")
     module = _checked_module(declaration)
     return TableRequest(module, _milliseconds(as_of), _checked_untold(untold), groups, _checked_package(package))
 
@@ -44,9 +46,13 @@ def request_of(
 def of_records(table: str | Table) -> str | Table:
     """Return `table`. Raises ValueError for one that is not made of records, so that rows of them do not do."""
     declaration = table_called(table)
-    if declaration.helper == "ends":
+    if not _is_of_records(declaration):
         raise ValueError(f"{declaration.name} is not made of records: read_table takes the source of the logs")
     return table
+
+
+def _is_of_records(table: Table) -> bool:
+    return all(_is_of_records(TABLES[name]) for name in table.inputs) if table.inputs else table.helper != "ends"
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafka_records_engine.sources import LogPartition
+
+
+_ALL_INPUTS: Final = "all inputs"
+"""The one partition of a view."""
 
 
 class KafkaRecordsSource(DataSource):
@@ -61,6 +65,9 @@ class _Reader(DataSourceReader):
         asked = self._asked
         if asked.records is not None and isinstance(asked.place, PathsToRead):
             return [InputPartition(task) for task in record_tasks(asked.place.source())]
+        if asked.rows is not None and asked.rows.request.table.inputs:
+            # Rows that belong together have to meet, and Spark lets no data source bring them together.
+            return [InputPartition(_ALL_INPUTS)]
         source = asked.place.source()
         if asked.rows is not None and asked.rows.request.table.helper == "ends":
             # The worker makes the source anew: what it is made of may hold secrets.
@@ -85,6 +92,8 @@ class _Reader(DataSourceReader):
             return iter(())
         if asked.records is not None:
             return chain.from_iterable(map(asked.records.of_part, partition.value))
+        if asked.rows is not None and partition.value == _ALL_INPUTS:
+            return asked.rows.of_view(asked.place.source())
         if isinstance(partition.value, tuple):
             log: LogPartition = AllLogs(asked.place.source(), partition.value)
         else:

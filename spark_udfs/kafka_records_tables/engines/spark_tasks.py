@@ -22,11 +22,12 @@ from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import portable
+from kafka_records_tables.engines.joined_tables import read_here
 from kafka_records_tables.tables.latest import Latest
 from kafka_records_tables.tables.transactions_settled import outside_transactions
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import LogPartition
+    from kafka_records_engine.sources import LogPartition, Source
     from kafka_records_tables.engines.request import TableRequest
 
 FINDINGS: Final = pa.schema(
@@ -105,6 +106,11 @@ class LogRows:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for log in _of_numbers(batches, self.logs):
             yield from self.of(log)
+
+    def of_view(self, source: Source) -> Iterator[pa.RecordBatch]:
+        """The rows of a view, all of whose inputs are read here."""
+        for rows in read_here(self.request, source, FailFast if self.is_failfast else Context):
+            yield rows.select(self.names)
 
     def of(self, log: LogPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one log partition."""

@@ -15,7 +15,7 @@ def described(table: Table, room: int) -> str:
     """What a table says about itself and its columns, in lines of `room` cells."""
     lines = [
         f"{table.name}: {table.about}",
-        f"topic {table.topic}, records {', '.join(table.records)}" if table.records else "every topic, no records",
+        _made_of(table),
         f"sorted by {', '.join(table.sort)}",
         "",
     ]
@@ -36,3 +36,9 @@ def described(table: Table, room: int) -> str:
         + "\n".join(lines[3:])
         + "\n"
     )
+
+
+def _made_of(table: Table) -> str:
+    if table.inputs:
+        return f"joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}"
+    return f"topic {table.topic}, records {', '.join(table.records)}" if table.records else "every topic, no records"

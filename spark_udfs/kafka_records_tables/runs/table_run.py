@@ -35,6 +35,7 @@ from kafka_records_tables.runs.written_output import (
     write_batches,
 )
 from kafka_records_tables.selection import HELD, Selection
+from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
@@ -187,8 +188,6 @@ class TableRun:
             yield batch
 
     def _no_log(self, error: LogSourceError) -> str:
-        from kafka_records_tables import TABLES
-
         if not (self._task.given.has_files and self._table.topic):
             return with_hint(error)
         try:
@@ -225,7 +224,7 @@ class TableRun:
         rows = plural(matching, "row")
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"
-        is_of_records = bool(self._table.records)
+        is_of_records = bool(self._table.records or self._table.inputs)
         say(f"{rows} from {records.read() if is_of_records else plural(counts.partitions, 'partition')}")
         records.say_decoding()
         files.say_all()
@@ -254,6 +253,8 @@ def _check(task: TableTask) -> None:
 
 
 def _check_package(table: Table, package: str) -> None:
+    for name in table.inputs:
+        _check_package(TABLES[name], package)
     if package == KAFKA or not table.records:
         return
     own = catalog_of(package)

@@ -11,6 +11,7 @@ from kafka_records_tables.tables import (
     log_ends,
     members,
     offset_commits,
+    open_transactions,
     pending_offsets,
     share_group_topics,
     share_partitions,
@@ -31,6 +32,7 @@ TABLES: Final[Mapping[str, Table]] = {
         share_partitions,
         share_group_topics,
         transactions,
+        open_transactions,
         log_ends,
     )
 }

@@ -5,7 +5,7 @@ Nothing here loads numpy, pyarrow or Spark, so that a command can list its table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-Helper = Literal["latest", "fold", "facts", "ends"]
+Helper = Literal["latest", "fold", "facts", "ends", "view"]
 """latest: the last record of each key decides. fold: records one after another, as a coordinator replays them. facts:
-every record is a row. ends: no records are read, but where logs begin and end."""
+every record is a row. ends: no records are read, but where logs begin and end. view: it joins rows of other tables."""
 
 EVERY_TOPIC: Final = ""
-"""The topic of a table that is about the logs of all topics."""
+"""The topic of a table that is about the logs of all topics, and of a view."""
 
 RowsFunction = Callable[[Iterator[Any], "Context"], Iterator[Any]]
 """Raw rows of one log partition in order, to rows of the table; findings go to the context."""
@@ -75,6 +75,10 @@ class Table:
     """The columns that a terminal too narrow for all does without first."""
     essential: tuple[str, ...] = ()
     """The columns without which a row is no answer: a terminal too narrow for these gets a line for each value."""
+    inputs: tuple[str, ...] = ()
+    """Of a view, the names of the tables whose rows it joins."""
+    joined_by: tuple[str, ...] = ()
+    """Of a view, the columns that all of its inputs have, and by which their rows belong together."""
     last_of_key: bool = False
     """Whether only the last record and the last value of each key, compared as bytes, decide about rows and findings:
     of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once then), and
@@ -91,6 +95,15 @@ class Table:
         function = cast(RowsFunction, import_module(self.module).rows)
         yield from function(batches if self.helper == "ends" else in_order(batches, context, self), context)
         context.sum_up()
+
+    def joined(self, parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+        """The rows of a view as `pyarrow.RecordBatch`es of `schema`, in no particular order.
+
+        `parts` has a `pyarrow.Table` for each of `inputs`: all of its rows, or those with some values of `joined_by`
+        and all that other inputs have with these values. So the rule of a view looks at rows that are equal there, and
+        at no others. Of the context it may ask for the moment and for options.
+        """
+        yield from import_module(self.module).joined(parts, context)
 
     @property
     def folder(self) -> str:

@@ -17,7 +17,7 @@ TABLE: Final = Table(
     name="pending_offsets",
     topic="__consumer_offsets",
     about="every commit whose transaction is open: what a group waits for",
-    helper="facts",
+    helper="latest",
     records=COMMITS,
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
@@ -25,6 +25,7 @@ TABLE: Final = Table(
         Column("producer_id", "int64", "producer of the open transaction"),
         *timestamps("since", "log timestamp of its first commit for this partition; null where the source has none"),
         *LOG_PLACE,
+        Column("since_log_offset", "int64", "offset of the first commit of this partition in the transaction"),
     ),
     sort=("group_id", "topic", "partition", "log_offset"),
     needs_transactions=True,
@@ -32,13 +33,21 @@ TABLE: Final = Table(
     module=__name__,
     tells_open=True,
     essential=("group_id", "topic", "partition", "offset", "producer_id"),
-    details=("topic_id", "leader_epoch", "metadata", "commit_timestamp", "log_partition", "log_offset"),
+    details=(
+        "topic_id",
+        "leader_epoch",
+        "metadata",
+        "commit_timestamp",
+        "log_partition",
+        "log_offset",
+        "since_log_offset",
+    ),
     last_of_key=True,
     rules="""\
 One row per group, topic, partition and producer with a commit in a transaction that has no marker up to the end of the
 log, and with no tombstone of that partition behind the commit: a tombstone drops what is pending
 (`OffsetMetadataManager.replay`, `replayEndTransactionMarker`). Of several commits in one transaction the last one is
-the row; `since_timestamp` is that of the first.
+the row; `since_timestamp` and `since_log_offset` are those of the first.
 
 Who asks a coordinator for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions, and waits (KIP-447). Plain
 commits do not change that. When the transaction commits, the row becomes the committed offset unless a commit behind it
@@ -111,7 +120,8 @@ def _waiting(
     usable = [pair for pair, row in lasts.items() if not found.has_error[row]]
     if not usable:
         return
-    since = found.rows.column("timestamp_ms").take(pa.array([firsts[pair] for pair in usable]))
+    first = pa.array([firsts[pair] for pair in usable])
+    since = found.rows.column("timestamp_ms").take(first)
     chosen = pa.array([lasts[pair] for pair in usable])
     told = {
         name: column.take(chosen) if isinstance(column, pa.Array) else column
@@ -121,5 +131,6 @@ def _waiting(
         "producer_id": found.rows.column("producer_id").take(chosen),
         "since_timestamp": instants(since),
         "since_timestamp_ms": since,
+        "since_log_offset": found.rows.column("offset").take(first),
     }
     yield record_batch(TABLE.schema, told, len(usable))

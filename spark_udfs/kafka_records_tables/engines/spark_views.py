@@ -1,0 +1,67 @@
+"""Views in Spark: rows of their inputs that belong together come into one task, which joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from kafka_records_engine.spark.mapping import map_batches
+from kafka_records_tables.engines.joined_tables import inputs_of, joined
+from kafka_records_tables.engines.spark_schema import schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_records_tables.engines.request import TableRequest
+
+_INPUT: Final = "input"
+"""The column with the number of the input that a row is of. Behind it stands a struct for each input."""
+
+
+def joined_frames(frames: Mapping[str, DataFrame], request: TableRequest, names: Sequence[str]) -> DataFrame:
+    """The columns `names` of a view out of the rows of its inputs, without a join by Spark: the rule is not written
+    twice."""
+    view = request.table
+    given = StructType([StructField(_INPUT, IntegerType())])
+    for each in inputs_of(view):
+        given.add(f"of_{each.name}", schema_of(each, each.names))
+    parts = []
+    for number, each in enumerate(inputs_of(view)):
+        own = f"of_{each.name}"
+        structs = [
+            (F.struct(*each.names) if field.name == own else F.lit(None)).cast(field.dataType).alias(field.name)
+            for field in given.fields[1:]
+        ]
+        parts.append(frames[each.name].select(*view.joined_by, F.lit(number).alias(_INPUT), *structs))
+    rows = reduce(lambda one, other: one.unionAll(other), parts).repartition(*view.joined_by)
+    return map_batches(rows, given, JoinedRows(request, tuple(names)), schema_of(view, names))
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """Rows of a view, with the columns `names`, from those of its inputs that belong together."""
+
+    request: TableRequest
+    names: Sequence[str]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        inputs = inputs_of(self.request.table)
+        parts: dict[str, list[pa.RecordBatch]] = {each.name: [] for each in inputs}
+        for batch in batches:
+            for number, each in enumerate(inputs):
+                of_input = batch.filter(pc.equal(batch.column(0), number)).column(1 + number)
+                if len(of_input):
+                    columns = [
+                        column.cast(field.type) for column, field in zip(of_input.flatten(), each.schema, strict=True)
+                    ]
+                    parts[each.name].append(pa.RecordBatch.from_arrays(columns, schema=each.schema))
+        if any(parts.values()):
+            for rows in joined(self.request, parts):
+                yield rows.select(self.names)
