@@ -153,6 +153,10 @@ def _consumer_cases(topic: _Groups) -> None:
     group("consumer with offsets", 2, 2)
     topic.commit("consumer with offsets", 1)
 
+    # An empty classic group has given way to a member whose subscription is not resolved yet.
+    group("consumer, first epoch told", 0, 0)
+    topic.member("Consumer", "consumer, first epoch told", "m", 0)
+
 
 def _share_cases(topic: _Groups) -> None:
     topic.epoch("Share", "share, empty", 4)
@@ -235,6 +239,7 @@ def rows() -> dict[str, Row]:
         ("consumer, empty", ("consumer", "Empty", 6, "consumer", None, 0)),
         ("consumer, assigning", ("consumer", "Assigning", 3, "consumer", None, 1)),
         ("consumer, no target yet", ("consumer", "Assigning", 2, "consumer", None, 1)),
+        ("consumer, first epoch told", ("consumer", "Stable", 0, "consumer", None, 1)),
         ("consumer, stable", ("consumer", "Stable", 3, "consumer", None, 2)),
         ("consumer, old member epoch", ("consumer", "Reconciling", 3, "consumer", None, 2)),
         ("consumer, unrevoked", ("consumer", "Reconciling", 3, "consumer", None, 1)),
@@ -284,7 +289,7 @@ def test_groups_that_are_gone_have_no_row(rows: dict[str, Row], group: str) -> N
 
 
 def test_every_group_of_the_topic_is_a_case(rows: dict[str, Row]) -> None:
-    assert len(rows) == 45
+    assert len(rows) == 46
 
 
 def test_the_place_is_that_of_the_record_that_makes_the_group() -> None:

@@ -156,6 +156,41 @@ def test_a_log_that_kafka_does_not_load_has_no_other_answer(coordinators: Coordi
 
 @pytest.mark.maven
 @pytest.mark.slow
+def test_offsets_of_record_type_0_come_back_with_their_group(coordinators: Coordinators) -> None:
+    """A cleaner took their tombstone, whose key is another; the group was deleted, and then it is there again."""
+    group, offset = b"\0\1g", b"\0\1t\0\0\0\0"
+    value = (7).to_bytes(8, "big") + b"\0\0" + (1_700_000_000_000).to_bytes(8, "big")
+    written = [
+        (b"\0\0" + group + offset, b"\0\0" + value),
+        (b"\0\2" + group, None),
+        (b"\0\0\0\1h" + offset, b"\0\0" + value),
+    ]
+    again = [*written, (b"\0\0" + group + b"\0\1u\0\0\0\0", b"\0\0" + value)]
+    for name, records, used in (("gone", written, 4), ("again", again, 0)):
+        _write(coordinators.folder, name, records)
+        coordinators.answer(name)
+        told = History(coordinators.folder, name)
+        (cut,) = told.cuts
+        loaded = Loaded(told, cut, partial(_with, {}, rows=told.rows))
+        assert list(differences(loaded)) == []
+        # Asked for some offsets and for all, those that are stable and plainly.
+        assert loaded.used["offsets without their group"] == used
+
+
+def _write(folder: Path, name: str, records: list[tuple[bytes, bytes | None]]) -> None:
+    told = history("0001").header
+    *_, asked = told["questions"]
+    header = told | {"history": name, "questions": [asked | {"cut": len(records) - 1}]}
+    common = {"timestamp_ms": 1_700_000_000_000, "producer_id": -1, "producer_epoch": -1, "transactional": False}
+    lines = [
+        {"offset": at, "batch": at, "key": key.hex(), "value": None if value is None else value.hex()} | common
+        for at, (key, value) in enumerate(records)
+    ]
+    write_log(folder, header, lines)
+
+
+@pytest.mark.maven
+@pytest.mark.slow
 def test_a_seed_is_a_history(coordinators: Coordinators) -> None:
     first = _files_of(coordinators, 19)
     assert first == _files_of(coordinators, 19)

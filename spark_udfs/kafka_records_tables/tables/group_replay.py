@@ -250,7 +250,8 @@ def _state(group: Group) -> str | None:
         return "Stable"
     if group.kind == STREAMS and group.topology_epoch != group.validated_topology:
         return "NotReady"
-    if (group.epoch or _FIRST_EPOCH) > group.target_epoch:
+    epoch = _FIRST_EPOCH if group.epoch is None else group.epoch
+    if epoch > group.target_epoch:
         return "Assigning"
     reached = (group.target_epoch, int(_STABLE[group.kind]))
     return "Stable" if all(member == reached for member in group.members.values()) else "Reconciling"
