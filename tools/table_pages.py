@@ -37,6 +37,8 @@ _HELPERS = {
     "ends": "the source is asked, no records are read",
 }
 
+_VALUES = {"moment": "a moment", "duration": "a duration", "ahead": "a duration"}
+
 
 def main() -> int:
     """Write or check the page."""
@@ -77,6 +79,14 @@ def _table(table: Table) -> Iterator[str]:
     yield textwrap.fill(how, 120) + "\n"
     place = f"{table.module.replace('.', '/')}.py"
     yield f"In code: [{place.rpartition('/')[2]}](../spark_udfs/{place}).\n"
+    if table.options:
+        yield "| option | value | what it asks |"
+        yield "|---|---|---|"
+        for option in table.options:
+            value = ", ".join(f"`{word}`" for word in option.words) or _VALUES[option.kind]
+            default = f"; default: {option.default}" if option.default else ""
+            yield f"| `{option.name}` | {value} | {option.about}{default} |"
+        yield ""
     yield "| column | type | meaning |"
     yield "|---|---|---|"
     for column in table.columns:

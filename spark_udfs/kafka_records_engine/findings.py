@@ -39,6 +39,9 @@ were to be read."""
 INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 """The `reason` of a note that says from which offset or moment on a table can know what happened."""
 
+UNJUDGED_RULES: Final = "UnjudgedRules"
+"""The `reason` of a note about rules that were asked for and that no broker was held against."""
+
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
 

@@ -15,6 +15,10 @@ class UnknownColumn(ValueError):
     """A name that no column of a table has."""
 
 
+class UnknownOption(ValueError):
+    """A name that no option of a table has."""
+
+
 def near(name: str, names: Iterable[str]) -> str:
     """What to say about a name that is none of `names`: the one that was meant, or all there are."""
     known = list(names)

@@ -29,6 +29,10 @@ _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 _SHORTEST_MS: Final = 12
 _AGO: Final = re.compile(r"([0-9]{1,9})\s*(s|m|min|h|d|w)(?:\s+ago)?")
+_SHORT_DURATION: Final = re.compile(r"([0-9]{1,9})\s*(s|m|min|h|d|w)")
+_ISO_DURATION: Final = re.compile(
+    r"P(?=[0-9T])(?:([0-9]{1,9})W)?(?:([0-9]{1,9})D)?(?:T(?=[0-9])(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})S)?)?"
+)
 _SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LAST_MS: Final = 253_402_300_799_999
 
@@ -219,6 +223,23 @@ def _kind(kind: str) -> str:
 
 def _article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+# -- durations ---------------------------------------------------------------------------------------------------------
+
+
+def duration(text: str) -> int:
+    """The milliseconds that a text names: `90s`, `30m`, `24h`, `7d`, `2w`, or as in ISO 8601 `P7D`, `PT24H`.
+
+    Raises QueryError.
+    """
+    short = _SHORT_DURATION.fullmatch(text.strip())
+    if short:
+        return int(short[1]) * _SECONDS[short[2]] * 1000
+    parts = _ISO_DURATION.fullmatch(text.strip())
+    if parts is None or not any(parts.groups()):
+        raise QueryError(f"{text!r} is no duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H")
+    return sum(int(count) * _SECONDS[unit] for count, unit in zip(parts.groups(), "wdhms", strict=True) if count) * 1000
 
 
 # -- moments -----------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ def read_table(
     processes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
+    **options: Any,
 ) -> Result:
     """A table over a source, all of it in memory.
 
@@ -71,6 +72,9 @@ def read_table(
         A session whose workers read instead, one task per partition of the log; they have to see the same files.
     on_progress
         Called with the bytes that were read so far, and with those there are.
+    **options
+        What only this table can be asked, by the names of its options (docs/tables.md): moments are aware datetimes or
+        milliseconds since 1970, durations are timedeltas or milliseconds, and texts do for both (`7d`, `PT24H`).
 
     Returns
     -------
@@ -81,7 +85,7 @@ def read_table(
 
     Raises
     ------
-    UnknownTable, UnknownColumn
+    UnknownTable, UnknownColumn, UnknownOption
         For a name that is none.
     TypeError, ValueError
         For other arguments that are not what they should be, before anything is read.
@@ -111,6 +115,7 @@ def read_table(
         processes=processes,
         spark=spark,
         on_progress=on_progress,
+        **options,
     )
     with stream:
         rows = pa.Table.from_batches(list(stream), schema=stream.schema)
@@ -130,9 +135,10 @@ def stream_table(
     processes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
+    **options: Any,
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
-    request = request_of(table, group=group, as_of=as_of, untold=untold, package=package)
+    request = request_of(table, group=group, as_of=as_of, untold=untold, package=package, options=options)
     if processes is not None:
         arguments.count("processes", processes, "processes")
     if spark is not None:

@@ -64,6 +64,7 @@ def table(
     untold: Literal["committed"] | None = None,
     mode: str = FAILFAST,
     package: str = "kafka_records",
+    **options: Any,
 ) -> DataFrame:
     """A table over raw rows.
 
@@ -90,6 +91,8 @@ def table(
         that can be told; `findings` lists what was found.
     package
         The generated package whose schemas say what the records hold.
+    **options
+        What only this table can be asked, as in `kafka_records_tables.read_table`.
 
     Returns
     -------
@@ -98,7 +101,7 @@ def table(
 
     Raises
     ------
-    UnknownTable, UnknownColumn, ValueError, TypeError
+    UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
         At once, for arguments that do not fit.
     StreamGiven
         At once, for a streaming DataFrame: build the table in `foreachBatch`, from the raw rows that were saved.
@@ -121,7 +124,7 @@ def table(
     --------
     >>> table(spark.read.parquet("saved"), "groups", group="billing").select("state", "member_count").show()
     """
-    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package)
+    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package, options=options)
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
@@ -168,6 +171,7 @@ def findings(
     as_of: datetime | int | None = None,
     untold: Literal["committed"] | None = None,
     package: str = "kafka_records",
+    **options: Any,
 ) -> DataFrame:
     """What is found while the rows of a table are made: records that could not be used, and where an answer ends.
 
@@ -176,7 +180,7 @@ def findings(
     findings of one run, for files.) Takes what `table` takes; gives rows of `FINDINGS_SCHEMA`, of severity `damage`
     where something is missing from the table or may be, and `note` otherwise.
     """
-    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package)
+    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package, options=options)
     if request.table.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
         return _together([findings(raw, each, **same) for each in request.table.inputs])
@@ -199,6 +203,7 @@ def read_table(
     untold: Literal["committed"] | None = None,
     mode: str = FAILFAST,
     package: str = "kafka_records",
+    **options: Any,
 ) -> DataFrame:
     """A table over any source, read by the workers, one task per partition of the log.
 
@@ -213,7 +218,7 @@ def read_table(
         and workers share. Or whatever else `kafka_records_tables.read_table` takes.
     topic
         What files hold that do not say so; the topic of the table by default.
-    name, group, columns, as_of, untold, mode, package
+    name, group, columns, as_of, untold, mode, package, **options
         As in `table`.
 
     Returns
@@ -226,7 +231,7 @@ def read_table(
     LogSourceError
         At once, for paths that are not there or hold no log of the topic; in a worker, for files that it does not see.
     """
-    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package, options=options)
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
@@ -250,9 +255,10 @@ def read_findings(
     as_of: datetime | int | None = None,
     untold: Literal["committed"] | None = None,
     package: str = "kafka_records",
+    **options: Any,
 ) -> DataFrame:
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
-    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package)
+    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package, options=options)
     declaration = request.table
     arguments.session("spark", spark)
     if declaration.inputs:
@@ -297,7 +303,8 @@ def register(spark: SparkSession, package: str = "kafka_records") -> tuple[str, 
     -----
     Options of the source: `table` (raw rows without), `topic`, `group` (one, or a JSON array of several), `columns`
     (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
-    `untold` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts). For
+    `untold` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts), and those
+    that one table alone has, by their names. For
     running brokers `bootstrap`, `commandConfig` (a properties file), `kafka.` and the name of a property,
     `startingOffsets`, `endingOffsets`, and for streams `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded
     records of saved rows `records` and `coordinates` (both with commas between names). Nothing is pushed down: an

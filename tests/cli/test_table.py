@@ -213,7 +213,8 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
         (
             "brokers",
             "argument NAME: no table is called 'brokers'; there are current_offsets, groups, members, offset_commits, "
-            "pending_offsets, share_partitions, share_group_topics, transactions, open_transactions, log_ends",
+            "pending_offsets, expirations, share_partitions, share_group_topics, transactions, "
+            "open_transactions, log_ends",
         ),
     ],
 )

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.cli.command import NO_MEMORY
 from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.query import _MOMENTS
 from kafka_records_tables.runs import table_run
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 from tests.cli.running import Ran, run
@@ -77,8 +79,37 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     ran = run("table", "groups", segments, "--topic-filter", "x")
     assert complaint(ran) == (
         "--topic-filter: rows of groups are about no topic, those of current_offsets, offset_commits, "
-        "pending_offsets, share_group_topics, transactions, open_transactions, log_ends are"
+        "pending_offsets, expirations, share_group_topics, transactions, open_transactions, log_ends are"
     )
+
+
+def test_what_one_table_alone_is_asked(segments: str) -> None:
+    arguments = ("--retention", "1h", "--as-of", "2026-11-21T02:14:45")
+    found = asked(segments, *arguments, "--within", "PT30M", table="expirations")
+    options: dict[str, Any] = {"as_of": datetime(2026, 11, 21, 2, 14, 45, tzinfo=UTC), "retention": 3_600_000}
+    expected = read_table("expirations", segments, within=timedelta(minutes=30), **options).table
+    assert [row["expires_timestamp_ms"] for row in found] == expected["expires_timestamp_ms"].to_pylist()
+    assert 0 < len(found) < read_table("expirations", segments, **options).table.num_rows
+
+    (row,) = asked(
+        segments, "--at", "in 520w", "--group", "refund-booking", "--where", "kind=group", table="expirations"
+    )
+    assert (row["record_type"], row["rule"]) == (2, "last_offset")
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "message"),
+    [
+        ("groups", ("--within", "24h"), "--within: groups has no such option, expirations has"),
+        ("expirations", ("--within", "24h", "--at", "now"), "--within does not go with at: leave one of them out"),
+        ("expirations", ("--at", "soon"), f"--at: 'soon' is no moment: write {_MOMENTS}"),
+        ("expirations", ("--rules", "x"), "argument --rules: invalid choice: 'x'; choose one of kafka-4.3, kip-211"),
+    ],
+)
+def test_options_that_a_table_does_not_take(
+    segments: str, table: str, arguments: tuple[str, ...], message: str
+) -> None:
+    assert complaint(run("table", table, segments, *arguments)) == message
 
 
 def test_conditions_columns_order_and_limit(segments: str, offsets: list[dict[str, Any]]) -> None:

@@ -82,10 +82,10 @@ def _loaded(name: str, cut: int) -> Loaded:
 
 
 @cache
-def _read(name: str, table: str, cut: int | None = None, as_of: int | None = None) -> pa.Table:
+def _read(name: str, table: str, cut: int | None = None, as_of: int | None = None, **options: Any) -> pa.Table:
     """The rows of a table over a history, up to a cut or all of it; there is nothing to find."""
     rows = history(name).rows if cut is None else history(name).up_to(cut)
-    result = read_table(table, rows, as_of=as_of)
+    result = read_table(table, rows, as_of=as_of, **options)
     assert result.findings == ()
     return result.table
 

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.findings import Finding
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_engine.sources.snapshots import Snapshot
@@ -24,7 +24,7 @@ from kafka_records_tables import TABLES, read_table
 from tests.conftest import DATA_DIR
 from tests.sources.snapshot_logs import TOPIC, Logs, Moment, moments, rows_of
 from tests.tables.histories import NAMES, history
-from tests.tables.test_cleaned import SEED, groups_back
+from tests.tables.test_cleaned import SEED, groups_back, is_known_by_commits, without_commits_that_may_go
 from tools.judge.answers import Loaded
 from tools.judge.cleaner import Row, cleaned, last_stable
 from tools.judge.comparing import differences
@@ -84,6 +84,10 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
         if _is_time(moment, whole):
             for table in WHAT_IS:
                 result = read_table(table, tmp_path, as_of=whole[moment.end - 1]["timestamp_ms"])
+                if TABLES[table].tells_open and result.findings:
+                    # A cleaner may have taken what was open then before the first run.
+                    assert [found.reason for found in result.findings] == [INCOMPLETE_HISTORY]
+                    continue
                 assert result.findings == ()
                 _check(table, read_table(table, moment.log()).table, result.table, moment, whole)
 
@@ -123,7 +127,10 @@ def _check(table: str, expected: pa.Table, found: pa.Table, moment: Moment, whol
     assert here.keys() <= kept.keys()
     for key, row in kept.items():
         if key not in here:
-            assert (table, row["group_kind"], row["epoch"]) == ("groups", "simple", None)
+            is_gone = table == "groups" and (row["group_kind"], row["epoch"]) == ("simple", None)
+            assert is_gone or (table == "expirations" and is_known_by_commits(row))
+        elif table == "expirations":
+            assert without_commits_that_may_go(row) == without_commits_that_may_go(here[key])
         elif table == "groups" and row["epoch"] is None and row["log_offset"] > here[key]["log_offset"]:
             assert {**row, "log_offset": here[key]["log_offset"]} == here[key]
         else:
@@ -131,7 +138,7 @@ def _check(table: str, expected: pa.Table, found: pa.Table, moment: Moment, whol
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["group_id"], row.get("topic"), row.get("partition")
+    return row.get("kind"), row["group_id"], row.get("topic"), row.get("partition")
 
 
 def _cleaned_behind(name: str) -> Iterator[tuple[int, list[Row]]]:
@@ -164,7 +171,7 @@ def test_a_snapshot_at_each_cut_has_for_ever_what_coordinators_said(name: str, t
             assert list(differences(loaded)) == []
 
 
-def _without_findings(root: Path, table: str, as_of: int) -> pa.Table:
-    result = read_table(table, root, as_of=as_of)
+def _without_findings(root: Path, table: str, as_of: int, **options: Any) -> pa.Table:
+    result = read_table(table, root, as_of=as_of, **options)
     assert result.findings == ()
     return result.table

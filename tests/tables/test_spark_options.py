@@ -8,6 +8,7 @@ import pytest
 
 from kafka_records_tables.engines.spark_offsets import BadOption, NextOffsets, bound_of, limited
 from kafka_records_tables.engines.spark_options import asked
+from kafka_records_tables.query import _MOMENTS
 
 LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
 
@@ -82,6 +83,15 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
             'the option startingOffsets is \'newest\': write "earliest", "latest" or offsets by partition as in '
             '{"topic": {"0": 23, "1": -2}}',
         ),
+        (
+            {"path": "/data", "table": "groups", "retention": "7d"},
+            "groups has no option 'retention', and no other of its own",
+        ),
+        (
+            {"path": "/data", "retention": "7d"},
+            "the option retention is for tables: say which one with the option table",
+        ),
+        ({"path": "/data", "table": "expirations", "at": "soon"}, f"at: 'soon' is no moment: write {_MOMENTS}"),
         (
             {**LIVE, "table": "groups", "startingOffsets": "earliest"},
             "the option startingOffsets is for raw rows: a table needs its log from the start",

@@ -68,6 +68,19 @@ def test_options(spark: SparkSession, segments: str) -> None:
 
 
 @pytest.mark.usefixtures("names")
+def test_options_of_one_table(spark: SparkSession, segments: str) -> None:
+    from kafka_records_engine.spark.segments import read_segments
+    from kafka_records_tables import spark as tables
+
+    expected = read_table("expirations", segments, at="2026-11-28T02:13:20", retention="7d").table
+    asked: dict[str, Any] = {"at": "2026-11-28T02:13:20", "retention": "P7D"}
+    assert in_order(load(spark, segments, table="expirations", **asked), "expirations").equals(expected)
+    raw = read_segments(spark, segments, topic="__consumer_offsets")
+    assert in_order(tables.table(raw, "expirations", **asked), "expirations").equals(expected)
+    assert expected.num_rows > 10
+
+
+@pytest.mark.usefixtures("names")
 def test_raw_rows_and_several_paths(spark: SparkSession, segments: str, topics_dir: Path) -> None:
     from kafka_records_engine.spark.raw import RAW_SCHEMA
     from kafka_records_engine.spark.segments import read_segments

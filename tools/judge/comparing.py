@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from tools.judge.answers import Difference, Loaded
+from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
 from tools.judge.compared_offsets import current_offsets, offset_commits, pending_offsets
@@ -23,6 +24,7 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "offset_commits": offset_commits,
         "groups": groups,
         "members": members,
+        "expirations": expirations,
     },
     "__share_group_state": {"share_partitions": share_partitions},
 }

@@ -8,7 +8,7 @@ take any source; `given.source_of` makes one of what a caller names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
@@ -182,6 +182,8 @@ class Context:
     history: bool = True
     """Whether all records are wanted that ever were in the log. Otherwise those are left out that it had lost by the
     moment that is asked about, which only a snapshot has."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What only the table at hand is asked, by the names of its options."""
 
     def report(self, finding: Finding) -> None:
         """Add a finding, or count it only where there are many like it."""

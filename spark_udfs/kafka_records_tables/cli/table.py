@@ -16,6 +16,7 @@ from kafka_records_tables.report.described import described
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.runs.written_output import OFFSET_FORMATS
+from kafka_records_tables.table_options import option_values, own_options, tables_with
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ moments of --as-of:
   a time as above, milliseconds since 1970 (12 digits or more), or a time before now: 90s, 30m, 2h, 7d, 1w. The answer
   is that of the log up to the first record with a later timestamp; ends of transactions behind it do not count. Where a
   cleaner has been, what was overwritten since is gone: a note then says from which moment on an answer is complete.
+
+durations:
+  90s, 30m, 24h, 7d, 2w, or as in ISO 8601 P7D or PT24H. --at takes a moment as above, now, or a time ahead: in 24h.
 
 order:
   Rows are sorted by the columns that --describe names, or by --sort first. Without --sort, json, csv and parquet come
@@ -71,6 +75,8 @@ examples:
       as of two hours ago, one JSON object per line
   kafka-records table offset_commits /var/lib/kafka/data --where is_tombstone=true --sort=-log_timestamp --limit 20
       the latest deletions
+  kafka-records table expirations /var/lib/kafka/data --within 24h --retention 14d
+      what expires by tomorrow where the brokers keep offsets for two weeks
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
   kafka-records table current_offsets /var/lib/kafka/data --as-of 2026-01-31 --format reset-offsets --output offsets.csv
@@ -147,6 +153,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=_count(0), metavar="N", help="at most N rows, the first by the order")
     parser.add_argument("--as-of", type=_moment, metavar="TIME", help="the table as it was at this moment, see below")
+    _add_own(parser)
     parser.add_argument(
         "--untold",
         choices=["committed"],
@@ -158,6 +165,23 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the generated package whose schemas say what the records of the table hold (default: kafka_records)",
     )
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """Add what only some tables can be asked."""
+    own = parser.add_argument_group("options of some tables")
+    for option in own_options(TABLES.values()):
+        about = f"{tables_with(option.name, TABLES.values())}: {option.about}"
+        default = f" (default: {option.default})" if option.default else ""
+        own.add_argument(
+            f"--{option.name}",
+            choices=option.words or None,
+            metavar=None if option.words else _METAVARS[option.kind],
+            help=f"{about}{default}",
+        )
+
+
+_METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION"}
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
@@ -274,6 +298,7 @@ def run(options: argparse.Namespace) -> int:
     if table.inputs and options.topic is not None:
         raise UsageError(f"--topic: the table {table.name} joins {' and '.join(table.inputs)}, which have their topics")
     _check_records(table, options)
+    own = _own(table, options)
     _check_engine(options)
     _set_format(options)
     _check_format(table, options)
@@ -291,6 +316,7 @@ def run(options: argparse.Namespace) -> int:
         as_of_ms=options.as_of,
         untold=options.untold,
         package=options.package,
+        own=own,
         processes=options.processes,
         spark=SparkSettings(options.master, dict(options.conf)) if options.engine == "spark" else None,
         needs_order=bool(options.sort),
@@ -337,6 +363,20 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
     ):
         if asked:
             raise UsageError(f"{option}: rows of {table.name} {why}")
+
+
+def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
+    """What was asked of this table alone, as it was written. Raises a UsageError for what cannot be asked of it."""
+    names = [option.name for option in own_options(TABLES.values())]
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    for name in given:
+        if all(option.name != name for option in table.options):
+            raise UsageError(f"--{name}: {table.name} has no such option, {tables_with(name, TABLES.values())} has")
+    try:
+        option_values(table, given, options.as_of)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    return given
 
 
 def _check_engine(options: argparse.Namespace) -> None:

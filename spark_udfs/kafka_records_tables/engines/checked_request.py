@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from kafka_records_engine import arguments
 from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
+from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import TABLES, Table
 
 
@@ -31,8 +33,12 @@ def request_of(
     as_of: datetime | int | None = None,
     untold: str | None = None,
     package: str = "kafka_records",
+    options: Mapping[str, Any] | None = None,
 ) -> TableRequest:
-    """What `read_table` asks of each log partition. Raises UnknownTable, ValueError and TypeError."""
+    """What `read_table` asks of each log partition; `options` are those of the table alone.
+
+    Raises UnknownTable, UnknownOption, ValueError and TypeError.
+    """
     groups = None if group is None else arguments.texts("group", group)
     declaration = table_called(table)
     if declaration.helper == "ends" and not (groups is None and as_of is None):
@@ -40,7 +46,10 @@ def request_of(
     if as_of is not None and not _is_of_records(declaration):
         raise ValueError(f"{declaration.name} is about logs as they are now: it takes no as_of")
     module = _checked_module(declaration)
-    return TableRequest(module, _milliseconds(as_of), _checked_untold(untold), groups, _checked_package(package))
+    moment = _milliseconds(as_of)
+    values = option_values(declaration, options or {}, moment)
+    own = tuple(values.items())
+    return TableRequest(module, moment, _checked_untold(untold), groups, _checked_package(package), own)
 
 
 def of_records(table: str | Table) -> str | Table:

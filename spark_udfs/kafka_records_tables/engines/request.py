@@ -26,6 +26,8 @@ class TableRequest:
     untold: str | None = None
     groups: tuple[str, ...] | None = None
     package: str = "kafka_records"
+    options: tuple[tuple[str, Any], ...] = ()
+    """The values of all options of the table, by name (`table_options.option_values`)."""
 
     @property
     def table(self) -> Table:
@@ -37,6 +39,7 @@ class TableRequest:
         """A context for one log partition."""
         context = kind(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
         context.history = self.table.is_history
+        context.options = dict(self.options)
         return context
 
     @property

@@ -27,6 +27,8 @@ from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import milliseconds
+from kafka_records_tables.table_options import own_options, tables_with
+from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig
     from kafka_records_engine.spark.saved_records import RecordReader
 
-OPTIONS: Final[Mapping[str, str]] = {
+OPTIONS: Final[dict[str, str]] = {
     "table": "name of a table; raw rows without",
     "topic": "topic of the raw rows, or of files that do not stand in a folder of their topic",
     "bootstrap": "brokers to read instead of files: HOST:PORT, several with commas between them",
@@ -55,15 +57,19 @@ OPTIONS: Final[Mapping[str, str]] = {
     "bytesPerTask": "into how large parts partitions are cut for raw rows and for tables of facts; not cut by default",
     **SAVED_OPTIONS,
 }
+for _own in own_options(TABLES.values()):
+    OPTIONS[_own.name] = f"{_own.about}; for {tables_with(_own.name, TABLES.values())}"
 """The options by name; where upper case stands is of no matter to Spark. Beside them `kafka.` and the name of a
 property of Kafka's clients."""
 
 _PLACES: Final = ("path", "paths")
 _KAFKA: Final = "kafka."
 _SERVERS: Final = "bootstrap.servers"
-_OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package")
+_OWN: Final = tuple(option.name for option in own_options(TABLES.values()))
+"""Those that some tables have and others have not."""
+_OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package", *_OWN)
 _OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
-_NOT_OF_RECORDS: Final = ("table", "group", "columns", "asOf", "untold", *_OF_RAW_ROWS, "bytesPerTask")
+_NOT_OF_RECORDS: Final = ("table", "group", "columns", "asOf", "untold", *_OWN, *_OF_RAW_ROWS, "bytesPerTask")
 _OF_BROKERS: Final = ("commandConfig",)
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
@@ -218,6 +224,7 @@ def asked(options: Mapping[str, str]) -> Asked:
             as_of=milliseconds(given["asOf"]) if "asOf" in given else None,
             untold=given.get("untold"),
             package=given.get("package", "kafka_records"),
+            options={name: given[name] for name in _OWN if name in given},
         )
         names = chosen_columns(request.table, names_in(given["columns"]) if "columns" in given else None)
     except BadOption:

@@ -30,6 +30,10 @@ def described(table: Table, room: int) -> str:
             start = indent
         lines.append(start + about[0])
         lines.extend(indent + line for line in about[1:])
+    for option in table.options:
+        default = f"; default: {option.default}" if option.default else ""
+        told = f"option {option.name}: {option.about}{default}"
+        lines.append(textwrap.fill(told, room, subsequent_indent="  "))
     return (
         "\n".join(textwrap.fill(line, room, subsequent_indent="  ") for line in lines[:3])
         + "\n"

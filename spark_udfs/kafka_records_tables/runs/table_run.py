@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -71,6 +71,8 @@ class TableTask:
     as_of_ms: int | None = None
     untold: Literal["committed"] | None = None
     package: str = KAFKA
+    own: Mapping[str, str] = field(default_factory=dict)
+    """What only this table is asked, by the names of its options."""
     processes: int | None = None
     spark: SparkSettings | None = None
     needs_order: bool = False
@@ -146,6 +148,7 @@ class TableRun:
             as_of=task.as_of_ms,
             untold=task.untold,
             package=task.package,
+            **task.own,
             processes=task.processes,
             spark=session,
             on_progress=progress.moved,

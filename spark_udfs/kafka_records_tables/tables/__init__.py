@@ -7,6 +7,7 @@ from typing import Final
 
 from kafka_records_tables.tables import (
     current_offsets,
+    expirations,
     groups,
     log_ends,
     members,
@@ -17,9 +18,9 @@ from kafka_records_tables.tables import (
     share_partitions,
     transactions,
 )
-from kafka_records_tables.tables.declaration import Column, Table
+from kafka_records_tables.tables.declaration import Column, Option, Table
 
-__all__ = ["TABLES", "Column", "Table"]
+__all__ = ["TABLES", "Column", "Option", "Table"]
 
 TABLES: Final[Mapping[str, Table]] = {
     module.TABLE.name: module.TABLE
@@ -29,6 +30,7 @@ TABLES: Final[Mapping[str, Table]] = {
         members,
         offset_commits,
         pending_offsets,
+        expirations,
         share_partitions,
         share_group_topics,
         transactions,

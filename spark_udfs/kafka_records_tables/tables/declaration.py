@@ -39,6 +39,26 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """A question that one table answers and others have no answer to.
+
+    `kind` says what a value is: a `moment`, a `duration`, a duration `ahead` of the moment that is asked about, or one
+    of some `words`. Two tables that have an option of the same name mean the same by it.
+    """
+
+    name: str
+    """As an argument in Python. The command has `--name`, Spark the option `name`."""
+    kind: Literal["moment", "duration", "ahead", "word"]
+    about: str
+    """One line: what it does to the rows."""
+    default: str | None = None
+    """What it is where nothing is said, as people would write it."""
+    words: tuple[str, ...] = ()
+    not_with: tuple[str, ...] = ()
+    """The options that do not go with it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table by its `name`, over the records of one `topic`."""
 
@@ -79,6 +99,8 @@ class Table:
     """Of a view, the names of the tables whose rows it joins."""
     joined_by: tuple[str, ...] = ()
     """Of a view, the columns that all of its inputs have, and by which their rows belong together."""
+    options: tuple[Option, ...] = ()
+    """What can be asked of this table beside what can be asked of every table; `Context.options` has the values."""
     last_of_key: bool = False
     """Whether only the last record and the last value of each key, compared as bytes, decide about rows and findings:
     of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once then), and

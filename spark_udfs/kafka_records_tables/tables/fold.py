@@ -14,6 +14,9 @@ from kafka_records_tables.tables.decoded_records import DecodedRecords
 SIZE: Final = "#"
 """Behind the name of an array in `Picked`: how many elements it has."""
 
+INSIDE: Final = "."
+"""Between the name of a member and that of a member inside of it, or inside of each of its elements."""
+
 Picked = Mapping[str, tuple[str, ...]]
 """By record, the members of its value that a fold needs. Only these become Python objects: a value may be large."""
 
@@ -65,5 +68,16 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
 
 
 def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:
-    member = pc.struct_field(records, [part, name.removesuffix(SIZE)])
+    first, *path = name.removesuffix(SIZE).split(INSIDE)
+    member = _inside(pc.struct_field(records, [part, first]), path)
     return pc.list_value_length(member) if name.endswith(SIZE) else member
+
+
+def _inside(array: pa.Array, path: list[str]) -> pa.Array:
+    """What stands at `path` in each element, in lists as long as those of `array`."""
+    if not path:
+        return array
+    if pa.types.is_list(array.type):
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(array.offsets, _inside(array.values, path), mask=mask)
+    return _inside(pc.struct_field(array, path[0]), path[1:])

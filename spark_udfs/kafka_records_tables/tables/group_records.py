@@ -68,13 +68,15 @@ class GroupRecords:
         *,
         picked: Picked = PICKED,
         kept: Collection[str] = (),
+        reports_commits: bool = True,
     ) -> Replayed:
         """What a coordinator makes of them. Reports the records that cannot be decoded, with the `consequence` of a
         value that cannot. `picked` is what to read of values, `kept` are the roles of records that groups keep
-        (`group_replay`)."""
+        (`group_replay`). With `reports_commits` also commits whose keys cannot be read."""
         told, seen = self._decoded(self._whole), self._decoded(self._alone)
         told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
-        seen.report(context, lambda row: NOT_USED)
+        is_reported = None if reports_commits else ~np.isin(seen.columns.record_type, self._commit_types)
+        seen.report(context, lambda row: NOT_USED, is_reported)
         replay = Replay(kept)
         parts = events(seen, dict.fromkeys(self._parts, ()))
         for event in merge(events(told, picked), parts, key=attrgetter("offset")):

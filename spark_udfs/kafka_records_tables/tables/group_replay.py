@@ -167,6 +167,10 @@ class Replay:
         """The groups that exist, without their partition in the log."""
         return [_row(group_id, group) for group_id, group in self._groups.items()]
 
+    def ended_at(self, group_id: str) -> int:
+        """The offset of the last tombstone that ended a group of that name; -1 where none was seen."""
+        return self._ended.get(group_id, -1)
+
     def _tombstone(self, role: _Role, group_id: str, event: Event) -> None:
         group = self._groups.get(group_id)
         if role.role == GROUP:

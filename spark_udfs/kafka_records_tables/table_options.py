@@ -1,0 +1,116 @@
+"""The options that one table has and others have not: their values, from what people write and from Python's own types.
+
+Nothing here loads numpy or pyarrow, so that a command can complain at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_engine import arguments
+from kafka_records_tables.near_names import UnknownOption, near
+from kafka_records_tables.query import QueryError, duration, milliseconds
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.declaration import Option, Table
+
+_NOW: Final = "now"
+_IN: Final = "in "
+
+
+def own_options(tables: Iterable[Table]) -> list[Option]:
+    """The options that some of the tables have, each name once."""
+    return list({option.name: option for table in tables for option in table.options}.values())
+
+
+def tables_with(name: str, tables: Iterable[Table]) -> str:
+    """The names of the tables that have an option, for a sentence."""
+    return ", ".join(table.name for table in tables if any(option.name == name for option in table.options))
+
+
+def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None = None) -> dict[str, Any]:
+    """The values of all options of a table: milliseconds since 1970, milliseconds, or a word; None where there is none.
+
+    A duration ahead is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
+    """
+    known = {option.name: option for option in table.options}
+    for name in given:
+        if name not in known:
+            raise UnknownOption(_unknown(table, name))
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        other = next((each for each in known[name].not_with if each in chosen), None)
+        if other is not None:
+            raise ValueError(f"{name} does not go with {other}: leave one of them out")
+    return {name: _value(option, chosen.get(name, option.default), as_of_ms) for name, option in known.items()}
+
+
+def _unknown(table: Table, name: str) -> str:
+    if not table.options:
+        return f"{table.name} has no option {name!r}, and no other of its own"
+    return f"{table.name} has no option {name!r}; {near(name, (option.name for option in table.options))}"
+
+
+def _value(option: Option, value: Any, as_of_ms: int | None) -> Any:
+    if value is None:
+        return None
+    try:
+        if option.kind == "word":
+            return _word(option, value)
+        if option.kind == "moment":
+            return _moment(option.name, value)
+        length = _duration(option.name, value)
+    except QueryError as error:
+        raise QueryError(f"{option.name}: {error}") from None
+    if option.kind == "duration":
+        return length
+    return length + (_now() if as_of_ms is None else as_of_ms)
+
+
+def _word(option: Option, value: Any) -> str:
+    if arguments.text(option.name, value) not in option.words:
+        raise QueryError(f"{value!r} is none of {', '.join(option.words)}")
+    return str(value)
+
+
+def _moment(name: str, value: Any) -> int:
+    if isinstance(value, str):
+        text = value.strip()
+        if text == _NOW:
+            return _now()
+        return _now() + duration(text.removeprefix(_IN)) if text.startswith(_IN) else milliseconds(text)
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise QueryError(f"{value.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)")
+        return int(value.timestamp() * 1000)
+    return _whole(name, value, "a datetime with a time zone, milliseconds since 1970 or a text")
+
+
+def _duration(name: str, value: Any) -> int:
+    if isinstance(value, str):
+        return duration(value)
+    if isinstance(value, timedelta):
+        value = int(value.total_seconds() * 1000)
+    length = _whole(name, value, "a timedelta, milliseconds or a text")
+    if length < 0:
+        raise QueryError(f"{length} ms: a duration is 0 or more")
+    return length
+
+
+def _whole(name: str, value: Any, wanted: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is {wanted}, not {value!r}")
+    if abs(value) > _MOST:
+        raise QueryError(f"{value} ms is further than any clock")
+    return value
+
+
+_MOST: Final = 1 << 60
+"""Far enough from the end of int64 that sums stay inside."""
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
