@@ -12,7 +12,7 @@ from kafka_records_engine import arguments
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
 from kafka_records_tables.engines.joined_tables import input_logs, read_view
-from kafka_records_tables.engines.logs_to_read import logs_to_read
+from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.report.result import Result, Stream
 from kafka_records_tables.tables import Table
@@ -165,9 +165,9 @@ def stream_table(
             )
 
     else:
-        logs = logs_to_read(declaration, source, topic)
+        asked_of_all, logs = asked_of_logs(request, source, topic)
 
         def start(report: RunReport) -> Iterator[pa.RecordBatch]:
-            return read(request, logs, report, on_progress)
+            return read(asked_of_all, logs, report, on_progress)
 
     return Stream(declaration, declaration.schema, start)

@@ -19,7 +19,7 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of
-from kafka_records_tables.engines.logs_to_read import logs_to_read
+from kafka_records_tables.engines.logs_to_read import asked_of_logs, logs_to_read
 from kafka_records_tables.engines.spark_engine import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
@@ -240,7 +240,8 @@ def read_table(
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
         frames = {each: read_table(spark, each, source, **same) for each in declaration.inputs}
         return joined_frames(frames, request, names)
-    logs = spread(logs_to_read(declaration, source, topic))
+    request, found = asked_of_logs(request, source, topic)
+    logs = spread(found)
     function = LogRows(request, tuple(logs), tuple(names), is_failfast)
     return over_logs(spark, len(logs), function, schema_of(declaration, names))
 

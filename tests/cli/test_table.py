@@ -212,8 +212,8 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
         ("group", "argument NAME: no table is called 'group'; did you mean groups?"),
         (
             "brokers",
-            "argument NAME: no table is called 'brokers'; there are current_offsets, groups, members, offset_commits, "
-            "pending_offsets, expirations, share_partitions, share_group_topics, transactions, "
+            "argument NAME: no table is called 'brokers'; there are current_offsets, groups, members, assignments, "
+            "offset_commits, pending_offsets, expirations, share_partitions, share_group_topics, transactions, "
             "open_transactions, log_ends",
         ),
     ],

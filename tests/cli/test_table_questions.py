@@ -78,8 +78,9 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     assert asked(segments, "--topic-filter", "ship*", "--topic-filter", "orders") == expected
     ran = run("table", "groups", segments, "--topic-filter", "x")
     assert complaint(ran) == (
-        "--topic-filter: rows of groups are about no topic, those of current_offsets, offset_commits, "
-        "pending_offsets, expirations, share_group_topics, transactions, open_transactions, log_ends are"
+        "--topic-filter: rows of groups are about no topic, those of current_offsets, assignments, "
+        "offset_commits, pending_offsets, expirations, share_group_topics, transactions, open_transactions, "
+        "log_ends are"
     )
 
 

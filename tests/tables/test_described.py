@@ -15,6 +15,7 @@ import pytest
 
 from kafka_records.enums import MemberState, StreamsMemberState
 from tests.cli.test_dump_agrees import DUMP_TOOL, of_kafka
+from tools.judge.compared_assignments import described_assignments, rows_by_group, shown_assignments
 from tools.judge.compared_members import Row, described_members, members_by_group, shown_members
 
 TableRows = Callable[[str, str], list[Row]]
@@ -64,6 +65,23 @@ def test_members_of_an_old_broker(table_rows: TableRows, truth: Truth) -> None:
 
     assert found == expected
     assert len(found) == 4
+
+
+@pytest.mark.parametrize(("name", "count"), [("kafka-4.3", 65), ("kafka-4.3-expiry", 6)])
+def test_assignments_are_those_the_broker_described(table_rows: TableRows, truth: Truth, name: str, count: int) -> None:
+    """The data directory tells the names of all topics that are assigned."""
+    rows = rows_by_group(table_rows("assignments", name))
+    topics = {topic["topicId"]: topic_name for topic_name, topic in truth(name)["topics"].items()}
+    parts = 0
+    for group, answer in truth(name)["groups"].items():
+        kind = answer["type"].lower()
+        found = rows.pop(group, [])
+        expected = described_assignments(kind, answer["describe"])
+        assert shown_assignments(kind, found, topics) == expected
+        assert {row["topic"] for row in found if row["topic_id"]} <= set(topics.values())
+        parts += sum(map(len, expected.values()))
+    assert rows == {}
+    assert parts == count
 
 
 # -- what no answer has ------------------------------------------------------------------------------------------------

@@ -32,6 +32,11 @@ UNTOLD: Final = {
     "again; the table has them at once",
     "a state without its snapshot": "a coordinator takes an update alone for a state that began at zero; the table "
     "calls it partial",
+    "partitions of deleted topics": "they stay in the records of an assignment; describe leaves them out",
+    "the name of a topic": "a log partition names a topic with its id where a group committed for it, or remembers it; "
+    "without these, or a source that knows names, the table has null",
+    "the target of a share group": "describe has no field for it",
+    "what is to be given up": "describe has it among what a consumer has, and does not have it in a streams group",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
 }
 """What the log cannot tell, or tells otherwise, and why."""
@@ -63,6 +68,12 @@ class Loaded:
     def questions(self) -> list[Question]:
         """The questions asked at the cut, each with its answer."""
         return self.history.cuts[self.cut]
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """The topics of the cluster at the cut: names by ids."""
+        (at_cut,) = (each for each in self.history.header["questions"] if each["cut"] == self.cut)
+        return {topic["id"]: topic["name"] for topic in at_cut["topics"]}
 
     def untold(self, rule: str, answer: Any) -> Any:
         """The answer, for the table cannot have it."""

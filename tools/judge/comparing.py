@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from tools.judge.answers import Difference, Loaded
+from tools.judge.compared_assignments import assignments
 from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
@@ -25,6 +26,7 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "groups": groups,
         "members": members,
         "expirations": expirations,
+        "assignments": assignments,
     },
     "__share_group_state": {"share_partitions": share_partitions},
 }

@@ -165,6 +165,8 @@ class Context:
     """Only what is about these groups (or transactional ids); None for all."""
     package: str = "kafka_records"
     """The generated package whose schemas say what the records hold."""
+    topic_names: Mapping[str, str] = field(default_factory=dict)
+    """Names of topics by their ids, as Kafka writes them, as far as the source knows them and a table wants them."""
     progress: Callable[[int], None] = _no_progress
     """Called with the bytes of the partition that were read so far."""
     findings: list[Finding] = field(default_factory=list)

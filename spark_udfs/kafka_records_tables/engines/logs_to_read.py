@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine import arguments
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.given import source_of
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context, LogPartition, Source
+    from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables import Table
 
 _ROWS: Final = 4096
@@ -29,6 +31,33 @@ def logs_to_read(table: Table, given: Any, topic: str | None = None) -> Sequence
         return source_of(given, topic or table.topic).partitions(table.topic)
     source = source_of(given, topic)
     return [AllLogs(source, tuple(source.topics()) if topic is None else (topic,))]
+
+
+def asked_of_logs(
+    request: TableRequest, given: Any, topic: str | None = None
+) -> tuple[TableRequest, Sequence[LogPartition]]:
+    """What to ask, with the names of topics that the source `given` knows where the table wants them, and the log
+    partitions to ask. Raises as `logs_to_read` does."""
+    table = request.table
+    source = source_of(given, topic or table.topic) if table.topic else given
+    return with_topic_names(request, source), logs_to_read(table, source, topic)
+
+
+def with_topic_names(request: TableRequest, source: Source) -> TableRequest:
+    """The request, with the names of topics that the source knows where the table wants them."""
+    return replace(request, topic_names=topic_names_of(source)) if request.table.names_topics else request
+
+
+def topic_names_of(source: Source) -> Mapping[str, str]:
+    """The names of topics by their ids, as far as the source knows them.
+
+    A name is an extra: what is wrong with a source is told to who reads its records.
+    """
+    look: Callable[[], Mapping[str, str]] = getattr(source, "topic_names", dict)
+    try:
+        return look()
+    except LogSourceError:
+        return {}
 
 
 @dataclass(frozen=True)

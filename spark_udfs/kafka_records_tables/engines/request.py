@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ class TableRequest:
     package: str = "kafka_records"
     options: tuple[tuple[str, Any], ...] = ()
     """The values of all options of the table, by name (`table_options.option_values`)."""
+    topic_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -40,6 +41,7 @@ class TableRequest:
         context = kind(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
         context.history = self.table.is_history
         context.options = dict(self.options)
+        context.topic_names = self.topic_names
         return context
 
     @property

@@ -12,6 +12,7 @@ from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked
 from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
 from kafka_records_tables.engines.log_ranges import LogRange
+from kafka_records_tables.engines.logs_to_read import with_topic_names
 from kafka_records_tables.engines.spark_offsets import (
     EARLIEST,
     FROM_END,
@@ -166,6 +167,13 @@ class Asked:
         if self.ending == EARLIEST or FROM_START in _offsets(self.ending):
             raise BadOption("endingOffsets is earliest, before which there is nothing: write latest, or offsets")
         return self
+
+    def with_topic_names(self) -> Asked:
+        """What the options ask for, with the names of topics that the source knows where the table wants them."""
+        if self.rows is None or not self.rows.request.table.names_topics:
+            return self
+        request = with_topic_names(self.rows.request, self.place.source())
+        return replace(self, rows=replace(self.rows, request=request))
 
     def for_stream(self) -> Asked:
         """Itself. Raises BadOption for what no stream can do."""

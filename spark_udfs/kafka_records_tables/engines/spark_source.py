@@ -48,7 +48,8 @@ class KafkaRecordsSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader over what there is when the query runs."""
-        return _Reader(asked(self.options).for_batch())
+        # Spark pickles the reader before it asks for partitions, so that names have to be there by now.
+        return _Reader(asked(self.options).for_batch().with_topic_names())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
         """A reader that goes on where the one before ended."""

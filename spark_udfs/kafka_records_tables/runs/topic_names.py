@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
@@ -38,18 +39,9 @@ class TopicNames:
 
 def names_of(source: Source) -> TopicNames:
     """The names that `source` knows; none where it knows no ids."""
-    look: Callable[[], Mapping[str, str]] = getattr(source, "topic_names", dict)
+    from kafka_records_tables.engines.logs_to_read import topic_names_of
 
-    def quietly() -> Mapping[str, str]:
-        from kafka_records_engine.log.discovery import LogSourceError
-
-        try:
-            return look()
-        except LogSourceError:
-            # A name is an extra: whoever reads the records is told what is wrong with the source.
-            return {}
-
-    return TopicNames(quietly)
+    return TopicNames(partial(topic_names_of, source))
 
 
 def _ids(value: Any) -> Iterator[Uuid]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafka_records_tables.tables import (
+    assignments,
     current_offsets,
     expirations,
     groups,
@@ -28,6 +29,7 @@ TABLES: Final[Mapping[str, Table]] = {
         current_offsets,
         groups,
         members,
+        assignments,
         offset_commits,
         pending_offsets,
         expirations,

@@ -14,7 +14,7 @@ COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
 """The records that commit offsets: of two with the same group, topic and partition the later one counts, whichever of
 the two records it is."""
 
-_NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """What a commit holds that names no topic id: no transactional one does, and none before Kafka 4.1."""
 
 _NO_LEADER_EPOCH: Final = -1
@@ -44,7 +44,7 @@ def commit_columns(found: DecodedRecords, types: tuple[int, ...], context: Conte
     return {
         "group_id": found.member(types, "key", "group"),
         "topic": found.member(types, "key", "topic"),
-        "topic_id": nulled(found.member(types[1:], "value", "topic_id"), _NO_TOPIC_ID),
+        "topic_id": nulled(found.member(types[1:], "value", "topic_id"), NO_TOPIC_ID),
         "partition": found.member(types, "key", "partition"),
         "offset": found.member(types, "value", "offset"),
         "leader_epoch": nulled(found.member(types[1:], "value", "leader_epoch"), _NO_LEADER_EPOCH),

@@ -106,6 +106,9 @@ class Table:
     of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once then), and
     otherwise of all. An engine may leave out the others before it calls the table."""
 
+    names_topics: bool = False
+    """Whether rows name topics whose ids stand in records: engines ask the source for names (`Context.topic_names`)."""
+
     def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.
 

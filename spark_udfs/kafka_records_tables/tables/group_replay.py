@@ -21,7 +21,7 @@ STREAMS: Final = "streams"
 
 GROUP: Final = "group"
 """The record that makes the group a group of its kind, and whose tombstone ends it."""
-_TARGET: Final = "target"
+TARGET: Final = "target"
 """The epoch of the assignment that members are to reach."""
 MEMBER: Final = "member"
 """A member is there."""
@@ -31,10 +31,12 @@ TARGET_OF_MEMBER: Final = "target of member"
 """What a member is to reach."""
 REGEX: Final = "regex"
 """The topics that a regular expression stands for."""
-_TOPOLOGY: Final = "topology"
-_PART: Final = "part"
-"""Something else of a group: with the first of it a coordinator makes the group."""
-_SHARE_STATE: Final = "share_state"
+TOPOLOGY: Final = "topology"
+TOPICS: Final = "topics"
+"""The topics that a group of an older broker knows."""
+SHARE_TARGET: Final = "share target"
+"""The epoch of the target assignment of a share group, on which its state does not depend."""
+SHARE_STATE: Final = "share_state"
 """Share offsets that an administrator set for a group that may never have had a member: no group record then."""
 
 
@@ -48,21 +50,21 @@ _ROLES: Final = {
     "GroupMetadata": _Role(CLASSIC, GROUP, ("generation", "protocol_type", "protocol", f"members{SIZE}")),
     "ConsumerGroupMetadata": _Role(CONSUMER, GROUP, ("epoch",)),
     "ConsumerGroupMemberMetadata": _Role(CONSUMER, MEMBER),
-    "ConsumerGroupTargetAssignmentMetadata": _Role(CONSUMER, _TARGET, ("assignment_epoch",)),
+    "ConsumerGroupTargetAssignmentMetadata": _Role(CONSUMER, TARGET, ("assignment_epoch",)),
     "ConsumerGroupCurrentMemberAssignment": _Role(CONSUMER, CURRENT, ("member_epoch", "state")),
     "ShareGroupMetadata": _Role(SHARE, GROUP, ("epoch",)),
     "ShareGroupMemberMetadata": _Role(SHARE, MEMBER),
     "ShareGroupCurrentMemberAssignment": _Role(SHARE, CURRENT, ("member_epoch", "state")),
-    "ShareGroupStatePartitionMetadata": _Role(SHARE, _SHARE_STATE),
+    "ShareGroupStatePartitionMetadata": _Role(SHARE, SHARE_STATE),
     "StreamsGroupMetadata": _Role(STREAMS, GROUP, ("epoch", "validated_topology_epoch")),
     "StreamsGroupMemberMetadata": _Role(STREAMS, MEMBER),
-    "StreamsGroupTargetAssignmentMetadata": _Role(STREAMS, _TARGET, ("assignment_epoch",)),
+    "StreamsGroupTargetAssignmentMetadata": _Role(STREAMS, TARGET, ("assignment_epoch",)),
     "StreamsGroupCurrentMemberAssignment": _Role(STREAMS, CURRENT, ("member_epoch", "state")),
-    "StreamsGroupTopology": _Role(STREAMS, _TOPOLOGY, ("epoch",)),
-    "ConsumerGroupPartitionMetadata": _Role(CONSUMER, _PART),
+    "StreamsGroupTopology": _Role(STREAMS, TOPOLOGY, ("epoch",)),
+    "ConsumerGroupPartitionMetadata": _Role(CONSUMER, TOPICS),
     "ConsumerGroupTargetAssignmentMember": _Role(CONSUMER, TARGET_OF_MEMBER),
     "ConsumerGroupRegularExpression": _Role(CONSUMER, REGEX),
-    "ShareGroupTargetAssignmentMetadata": _Role(SHARE, _PART),
+    "ShareGroupTargetAssignmentMetadata": _Role(SHARE, SHARE_TARGET),
     "ShareGroupTargetAssignmentMember": _Role(SHARE, TARGET_OF_MEMBER),
     "StreamsGroupTargetAssignmentMember": _Role(STREAMS, TARGET_OF_MEMBER),
 }
@@ -187,9 +189,9 @@ class Replay:
             group.members.pop(event.key[1], None)
         elif role.role == CURRENT and event.key[1] in group.members:
             group.members[event.key[1]] = (LEFT, group.members[event.key[1]][1])
-        elif role.role == _TARGET:
+        elif role.role == TARGET:
             group.target_epoch = -1
-        elif role.role == _TOPOLOGY:
+        elif role.role == TOPOLOGY:
             group.topology_epoch = None
 
     def _classic(self, group_id: str, event: Event) -> None:
@@ -226,9 +228,9 @@ class Replay:
             group.epoch = value[0]
             if group.kind == STREAMS:
                 group.validated_topology = value[1]
-        elif role == _TARGET:
+        elif role == TARGET:
             group.target_epoch = value[0]
-        elif role == _TOPOLOGY:
+        elif role == TOPOLOGY:
             group.topology_epoch = value[0]
         elif role == CURRENT:
             group.members[event.key[1]] = (value[0], value[1])

@@ -1,0 +1,110 @@
+"""The assignments of the members, as a group coordinator knows them that has just loaded the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+_NAMES: Final = "OffsetCommit"
+"""Commits name a topic with its id."""
+
+_UNREAD: Final = "ConsumerGroupRegularExpression"
+
+TABLE: Final = Table(
+    name="assignments",
+    topic="__consumer_offsets",
+    about="every partition or task that a member has, is to have, or has to give up",
+    helper="fold",
+    records=(*GROUP_RECORDS, *PARTS, _NAMES),
+    reads=("offset", "timestamp_ms", "key", "value", "control"),
+    columns=(
+        Column("group_id", "string", "the group"),
+        Column("group_kind", "string", "classic, consumer, share or streams"),
+        Column("member_id", "string", "the member"),
+        Column(
+            "role",
+            "string",
+            "current: it has the partition; pending_revocation: it has it, to give it up; target: it is to have it",
+        ),
+        Column("topic", "string", "topic of the partition; null where nobody tells its name, and for tasks"),
+        Column("topic_id", "string", "its id, 22 characters; null in classic groups and for tasks"),
+        Column("subtopology_id", "string", "subtopology of the task; null but in streams groups"),
+        Column("task_type", "string", "active, standby or warmup; null but in streams groups"),
+        Column(
+            "source_topics",
+            "list<string>",
+            "topics that tasks of the subtopology read, each its partition; null but in streams groups",
+        ),
+        Column("partition", "int32", "the partition, or the number of the task"),
+        Column(
+            "assignment_epoch",
+            "int32",
+            "epoch of the assignment that it comes from, the generation in classic groups; null where none is known",
+        ),
+        *timestamps("log", "when the record was written that assigns it"),
+        Column("log_partition", "int32", "partition of the topic that the group is in"),
+        Column("log_offset", "int64", "offset of the record that assigns it"),
+    ),
+    sort=("group_id", "member_id", "role", "topic", "topic_id", "subtopology_id", "task_type", "partition"),
+    needs_transactions=False,
+    group="group_id",
+    module=__name__,
+    essential=("group_id", "member_id", "role", "topic", "partition"),
+    details=(
+        "group_kind",
+        "topic_id",
+        "source_topics",
+        "assignment_epoch",
+        "log_timestamp",
+        "log_partition",
+        "log_offset",
+    ),
+    last_of_key=True,
+    names_topics=True,
+    rules="""\
+One row per member, role and partition, or task of a streams group, that a coordinator knows after loading the log
+(`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).
+
+What a member has (`current`) and is to give up (`pending_revocation`) stands in its last current assignment, what it is
+to have (`target`) in its last target assignment; a tombstone of either record takes it away, and the tombstone of the
+group takes both. A broker that describes a group shows the first two of a consumer together, leaves out topics that are
+deleted, and shows no target of share groups. In a classic group `current` is what the leader assigned; there is no
+other role. It is known for protocol type consumer only: connectors and tasks of a Connect worker stand in `members`.
+
+The epoch of a target is that of the target assignment of the group. That of a partition or active task which a member
+has is in the record from Kafka 4.3 (consumer groups) and 4.2 (streams groups) on; before, and where the numbers do not
+fit the partitions, it is the epoch of the member, as the coordinator takes it. Standby and warmup tasks have none.
+
+Records of the newer kinds name topics by ids. Their names come from the source, where it knows them (files
+`partition.metadata`, a broker), and from records of the same log partition that name a topic with its id: commits and
+what the group remembers of topics. An id never goes to another name, so that any of them is right.
+
+What the log cannot know: what a member really reads, and whether it still lives; the ids of topics in classic groups;
+the topics that regular expressions in a topology stand for; what a cooperative assignor of a classic group takes away
+first. A record that cannot be decoded has no rows, and a finding names it.
+""",
+)
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    from kafka_records_tables.tables.assignment_rows import KEPT, PICKED, assignment_rows
+    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.group_records import NOT_USED, GroupRecords
+    from kafka_records_tables.tables.named_topics import NamedTopics
+
+    known = schemas(context, "consumer_offsets")
+    with_values = tuple(name for name in PARTS if name != _UNREAD)
+    records = GroupRecords(known, with_values=with_values, columns=("timestamp_ms",))
+    topics = NamedTopics(known, _NAMES)
+    for batch in of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED):
+        records.add(topics.taken(batch))
+    replay = records.replayed(context, "what it assigns has no rows", picked=PICKED, kept=KEPT).replay
+    names = topics.names(context, replay.groups.values())
+    yield from assignment_rows(replay.groups, names, context.partition, TABLE.schema)
