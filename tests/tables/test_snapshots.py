@@ -55,7 +55,7 @@ def _history_notes(findings: tuple[Finding, ...]) -> list[Finding]:
 
 
 def _at(monkeypatch: pytest.MonkeyPatch, milliseconds: int) -> None:
-    for module in ("snapshot_runs", "_stored.one_run", "_stored.log_passes"):
+    for module in ("snapshot_runs", "_stored.log_passes"):
         monkeypatch.setattr(f"kafka_records_engine.sources.{module}.now_ms", lambda: milliseconds)
 
 

@@ -79,8 +79,8 @@ examples:
       what expires by tomorrow where the brokers keep offsets for two weeks
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
-  kafka-records table current_offsets /var/lib/kafka/data --as-of 2026-01-31 --format reset-offsets --output offsets.csv
-      the offsets of that day, for kafka-consumer-groups --reset-offsets --from-file offsets.csv
+  kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv
+      the offsets of two hours ago, for kafka-consumer-groups --reset-offsets --from-file offsets.csv
   kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
       by Spark
 """

@@ -102,9 +102,9 @@ class Table:
     options: tuple[Option, ...] = ()
     """What can be asked of this table beside what can be asked of every table; `Context.options` has the values."""
     last_of_key: bool = False
-    """Whether only the last record and the last value of each key, compared as bytes, decide about rows and findings:
-    of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once then), and
-    otherwise of all. An engine may leave out the others before it calls the table."""
+    """Whether only the last value and the last tombstone of each key, compared as bytes, decide about rows and
+    findings: of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once
+    then), and otherwise of all. An engine may leave out the others before it calls the table."""
 
     names_topics: bool = False
     """Whether rows name topics whose ids stand in records: engines ask the source for names (`Context.topic_names`)."""
