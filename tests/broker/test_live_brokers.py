@@ -218,7 +218,7 @@ def test_a_topic_that_was_made_anew_is_another_one(broker: Broker, admin: KafkaA
         raw_rows(replace(log, end=1))
 
 
-@pytest.mark.parametrize("damage", ["crc", "offset"])
+@pytest.mark.parametrize("damage", ["crc", pytest.param("offset", marks=pytest.mark.matrix)])
 def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
     """The same batches are left out as by the reader of files, and nothing else is."""
     segments = tmp_path / "segments"
@@ -258,6 +258,7 @@ def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient)
     ]
 
 
+@pytest.mark.matrix
 def test_a_broker_that_asks_for_pauses_gets_them(broker: Broker, admin: KafkaAdminClient) -> None:
     create_topics(admin, live_slow=1)
     with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:

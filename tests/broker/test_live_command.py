@@ -111,6 +111,7 @@ def test_what_comes_later_is_followed(broker: Broker, admin: KafkaAdminClient) -
     assert "3 records and 0 transaction markers in 3 partitions" in seen.err
 
 
+@pytest.mark.matrix
 def test_following_waits_for_a_broker_that_is_away(tmp_path: Path) -> None:
     stopped = Broker(tmp_path / "broker", port=free_ports(1)[0])
     with skipped_without_kafka():

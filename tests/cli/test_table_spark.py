@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("name", ["current_offsets", "groups", "offset_commits", "transactions"])
+@pytest.mark.parametrize("name", ["groups", pytest.param("offset_commits", marks=pytest.mark.matrix)])
 def test_spark_and_processes_agree(topics_dir: Path, name: str) -> None:
     arguments = ("table", name, str(topics_dir / "kafka-4.3" / "segments"), "--format", "json")
     assert run(*arguments, "--engine", "spark") == run(*arguments)
@@ -68,6 +68,7 @@ def test_a_session_of_its_own_keeps_quiet_and_counts_in_utc(topics_dir: Path) ->
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_spark_on_a_terminal(topics_dir: Path) -> None:
     source = str(topics_dir / "kafka-4.3-expiry" / "segments")
     seen = run_on("table", "groups", source, "--engine", "spark", "--format", "json", stdout="pipe")

@@ -86,6 +86,7 @@ def test_the_wheel_sent_by_a_session_that_is_there(
     assert_runs_bare(zipped["worker"], bare_python)
 
 
+@pytest.mark.matrix
 def test_an_archived_environment(
     cluster: Cluster, archived_environment: Path, expected_contents: dict[str, Any]
 ) -> None:

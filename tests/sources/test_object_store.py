@@ -20,6 +20,7 @@ from tests.log.archives import archived
 from tests.log.logs import CAPTURES, TOPICS, commit
 from tests.log.test_places import rows_of
 from tests.object_store import BUCKET, KEY, SECRET, ObjectStore, object_store, refusing_store
+from tests.tables.names import USUAL
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +86,9 @@ ELSEWHERE = ("place", "high_watermark_timestamp", "high_watermark_timestamp_ms")
 """The columns of `log_ends` that tell of the files and not of the logs."""
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.matrix) for name in TABLES]
+)
 def test_tables_by_several_processes(store: ObjectStore, name: str) -> None:
     expected = read_table(name, SEGMENTS)
     for key in ("kafka-4.3", "archives/data.tar", "archives/datadeflated.zip"):

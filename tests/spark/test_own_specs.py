@@ -19,6 +19,7 @@ EXAMPLE = ROOT / "examples" / "own_specs"
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.matrix
 def test_the_example_decodes_its_own_records(tmp_path: Path) -> None:
     write(tmp_path / "acme_messages", generate(load(EXAMPLE / "message_specs"), "acme_messages"))
     path = [str(tmp_path), *(str(ROOT / home) for home in ("generated", "generator", "spark_udfs"))]

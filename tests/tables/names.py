@@ -16,6 +16,9 @@ _NOT_IN: Final = {
     "share_group_topics": ("kafka-2.8", "kafka-4.3-expiry"),
 }
 
+USUAL: Final = ("current_offsets", "groups", "open_transactions", "log_ends")
+"""A table of each helper, and a view: where every table costs seconds, `make matrix` has the others."""
+
 CAPTURED: Final = tuple(
     (capture, name)
     for capture in ("kafka-2.8", "kafka-4.3", "kafka-4.3-expiry")

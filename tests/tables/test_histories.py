@@ -66,6 +66,7 @@ def test_commits_are_the_records_of_the_log(name: str) -> None:
     assert sorted(found, key=lambda row: row["log_offset"]) == expected
 
 
+@pytest.mark.matrix
 def test_every_rule_is_needed() -> None:
     used: Counter[str] = Counter()
     for name in (*NAMES, *SHARE_NAMES):

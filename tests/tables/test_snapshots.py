@@ -64,7 +64,10 @@ def _is_time(moment: Moment, rows: list[Row]) -> bool:
     return moment.end == len(rows) or rows[moment.end]["timestamp_ms"] > rows[moment.end - 1]["timestamp_ms"]
 
 
-@pytest.mark.parametrize("name", NAMES[::2])
+@pytest.mark.parametrize(
+    "name",
+    [*NAMES[::10], *(pytest.param(name, marks=pytest.mark.matrix) for name in NAMES[::2] if name not in NAMES[::10])],
+)
 def test_every_moment_at_which_a_broker_was_read_has_its_answer(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def measured(folder: Path, *names: str) -> tuple[list[str], dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_the_local_engine_beside_reading(tmp_path: Path) -> None:
     lines, found = measured(tmp_path, "current_offsets", "groups", "columns", "growth")
     assert lines[0] == found["machine"]
@@ -92,6 +93,7 @@ def test_kafkas_dump_tool(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_a_table_by_spark(tmp_path: Path) -> None:
     log, small = tmp_path / "log", tmp_path / "small"
     written = write_segments(log, Plan(partitions=2, records=300, keys=40))

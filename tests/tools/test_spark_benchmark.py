@@ -123,6 +123,7 @@ class TestContenders:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 class TestSteps:
     @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
     def test_every_step_gives_every_row(self, spark: SparkSession, raw: DataFrame, step: Step) -> None:
