@@ -279,7 +279,9 @@ def _started() -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     # -P keeps modules of the current directory out. -c works where -m does not, for a package in an archive, and does
     # not warn that the module was imported before.
-    program = "from kafka_records_tables.engines.worker import main; main()"
+    # Ctrl-C goes to every process of a terminal; the process that asks ends this one, which may be importing yet.
+    deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    program = f"{deaf}; from kafka_records_tables.engines.worker import main; main()"
     return subprocess.Popen(
         [sys.executable, "-P", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
