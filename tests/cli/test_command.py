@@ -19,6 +19,8 @@ from kafka_records_tables.engines.java import JavaMissing, check_java
 from kafka_records_tables.runs import endings
 from tests.cli.running import run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ((), ("table",), ("dump",), ("counts",), ("snapshot",), ("explain",))
 

@@ -21,6 +21,8 @@ from tests.tables.histories import NAMES, SHARE_NAMES, history
 from tools.judge.answers import OF_CLEANED_LOGS, UNTOLD, Loaded
 from tools.judge.comparing import differences
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_history_is_here() -> None:
     assert (len(NAMES), len(SHARE_NAMES)) == (60, 27)

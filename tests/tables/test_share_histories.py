@@ -11,6 +11,8 @@ import pytest
 from kafka_records_tables import read_table
 from tests.tables.histories import SHARE_NAMES, history
 
+pytestmark = pytest.mark.slow
+
 Row = dict[str, Any]
 Key = tuple[str, str, int]
 
