@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow as pa
 from kafka_records_engine.log.places import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.texts import Encoding
+from kafka_records_runtime.close_names import close_name
 from kafka_records_runtime.printable import printable
 
 NEEDED: Final = ("partition", "offset", "key", "value")
@@ -95,8 +95,8 @@ def taken_columns(
 def _asked(file: str, raw: str, column: str, fields: Mapping[str, Any]) -> TakenColumn:
     kind = type_of(column, fields)
     if kind is None:
-        close = get_close_matches(column, list(fields), 1)
-        there = f"did you mean {close[0]}?" if close else f"there are {_listed(fields)}"
+        close = close_name(column, fields)
+        there = f"did you mean {close}?" if close else f"there are {_listed(fields)}"
         raise LogSourceError(file, f"there is no column {printable(column)} to take for {raw}; {there}")
     if raw in BYTES and not holds_bytes(kind):
         raise LogSourceError(file, f"the column {printable(column)} is of type {kind}; {raw} takes bytes or text")
