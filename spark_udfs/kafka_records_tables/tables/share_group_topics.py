@@ -60,29 +60,21 @@ because older lists would be wrong; a finding names it.
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     import numpy as np
-    import pyarrow.compute as pc
 
-    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.latest import Latest, last_of_same
+    from kafka_records_tables.tables.last_records import last_records
 
-    records = schemas(context, "consumer_offsets")
-    types = numbers_of(records, _RECORDS)
-    latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
-    not_used = "not used: nobody can tell which group it is about"
-    for batch in of_types(batches, types, context, not_used):
-        latest.add(batch.filter(pc.is_null(batch.column("control"))))
-    kept = latest.rows()
-    if kept is None:
+    last = last_records(
+        batches,
+        context,
+        "consumer_offsets",
+        _RECORDS,
+        "group_id",
+        about="group",
+        left_out="its group has no rows: older lists would be wrong",
+    )
+    if last is None:
         return
-    found = DecodedRecords(kept, records)
-    group = found.member(types, "key", "group_id")
-    decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), group)
-
-    def consequence(row: int) -> str:
-        return "its group has no rows: older lists would be wrong" if found.has_key[row] else not_used
-
-    found.report(context, consequence, decides)
-    usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone
+    found, types, usable = last
     for initialization, field in _LISTS.items():
         yield from _in_list(found, types, np.flatnonzero(usable), initialization, field, context)
 

@@ -56,33 +56,24 @@ older state would be wrong; a finding names it.
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.latest import Latest, last_of_same
+    from kafka_records_tables.tables.last_records import last_records
 
-    records = schemas(context, "transaction_state")
-    types = numbers_of(records, _RECORDS)
-    latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
-    not_used = "not used: nobody can tell which transactional id it is about"
-    for batch in of_types(batches, types, context, not_used):
-        latest.add(batch.filter(pc.is_null(batch.column("control"))))
-    kept = latest.rows()
-    if kept is None:
+    last = last_records(
+        batches,
+        context,
+        "transaction_state",
+        _RECORDS,
+        "transactional_id",
+        about="transactional id",
+        left_out="its row is left out: an older state would be wrong",
+    )
+    if last is None:
         return
-    found = DecodedRecords(kept, records)
-    name = found.member(types, "key", "transactional_id")
-    decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), name)
-
-    def consequence(row: int) -> str:
-        return "its row is left out: an older state would be wrong" if found.has_key[row] else not_used
-
-    found.report(context, consequence, decides)
-    usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone
-    usable &= _in_known_state(found, types, usable, context)
+    found, types, usable = last
+    usable = usable & _in_known_state(found, types, usable, context)
     if usable.any():
         columns = _columns(found, types, context)
         yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
