@@ -6,6 +6,7 @@ The rules are those of `GroupMetadataManager.replay` and of each kind's own clas
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -72,6 +73,9 @@ _ROLES: Final = {
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
 """What the replay wants of each record. A table may want more, behind it (`picked_with`)."""
 
+ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.items()}
+"""By record, what it says of its group: one of the words above."""
+
 _STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
 
 _FIRST_EPOCH: Final = 1
@@ -105,7 +109,9 @@ class Group:
     protocol: str | None = None
     classic_members: int | None = 0
     members: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Epoch and state by member id."""
+    """Epoch and state by member id; only `set_member` and `drop_member` change it."""
+    reached: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """How many members have an epoch and a state, so that the state of a large group costs no look at each."""
     broken: set[tuple[str, str]] = field(default_factory=set)
     """Role and member id of the records whose last value cannot be decoded."""
     last: dict[tuple[str, str], Event] = field(default_factory=dict)
@@ -120,6 +126,42 @@ class Group:
     def shown_kind(self) -> str:
         """The kind as tables show it: `simple` for some classic groups."""
         return SIMPLE if self.is_simple else self.kind
+
+    @property
+    def member_count(self) -> int | None:
+        """How many members it has; None where the record of a classic group cannot be decoded."""
+        return self.classic_members if self.kind == CLASSIC else len(self.members)
+
+    @property
+    def state(self) -> str | None:
+        """Its state as the coordinator spells it; None where a record cannot be decoded."""
+        if self.broken:
+            return None
+        if not self.member_count:
+            return "Empty"
+        if self.kind in (CLASSIC, SHARE):
+            return "Stable"
+        if self.kind == STREAMS and self.topology_epoch != self.validated_topology:
+            return "NotReady"
+        epoch = _FIRST_EPOCH if self.epoch is None else self.epoch
+        if epoch > self.target_epoch:
+            return "Assigning"
+        are_there = self.reached[self.target_epoch, int(_STABLE[self.kind])] == len(self.members)
+        return "Stable" if are_there else "Reconciling"
+
+    def set_member(self, member_id: str, epoch: int, state: int) -> None:
+        """Note the epoch and the state of a member."""
+        self.drop_member(member_id)
+        self.members[member_id] = epoch, state
+        self.reached[epoch, state] += 1
+
+    def drop_member(self, member_id: str) -> None:
+        """Forget a member, if there is one of that id."""
+        at = self.members.pop(member_id, None)
+        if at is not None:
+            self.reached[at] -= 1
+            if not self.reached[at]:
+                del self.reached[at]
 
 
 class Replay:
@@ -186,9 +228,9 @@ class Replay:
         group.broken.discard((role.role, event.key[-1]))
         group.last.pop((role.role, event.key[-1]), None)
         if role.role == MEMBER:
-            group.members.pop(event.key[1], None)
+            group.drop_member(event.key[1])
         elif role.role == CURRENT and event.key[1] in group.members:
-            group.members[event.key[1]] = (LEFT, group.members[event.key[1]][1])
+            group.set_member(event.key[1], LEFT, group.members[event.key[1]][1])
         elif role.role == TARGET:
             group.target_epoch = -1
         elif role.role == TOPOLOGY:
@@ -217,8 +259,8 @@ class Replay:
     def _noted(self, group: Group, role: str, event: Event) -> None:
         if role == GROUP:
             group.made_at, group.has_record = event.offset, True
-        elif role in (MEMBER, CURRENT):
-            group.members.setdefault(event.key[1], (0, int(_STABLE.get(group.kind, 0))))
+        elif role in (MEMBER, CURRENT) and event.key[1] not in group.members:
+            group.set_member(event.key[1], 0, int(_STABLE.get(group.kind, 0)))
         if not group.has_record:
             group.made_at = max(group.made_at, event.offset)
 
@@ -233,31 +275,11 @@ class Replay:
         elif role == TOPOLOGY:
             group.topology_epoch = value[0]
         elif role == CURRENT:
-            group.members[event.key[1]] = (value[0], value[1])
+            group.set_member(event.key[1], value[0], value[1])
 
 
 def _row(group_id: str, group: Group) -> GroupRow:
-    if group.kind != CLASSIC:
-        count: int | None = len(group.members)
-        return group_id, group.kind, _state(group), group.epoch, group.kind, None, count, group.made_at
-    protocol = group.protocol or None
-    place = (group.epoch, group.protocol_type, protocol, group.classic_members, group.made_at)
-    return group_id, group.shown_kind, _state(group), *place
-
-
-def _state(group: Group) -> str | None:
-    if group.broken:
-        return None
-    if group.kind == CLASSIC:
-        return "Stable" if group.classic_members else "Empty"
-    if not group.members:
-        return "Empty"
-    if group.kind == SHARE:
-        return "Stable"
-    if group.kind == STREAMS and group.topology_epoch != group.validated_topology:
-        return "NotReady"
-    epoch = _FIRST_EPOCH if group.epoch is None else group.epoch
-    if epoch > group.target_epoch:
-        return "Assigning"
-    reached = (group.target_epoch, int(_STABLE[group.kind]))
-    return "Stable" if all(member == reached for member in group.members.values()) else "Reconciling"
+    told = (group.epoch, group.protocol_type, group.protocol or None) if group.kind == CLASSIC else None
+    epoch, protocol_type, protocol = told or (group.epoch, group.kind, None)
+    place = group.member_count, group.made_at
+    return group_id, group.shown_kind, group.state, epoch, protocol_type, protocol, *place

@@ -6,12 +6,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records_tables.tables.embedded import subscribed_topics
 from kafka_records_tables.tables.fold import Event, Picked, events
-from kafka_records_tables.tables.group_replay import CLASSIC, CONSUMER, SIMPLE, STREAMS
+from kafka_records_tables.tables.group_replay import (
+    CLASSIC,
+    CONSUMER,
+    GROUP,
+    MEMBER,
+    REGEX,
+    SIMPLE,
+    STREAMS,
+    TOPOLOGY,
+)
+from kafka_records_tables.tables.group_replay import PICKED as REPLAYED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kafka_records_tables.tables.group_records import Replayed
+    from kafka_records_tables.tables.group_replay import Group
 
 REGEX_RECORD: Final = "ConsumerGroupRegularExpression"
 """The record of the topics that a regular expression stands for. They count whether or not a member still has it
@@ -24,12 +35,15 @@ _KINDS: Final = {
     "StreamsGroupTopology": (STREAMS,),
 }
 
-_PICKED: Final[Picked] = {
+PICKED: Final[Picked] = {
     "GroupMetadata": ("current_state_timestamp", "members.subscription"),
     "ConsumerGroupMemberMetadata": ("subscribed_topic_names",),
     REGEX_RECORD: ("topics",),
     "StreamsGroupTopology": ("subtopologies.source_topics", "subtopologies.repartition_source_topics.name"),
 }
+
+KEPT_ROLES: Final = (GROUP, MEMBER, REGEX, TOPOLOGY)
+"""The roles of these records."""
 
 _CONSUMER_PROTOCOL: Final = "consumer"
 _NO_TIMESTAMP: Final = -1
@@ -68,7 +82,7 @@ def held_groups(replayed: Replayed) -> dict[str, HeldGroup]:
     """The groups by their ids. REGEX_RECORD has to be among the records whose values were read."""
     rows = {row[0]: row for row in replayed.replay.rows()}
     parts: dict[str, list[Event]] = {}
-    for event in events(replayed.told, _PICKED):
+    for event in events(replayed.told, PICKED):
         group_id: str = event.key[0]
         row = rows.get(group_id)
         is_in_force = event.value is not None and event.offset > replayed.replay.ended_at(group_id)
@@ -84,18 +98,39 @@ def _held(
     kind: str, state: str | None, protocol_type: str, protocol: str | None, parts: Any, made_at: int
 ) -> HeldGroup:
     since: int | None = None
-    topics: frozenset[str] | None = frozenset()
     if kind in (CLASSIC, SIMPLE):
         for part in parts:
             since = None if part.value[0] == _NO_TIMESTAMP else part.value[0]
-            if part.value[1]:
-                topics = _of_members(part.value[1]) if protocol_type == _CONSUMER_PROTOCOL and protocol else None
-    elif kind == STREAMS and state != "Empty":
-        topics = frozenset(topic for part in parts for lists in part.value for topic in _flat(lists))
-    elif kind == CONSUMER:
-        topics = frozenset(topic for part in parts for topic in part.value[0])
+    topics = _topics(kind, state, protocol_type, protocol, [part.value for part in parts])
     regexes = tuple(sorted(part.key[1] for part in parts if part.record == REGEX_RECORD))
     return HeldGroup(kind, state, protocol_type, since, topics, regexes, made_at)
+
+
+def topics_of(group: Group) -> frozenset[str] | None:
+    """The topics that a group subscribes to after the records replayed so far, as `HeldGroup.topics` has them. The
+    replay has to keep KEPT_ROLES, with PICKED behind its own members of values (`group_replay.picked_with`)."""
+    values = []
+    for event in group.last.values():
+        if event.record in PICKED and event.value is not None:
+            first = len(REPLAYED[event.record])
+            values.append(event.value[first : first + len(PICKED[event.record])])
+    return _topics(group.shown_kind, group.state, group.protocol_type or "", group.protocol, values)
+
+
+def _topics(
+    kind: str, state: str | None, protocol_type: str, protocol: str | None, values: Sequence[Any]
+) -> frozenset[str] | None:
+    """The topics of all `values`, each what PICKED names of a record in force."""
+    if kind in (CLASSIC, SIMPLE):
+        subscriptions = [subscription for value in values for subscription in value[1] or ()]
+        if not subscriptions:
+            return frozenset()
+        return _of_members(subscriptions) if protocol_type == _CONSUMER_PROTOCOL and protocol else None
+    if kind == STREAMS and state != "Empty":
+        return frozenset(topic for value in values for lists in value for topic in _flat(lists))
+    if kind == CONSUMER:
+        return frozenset(topic for value in values for topic in value[0])
+    return frozenset()
 
 
 def _flat(lists: list[list[str]]) -> Iterator[str]:

@@ -1,0 +1,166 @@
+"""What happened to groups, and in which state they were, over logs that Kafka's coordinator classes wrote."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kafka_records.schemas.consumer_offsets import RECORDS
+from kafka_records_engine.sources import Context
+from kafka_records_tables.tables.group_events import GroupEvent, GroupLog
+from kafka_records_tables.tables.group_replay import ROLES
+from kafka_records_tables.tables.group_states import GroupState, GroupStates
+from kafka_records_tables.tables.held_offsets import held
+from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from tests.tables.histories import NAMES, history
+from tests.tables.topic import Topic
+
+SOME = NAMES[::12]
+
+
+def _events(rows: pa.Table, at_once: int | None = None) -> list[GroupEvent]:
+    """What happened; replayed as soon as `at_once` rows have come, or all together."""
+    context = Context(topic="__consumer_offsets")
+    log = GroupLog(RECORDS, context)
+    found = []
+    for batch in rows.to_batches(max_chunksize=at_once):
+        found += log.take(batch)
+        if at_once is not None:
+            found += log.rest()
+    found += log.rest()
+    assert context.findings == []
+    return found
+
+
+@cache
+def _of_history(name: str) -> list[GroupEvent]:
+    return _events(history(name).rows)
+
+
+def _groups(found: list[GroupEvent], last: int) -> dict[str, GroupState]:
+    """The groups that are there behind the record at the offset `last`."""
+    groups = {each.group_id: each.after for each in found if each.event.offset <= last}
+    return {name: state for name, state in groups.items() if state is not None}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_groups_are_those_of_the_coordinator_at_every_cut(name: str) -> None:
+    kinds = {"Classic": ("classic", "simple"), "Consumer": ("consumer",), "Share": ("share",), "Streams": ("streams",)}
+    for cut, questions in history(name).cuts.items():
+        (listed,) = (question["answer"] for question in questions if question["question"] == "list_groups")
+        groups = _groups(_of_history(name), cut)
+
+        assert {each["groupId"]: each["groupState"] for each in listed} == {
+            group_id: group.state for group_id, group in groups.items()
+        }
+        assert all(groups[each["groupId"]].kind in kinds[each["groupType"].capitalize()] for each in listed)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_what_happened_does_not_depend_on_how_many_rows_come_at_once(name: str) -> None:
+    assert _events(history(name).rows, at_once=7) == _of_history(name)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_every_record_of_a_group_is_an_event_and_of_commits_those_that_make_one(name: str) -> None:
+    records = history(name).records
+    of_groups = [each["offset"] for each in records if each.get("key", "0000")[:4] not in ("0000", "0001")]
+    found = _of_history(name)
+
+    assert [each.event.offset for each in found if each.event.record in ROLES] == of_groups
+    for each in found:
+        assert records[each.event.offset]["batch"] == each.batch_offset
+        assert records[each.event.offset]["timestamp_ms"] == each.event.timestamp_ms
+        if each.event.record not in ROLES:
+            assert each.before is None
+            assert each.after == GroupState("simple", "Empty", None, 0, frozenset())
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_topics_are_those_that_protect_offsets(name: str) -> None:
+    """`expirations` is held against the coordinator's clean-ups by these topics."""
+    context = Context(topic="__consumer_offsets")
+    kept = held(iter(history(name).rows.to_batches()), context, ("OffsetCommit", *GROUP_RECORDS, *PARTS))
+    groups = _groups(_of_history(name), len(history(name).records))
+
+    assert any(each.after is not None and each.after.topics for each in _of_history(name))
+    assert {group_id: group.topics for group_id, group in kept.groups.items() if group.kind != "simple"} == {
+        group_id: group.topics for group_id, group in groups.items() if group.kind != "simple"
+    }
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_states_are_looked_up_for_many_places_at_once(name: str) -> None:
+    found = _of_history(name)
+    states = GroupStates(found)
+    names = sorted({each.group_id for each in found})
+    places = [(group, at) for at in range(len(history(name).records)) for group in (*names, "nobody", None)]
+    groups, offsets = pa.array([group for group, _ in places], pa.string()), np.array([at for _, at in places])
+    before, after = states.before(groups, offsets), states.after(groups, offsets)
+
+    there: dict[str, GroupState | None] = {}
+    by_offset = {each.event.offset: each for each in found}
+    expected_before, expected_after = [], []
+    for at in range(len(history(name).records)):
+        expected_before += [there.get(group) for group in (*names, "nobody", "nobody")]
+        if at in by_offset:
+            there[by_offset[at].group_id] = by_offset[at].after
+        expected_after += [there.get(group) for group in (*names, "nobody", "nobody")]
+    assert [before.states[number] for number in before.numbers] == expected_before
+    assert [after.states[number] for number in after.numbers] == expected_after
+    assert after.exists.tolist() == [state is not None for state in expected_after]
+    assert after.is_empty.tolist() == [state is not None and state.state == "Empty" for state in expected_after]
+    for column in ("kind", "state", "epoch", "member_count"):
+        told = [state and getattr(state, column) for state in expected_after]
+        assert getattr(after, column).to_pylist() == told
+
+
+def test_subscriptions_are_looked_up_for_many_topics_at_once() -> None:
+    found = [each for each in _of_history("0001") if each.after is not None and each.after.topics]
+    each = found[0]
+    assert each.after is not None
+    topic = min(each.after.topics or ())
+    states = GroupStates(_of_history("0001"))
+    groups = pa.array([each.group_id, each.group_id, "nobody", each.group_id])
+    at = states.after(groups, np.full(4, each.event.offset))
+
+    assert at.subscribes_to(pa.array([topic, "another", topic, None])).to_pylist() == [True, False, None, None]
+
+
+def test_a_log_without_records_has_no_groups() -> None:
+    assert _events(Topic().table()) == []
+    assert GroupStates().before(pa.array(["g"]), np.array([3])).exists.tolist() == [False]
+
+
+def test_a_group_that_was_deleted_is_made_again_by_the_next_commit() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.commit("g", 2)
+    topic.commit("h", 2)
+    topic.add("GroupMetadata", {"group": "g"}, None)
+    topic.commit("g", None)
+    topic.commit("g", 3)
+    topic.commit("g", 4)
+
+    for at_once in (None, 1, 3):
+        found = _events(topic.table(), at_once)
+        assert [(each.event.offset, each.group_id, each.event.record) for each in found] == [
+            (0, "g", "OffsetCommit"),
+            (2, "h", "OffsetCommit"),
+            (3, "g", "GroupMetadata"),
+            (5, "g", "OffsetCommit"),
+        ]
+        assert [each.after is None for each in found] == [False, False, True, False]
+        assert found[3].event.key == ("g", "orders", 0)
+
+
+def test_rows_without_batches_are_batches_of_their_own() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.add("GroupMetadata", {"group": "g"}, None)
+
+    found = _events(topic.table().drop_columns(["base_offset"]))
+    assert [each.batch_offset for each in found] == [0, 1]
