@@ -129,7 +129,7 @@ spark-releases: java-found $(INSTALLED) ## Run the tests that every supported Py
 
 .PHONY: judge
 judge: java-found $(INSTALLED) ## Compare the tables with Kafka's coordinator classes on random histories, SEEDS="1-1000".
-	@$(BIN)/python -m tools.judge $(or $(SEEDS),1-1000)
+	@$(BIN)/python -m tools.judge $(or $(SEEDS),1-1000) --ledger build/judge.json
 
 .PHONY: fuzz
 fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests without Spark on many more examples.

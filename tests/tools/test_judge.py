@@ -5,23 +5,30 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from kafka_records_engine.columns import RecordColumns, decode_record_columns
 from kafka_records_tables import read_table
+from kafka_records_tables.tables.decoded_records import DecodedRecords
 from tests.kafka_needed import skipped_without_kafka
 from tests.tables.histories import FOLDER, history
 from tools.judge import __main__ as command
 from tools.judge import rounds
 from tools.judge.answers import Difference, Loaded
-from tools.judge.comparing import differences
+from tools.judge.comparing import COMPARISONS, differences
 from tools.judge.coordinators import Coordinators, CoordinatorsError, program
+from tools.judge.decoded_once import decoded_once
 from tools.judge.histories import History, write_log
+from tools.judge.ledger import Compared, Ledger, Tally
 
 SEEDS = range(12)
 """Few, for `make test`; `make judge` takes as many as wanted."""
@@ -92,9 +99,10 @@ def test_a_table_that_cannot_be_read_is_a_difference() -> None:
 
     verdict = rounds.Verdict(1)
     rounds.compare_loaded(verdict, "in order", Loaded(told, max(told.cuts), refuse))
-    (difference,) = verdict.differences
-    assert difference.splitlines()[0] == "seed 1, 0001, cut 199, in order: a table, reading it"
-    assert "ValueError: no current_offsets" in difference
+    first, *others = verdict.differences
+    assert first.splitlines()[0] == "seed 1, 0001, cut 199, in order: current_offsets, reading it"
+    assert "ValueError: no current_offsets" in first
+    assert len(others) == len(COMPARISONS[told.topic]) - 1
 
 
 def test_seeds_are_numbers_and_ranges(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +110,60 @@ def test_seeds_are_numbers_and_ranges(capsys: pytest.CaptureFixture[str]) -> Non
         with pytest.raises(SystemExit):
             command.main([wrong, "--keep", "/nowhere"])
     assert "not a seed and no range of seeds: 1,2" in capsys.readouterr().err
+
+
+def test_records_decoded_once_are_the_same() -> None:
+    """Any of the rows, in any order, with and without their values; and rows that are of another log."""
+    for name, folder in (("0001", "consumer_offsets"), ("0004-share", "share_group_state")):
+        rows, schemas = history(name).rows, import_module(f"kafka_records.schemas.{folder}").RECORDS
+        chance = Random(name)
+        with decoded_once(rows.slice(0, rows.num_rows - 1)):
+            for _ in range(20):
+                chosen = rows.take(chance.choices(range(rows.num_rows), k=chance.randrange(1, 40)))
+                for asked in (chosen, chosen.drop_columns("value")):
+                    found = DecodedRecords(asked.combine_chunks().to_batches()[0], schemas)
+                    told = decode_record_columns(schemas, found.rows.column("key"), found.rows.column("value"))
+                    assert _comparable(found.columns) == _comparable(told)
+
+
+def _comparable(columns: RecordColumns) -> dict[str, Any]:
+    shown = {name: each.tolist() if hasattr(each, "tolist") else each for name, each in vars(columns).items()}
+    return shown | {
+        "records": {number: record.to_pylist() for number, record in columns.records.items()},
+        "errors": {row: str(error) for row, error in columns.errors.items()},
+    }
+
+
+def _compared(times: int) -> Compared:
+    return Compared(Counter(logs=1), {"groups": Tally(1, times, 0, Counter({"a rule": 2}))})
+
+
+def test_a_ledger_goes_on_where_it_ended(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "ledger.json"
+    ledger = Ledger(file)
+    for seed in (3, 4, 5, 9):
+        ledger.add(seed, _compared(seed))
+    ledger.write()
+    again = Ledger(file)
+    assert (len(again), again.left_of(range(2, 11))) == (4, [2, 6, 7, 8, 10])
+    again.add(6, _compared(6))
+    assert list(again.compared.lines()) == [
+        "table   moments  compared  differences",
+        "groups        5        27            0",
+        "  a rule: 10",
+    ]
+    assert json.loads(file.read_text("utf-8"))["seeds"] == [[3, 5], [9, 9]]
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_what_other_code_compared_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "ledger.json"
+    ledger = Ledger(file)
+    ledger.add(1, _compared(1))
+    ledger.write()
+    monkeypatch.setattr("tools.judge.ledger._state", lambda: "another")
+    assert Ledger(file).left_of([1]) == [1]
+    assert Ledger().left_of([1]) == [1]
 
 
 # -- with Kafka's classes ----------------------------------------------------------------------------------------------
@@ -121,7 +183,8 @@ def coordinators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinat
 def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coordinators: Coordinators) -> None:
     verdict = rounds.judge(seed, coordinators)
     assert verdict.differences == []
-    assert verdict.counts["answers"] > 0
+    assert verdict.compared.counts["answers"] > 0
+    assert all(tally.compared for tally in verdict.compared.tables.values())
     assert not list(coordinators.folder.glob(f"{seed:04d}*"))
 
 
@@ -225,14 +288,22 @@ def test_a_difference_is_told_and_its_files_stay(
     def of_no_groups(table: str, source: Any, **options: Any) -> Any:
         return read_table(table, source, group="\0 nobody", **options)
 
-    assert command.main(["4", "--workers", "1", "--keep", str(tmp_path)]) == 0
-    assert list(tmp_path.iterdir()) == []
+    keep, ledger = tmp_path / "kept", tmp_path / "ledger.json"
+    arguments = ["4", "--workers", "1", "--keep", str(keep)]
     monkeypatch.setattr(rounds, "read_table", of_no_groups)
-    assert command.main(["4", "--workers", "1", "--keep", str(tmp_path)]) == 1
+    assert command.main([*arguments, "--ledger", str(ledger)]) == 1
     out = capsys.readouterr().out
-    assert f"The histories that differ are in {tmp_path}" in out
+    assert f"The histories that differ are in {keep}" in out
     assert out.count("seed 4, ") == 20
-    assert (tmp_path / "0004.log.jsonl.gz").exists()
+    assert (keep / "0004.log.jsonl.gz").exists()
+    monkeypatch.undo()
+    shutil.rmtree(keep)
+    # A seed that differed is judged again.
+    assert command.main([*arguments, "--ledger", str(ledger)]) == 0
+    assert list(keep.iterdir()) == []
+    assert "\n1 seeds, " in capsys.readouterr().out
+    assert command.main([*arguments, "--ledger", str(ledger)]) == 0
+    assert "\n0 seeds and 1 of earlier runs, " in capsys.readouterr().out
 
 
 @pytest.mark.maven

@@ -14,6 +14,7 @@ from pathlib import Path
 from tools.broker import MissingPrerequisite
 from tools.java_compiler import CompileError
 from tools.judge.coordinators import CoordinatorsError, program
+from tools.judge.ledger import Compared, Ledger
 from tools.judge.rounds import Verdict, verdicts
 from tools.kafka_releases import FetchError
 
@@ -25,14 +26,19 @@ some records twice, and as of the time of a record.
 
 Some of the cleaned logs no coordinator of Kafka can load; those are counted and not compared.
 
-Prints one paragraph per difference, then one line on what was compared. The files of a history with differences stay
-in the folder of --keep; tests/data/README.md says what is in them.
+Prints one paragraph per difference, then what was compared of each table and which rules about what the log cannot tell
+it needed (tools/judge/answers.py has them), then one line on all of it. The files of a history with differences stay in
+the folder of --keep; tests/data/README.md says what is in them.
+
+With --ledger a run goes on where an earlier one ended: the file has the seeds that made no difference, and counts for
+nothing once a source of the tables or of the judge has changed.
 
 exit status: 0 no difference, 1 differences, 2 Java, Maven, a compiler or Kafka's classes failed
 
 examples:
   python -m tools.judge 1-1000           the first thousand seeds
   python -m tools.judge 17 --keep /tmp   one history, kept if it differs
+  python -m tools.judge 2000-12000 --ledger build/judge.json
 """
 
 _SECONDS_BETWEEN_LINES = 10
@@ -54,12 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="where histories that differ stay (default: a new folder)"
     )
+    parser.add_argument(
+        "--ledger", type=Path, metavar="FILE", help="leave out the seeds in this file, and add those of this run"
+    )
     asked = parser.parse_args(arguments)
-    seeds = [seed for given in asked.seeds for seed in given]
+    ledger = Ledger(asked.ledger)
+    seeds = ledger.left_of(seed for given in asked.seeds for seed in given)
     keep = asked.keep or Path(tempfile.mkdtemp(prefix="judge-"))
     keep.mkdir(parents=True, exist_ok=True)
     try:
-        return _run(seeds, max(1, min(asked.workers, len(seeds))), keep)
+        return _run(seeds, max(1, min(asked.workers, len(seeds))), keep, ledger)
     except (MissingPrerequisite, FetchError, CompileError, CoordinatorsError) as error:
         _tell(str(error))
         return 2
@@ -75,30 +85,43 @@ def _seeds(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def _run(seeds: list[int], workers: int, keep: Path) -> int:
+def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
     start = time.monotonic()
-    counts: Counter[str] = Counter()
-    found = 0
-    for verdict in _reported(verdicts(seeds, workers, keep, program(_tell)), len(seeds)):
-        counts += verdict.counts
-        for difference in verdict.differences[: max(0, _PRINTED - found)]:
-            print(difference, flush=True)
-        found += len(verdict.differences)
+    earlier = len(ledger)
+    differing, found = Compared(), 0
+    try:
+        for verdict in _reported(verdicts(seeds, workers, keep, program(_tell)), len(seeds), ledger):
+            if not verdict.differences:
+                ledger.add(verdict.seed, verdict.compared)
+                continue
+            differing.add(verdict.compared)
+            for difference in verdict.differences[: max(0, _PRINTED - found)]:
+                print(difference, flush=True)
+            found += len(verdict.differences)
+    finally:
+        ledger.write()
     minutes = (time.monotonic() - start) / 60
     if found > _PRINTED:
         print(f"… and {found - _PRINTED} differences more")
     if found:
         print(f"The histories that differ are in {keep}")
-    print(
-        f"{len(seeds)} seeds, {counts['logs']} logs, {counts['moments']} moments, {counts['answers']} answers, "
-        f"{counts['refused']} cleaned logs that Kafka does not load; {found} differences; "
-        f"{minutes:.1f} minutes, {len(seeds) / minutes:.0f} seeds a minute"
-    )
+    differing.add(ledger.compared)
+    print(*differing.lines(), sep="\n")
+    print(_summary(len(seeds), earlier, differing.counts, found, minutes))
     return 1 if found else 0
 
 
-def _reported(found: Iterable[Verdict], count: int) -> Iterator[Verdict]:
-    """Tells now and then how far it is."""
+def _summary(seeds: int, earlier: int, counts: Counter[str], found: int, minutes: float) -> str:
+    before = f" and {earlier} of earlier runs" if earlier else ""
+    return (
+        f"{seeds} seeds{before}, {counts['logs']} logs, {counts['moments']} moments, {counts['answers']} answers, "
+        f"{counts['refused']} cleaned logs that Kafka does not load; {found} differences; "
+        f"{minutes:.1f} minutes, {seeds / minutes:.0f} seeds a minute"
+    )
+
+
+def _reported(found: Iterable[Verdict], count: int, ledger: Ledger) -> Iterator[Verdict]:
+    """Tells now and then how far it is, and writes the ledger."""
     start = told = time.monotonic()
     differing = 0
     for number, verdict in enumerate(found, start=1):
@@ -107,6 +130,7 @@ def _reported(found: Iterable[Verdict], count: int) -> Iterator[Verdict]:
         now = time.monotonic()
         if now - told >= _SECONDS_BETWEEN_LINES:
             told = now
+            ledger.write()
             rate = number / (now - start) * 60
             left = (count - number) / rate
             _tell(f"{number} of {count} seeds, {rate:.0f} a minute, {differing} differ, some {left:.0f} minutes to go")

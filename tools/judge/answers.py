@@ -47,6 +47,10 @@ OF_CLEANED_LOGS: Final = frozenset(
 """Those of them that a log needs of which a cleaner has taken a part."""
 
 
+COMPARISONS_MADE: Final[Counter[str]] = Counter()
+"""How often something that a table says was compared since this process started, by table (`differing`)."""
+
+
 class Read(Protocol):
     """Reads a table over the records that were loaded; options are those of `read_table`."""
 
@@ -117,6 +121,7 @@ def columns_of(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 def differing(table: str, about: str, expected: Mapping[Any, Any], got: Mapping[Any, Any]) -> Iterator[Difference]:
     """One difference with the entries that are not the same, if there are any."""
+    COMPARISONS_MADE[table] += 1
     if expected != got:
         names = [name for name in {**expected, **got} if expected.get(name) != got.get(name)]
         yield Difference(

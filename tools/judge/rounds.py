@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,12 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafka_records_engine.sources import LogPartition
+from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables import read_table
-from tools.judge.answers import Difference, Loaded, Read
+from tools.judge.answers import COMPARISONS_MADE, Difference, Loaded, Read
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
-from tools.judge.comparing import differences
+from tools.judge.comparing import COMPARISONS, Comparison
 from tools.judge.coordinators import Coordinators
+from tools.judge.decoded_once import decoded_once
 from tools.judge.histories import History, write_log
+from tools.judge.ledger import Compared, Tally
 
 CLEANED = "cleaned"
 DOUBLED = 0.3
@@ -27,11 +31,11 @@ DOUBLED = 0.3
 
 @dataclass
 class Verdict:
-    """What came of one seed. `differences` are lines to print; `counts` says how much was compared."""
+    """What came of one seed. `differences` are lines to print."""
 
     seed: int
     differences: list[str] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
+    compared: Compared = field(default_factory=Compared)
 
 
 def verdicts(seeds: list[int], workers: int, folder: Path, command: list[str]) -> Iterator[Verdict]:
@@ -50,6 +54,8 @@ _started: list[Coordinators] = []
 
 
 def _start(folder: Path, command: list[str]) -> None:
+    # There is a process per core, and a few hundred rows are not worth sharing out.
+    pa.set_cpu_count(1)
     _started.append(Coordinators(folder, command).__enter__())
 
 
@@ -69,12 +75,13 @@ def judge(seed: int, coordinators: Coordinators) -> Verdict:
     names = [each for each in (name, f"{name}-share") if (folder / f"{each}.log.jsonl.gz").exists()]
     for each in names:
         whole = History(folder, each)
-        verdict.counts["logs"] += 1
-        _compare(whole, verdict)
-        cleaned, active = _cleaned(whole, Random(each))
-        if cleaned.records:
-            coordinators.answer(cleaned.name)
-            _compare_cleaned(cleaned, active, verdict)
+        verdict.compared.counts["logs"] += 1
+        with decoded_once(whole.rows):
+            _compare(whole, verdict)
+            cleaned, active = _cleaned(whole, Random(each))
+            if cleaned.records:
+                coordinators.answer(cleaned.name)
+                _compare_cleaned(cleaned, active, verdict)
     if not verdict.differences:
         for file in folder.glob(f"{name}*.gz"):
             file.unlink()
@@ -84,18 +91,25 @@ def judge(seed: int, coordinators: Coordinators) -> Verdict:
 def _compare(history: History, verdict: Verdict) -> None:
     """At every cut over the rows as they come; at one of them over rows in any order, and as of its time."""
     chance = Random(history.name)
-    for cut in history.cuts:
-        compare_loaded(verdict, "in order", Loaded(history, cut, _over(history.up_to(cut))))
+    logs = {cut: _Log(history.up_to(cut), history.topic) for cut in history.cuts}
+    for cut, log in logs.items():
+        compare_loaded(verdict, "in order", Loaded(history, cut, _over(log)))
     cut = chance.choice(list(history.cuts))
     rows = history.up_to(cut)
     once = list(range(rows.num_rows))
     again = [number for number in once if chance.random() < DOUBLED]
     for way, order in (("in any order", once), ("some rows twice", once + again)):
         chance.shuffle(order)
-        compare_loaded(verdict, way, Loaded(history, cut, _over(rows.take(order))))
+        shuffled = _Log(rows.take(order), history.topic)
+        # A source puts rows in order and leaves out what comes twice; then every table gets what it got before.
+        if shuffled.rows.equals(logs[cut].rows):
+            verdict.compared.counts["moments"] += 1
+        else:
+            compare_loaded(verdict, way, Loaded(history, cut, _over(shuffled)))
     times = history.rows["timestamp_ms"].to_pylist()
     if cut + 1 == len(times) or times[cut + 1] > times[cut]:
-        compare_loaded(verdict, "as of a time", Loaded(history, cut, _over(history.rows, as_of=times[cut])))
+        whole = _Log(history.rows, history.topic)
+        compare_loaded(verdict, "as of a time", Loaded(history, cut, _over(whole, as_of=times[cut])))
 
 
 def _cleaned(history: History, chance: Random) -> tuple[History, int]:
@@ -117,6 +131,32 @@ def _compare_cleaned(history: History, active: int, verdict: Verdict) -> None:
     compare_loaded(verdict, CLEANED, Loaded(history, cut, _over(source)))
 
 
+class _Log:
+    """A log in memory as a source, whose rows are looked at once and not for every table."""
+
+    def __init__(self, rows: pa.Table, topic: str) -> None:
+        self._source = ArrowRows(rows)
+        (self._log,) = self._source.partitions(topic)
+
+    @property
+    def rows(self) -> pa.Table:
+        """What tables get of it."""
+        return self._log.rows
+
+    @property
+    def name(self) -> str:
+        """As the rows are called."""
+        return self._source.name
+
+    def topics(self) -> list[str]:
+        """The one of this log."""
+        return [self._log.topic]
+
+    def partitions(self, topic: str) -> Sequence[LogPartition]:
+        """This one."""
+        return [self._log] if topic == self._log.topic else self._source.partitions(topic)
+
+
 def _over(source: Any, **always: Any) -> Read:
     """Reads tables over a source, each once."""
 
@@ -132,18 +172,21 @@ def compare_loaded(verdict: Verdict, way: str, loaded: Loaded) -> None:
     history = loaded.history
     if loaded.questions[0]["question"] == "load":
         # Kafka's coordinator itself cannot load what its cleaner has left.
-        verdict.counts["refused"] += 1
+        verdict.compared.counts["refused"] += 1
         return
-    verdict.counts["moments"] += 1
-    verdict.counts["answers"] += len(loaded.questions)
-    verdict.differences += [
-        f"seed {verdict.seed}, {history.name}, cut {loaded.cut}, {way}: {difference}" for difference in _found(loaded)
-    ]
+    verdict.compared.counts["moments"] += 1
+    verdict.compared.counts["answers"] += len(loaded.questions)
+    for table, comparison in COMPARISONS[history.topic].items():
+        for difference in _found(verdict.compared.of(table), table, comparison, loaded):
+            verdict.differences.append(f"seed {verdict.seed}, {history.name}, cut {loaded.cut}, {way}: {difference}")
 
 
-def _found(loaded: Loaded) -> Iterator[Difference]:
+def _found(tally: Tally, table: str, comparison: Comparison, loaded: Loaded) -> list[Difference]:
     """The differences; a table that cannot be read at all is one."""
+    used, made = Counter(loaded.used), COMPARISONS_MADE[table]
     try:
-        yield from differences(loaded)
+        found = list(comparison(loaded))
     except Exception as error:
-        yield Difference("a table", "reading it", "rows", f"{type(error).__name__}: {error}")
+        found = [Difference(table, "reading it", "rows", f"{type(error).__name__}: {error}")]
+    tally.add(Tally(1, COMPARISONS_MADE[table] - made, len(found), loaded.used - used))
+    return found

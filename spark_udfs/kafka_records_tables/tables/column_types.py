@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,7 +32,8 @@ YEAR_9999_END_MS: Final = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z in milliseconds since 1970."""
 
 
-def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+@cache
+def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
     """The schema of a table; the meaning of a column is the `comment` in the metadata of its field."""
     return pa.schema([pa.field(each.name, arrow_type(each.type), metadata={"comment": each.about}) for each in columns])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -51,10 +51,9 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
         if record not in picked:
             continue
         rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        chosen = column.take(pa.array(rows))
-        parts = (_member(chosen, "key", name).to_pylist() for name in found.key_names(number))
-        keys = list(zip(*parts, strict=True))
-        members = [_member(chosen, "value", name).to_pylist() for name in picked[record]]
+        chosen = pa.array(rows)
+        keys = list(zip(*_members(column, "key", found.key_names(number), chosen), strict=True))
+        members = _members(column, "value", picked[record], chosen)
         values = list(zip(*members, strict=True)) if members else [()] * len(rows)
         for row, key, value in zip(rows.tolist(), keys, values, strict=True):
             offset, is_broken = int(found.offsets[row]), bool(found.has_error[row])
@@ -65,6 +64,12 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
             ordered.append(Event(offset, record, key, told, is_broken, False, None if times is None else times[row]))
     ordered.sort(key=lambda event: event.offset)
     return iter(ordered)
+
+
+def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[list[Any]]:
+    """Some members of the key or the value of the rows `chosen`."""
+    # What is not picked is not taken either: a record may have twenty members, and one of them be large.
+    return [_member(records, part, name).take(chosen).to_pylist() for name in names]
 
 
 def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:

@@ -29,30 +29,32 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** What a group coordinator answers that has loaded a log up to a cut. Every question goes to one of its own. */
+/** What a group coordinator answers that has loaded a log up to a cut. No answer changes what it holds, so one is asked all. */
 final class GroupAnswers {
     private static final Client ASKING = Client.of("judge", new byte[] {127, 0, 0, 1}, ApiKeys.DESCRIBE_GROUPS);
 
     private record Commit(String group, String topic, int partition) {}
 
-    private final Kafka kafka;
     private final Loaded loaded;
     private final long cut;
-    private final long now;
-    private final Topics topics;
+    private final Clock clock;
+    private final GroupCoordinatorShard shard;
     private final List<ObjectNode> answers = new ArrayList<>();
 
+    /** Raises Refused. */
     GroupAnswers(Kafka kafka, Loaded loaded, Recorded.Moment moment) {
-        this.kafka = kafka;
         this.loaded = loaded;
         cut = moment.cut();
-        now = moment.now();
-        topics = moment.topics();
+        clock = new Clock(moment.now());
+        SnapshotRegistry snapshots = new SnapshotRegistry(Kafka.LOGS);
+        shard = kafka.groupCoordinator(clock, new Timers(clock), new Tasks(), snapshots);
+        loaded.into(shard, cut, moment.topics());
+        snapshots.idempotentCreateSnapshot(cut);
     }
 
-    /** The lines for this cut. */
+    /** The lines for this cut. The times of clean-ups ascend. */
     List<ObjectNode> all(List<Long> cleanups) {
-        var listed = new ArrayList<>(load(now).listGroups(List.of(), List.of(), cut));
+        var listed = new ArrayList<>(shard.listGroups(List.of(), List.of(), cut));
         listed.sort(Comparator.comparing(ListGroupsResponseData.ListedGroup::groupId));
         ObjectNode list = question("list_groups");
         ArrayNode groups = list.putArray("answer");
@@ -77,16 +79,6 @@ final class GroupAnswers {
         return answers;
     }
 
-    private GroupCoordinatorShard load(long time) {
-        Clock clock = new Clock(now);
-        SnapshotRegistry snapshots = new SnapshotRegistry(Kafka.LOGS);
-        GroupCoordinatorShard shard = kafka.groupCoordinator(clock, new Timers(clock), new Tasks(), snapshots);
-        loaded.into(shard, cut, topics);
-        snapshots.idempotentCreateSnapshot(cut);
-        clock.set(time);
-        return shard;
-    }
-
     private ObjectNode question(String name) {
         ObjectNode line = Json.object().put("cut", cut).put("question", name);
         answers.add(line);
@@ -95,15 +87,14 @@ final class GroupAnswers {
 
     /** The description, or an error: of what a cleaner has left Kafka cannot always tell. */
     private JsonNode description(String group, String type) {
-        GroupCoordinatorShard shard = load(now);
         try {
-            return Json.sorted(description(shard, List.of(group), type));
+            return Json.sorted(description(List.of(group), type));
         } catch (IllegalStateException | NullPointerException error) {
             return Json.object().put("error", String.valueOf(error.getMessage()));
         }
     }
 
-    private JsonNode description(GroupCoordinatorShard shard, List<String> ids, String type) {
+    private JsonNode description(List<String> ids, String type) {
         return switch (type) {
             case "classic" -> DescribeGroupsResponseDataJsonConverter.DescribedGroupJsonConverter.write(
                 shard.describeGroups(ASKING, ids, cut).get(0), ApiKeys.DESCRIBE_GROUPS.latestVersion());
@@ -130,7 +121,7 @@ final class GroupAnswers {
     private void fetchAll(String group, boolean stable) {
         ObjectNode line = question("fetch_all_offsets").put("group", group).put("require_stable", stable);
         OffsetFetchRequestGroup request = new OffsetFetchRequestGroup().setGroupId(group).setTopics(null);
-        line.set("answer", offsets(load(now).fetchOffsets(request, stable ? Long.MAX_VALUE : cut)));
+        line.set("answer", offsets(shard.fetchOffsets(request, stable ? Long.MAX_VALUE : cut)));
     }
 
     private void fetch(String group, boolean stable, List<Commit> commits) {
@@ -138,7 +129,7 @@ final class GroupAnswers {
         List<OffsetFetchRequestTopics> asked = commits.stream().map(commit -> new OffsetFetchRequestTopics()
             .setName(commit.topic()).setPartitionIndexes(List.of(commit.partition()))).toList();
         OffsetFetchRequestGroup request = new OffsetFetchRequestGroup().setGroupId(group).setTopics(asked);
-        line.set("answer", offsets(load(now).fetchOffsets(request, stable ? Long.MAX_VALUE : cut)));
+        line.set("answer", offsets(shard.fetchOffsets(request, stable ? Long.MAX_VALUE : cut)));
     }
 
     private static JsonNode offsets(OffsetFetchResponseGroup response) {
@@ -167,7 +158,8 @@ final class GroupAnswers {
     private void cleanup(long time) {
         ObjectNode line = question("next_cleanup").put("at_ms", time);
         ArrayNode tombstones = Json.array();
-        for (CoordinatorRecord record : load(time).cleanupGroupMetadata().records()) {
+        clock.set(time);
+        for (CoordinatorRecord record : shard.cleanupGroupMetadata().records()) {
             ObjectNode tombstone = tombstones.addObject().put("type", record.key().apiKey());
             tombstone.set("key", CoordinatorRecordJsonConverters.writeRecordKeyAsJson(record.key()));
         }

@@ -17,7 +17,10 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** What a share coordinator answers that has loaded a log up to a cut. Every question goes to one of its own. */
+/**
+ * What a share coordinator answers that has loaded a log up to a cut. All about states is asked of one; of another each
+ * time, what it would write, since it remembers what it has written.
+ */
 final class ShareAnswers {
     private static final int ANY_LEADER = -1;
 
@@ -28,14 +31,17 @@ final class ShareAnswers {
     private final long cut;
     private final long now;
     private final Topics topics;
+    private final ShareCoordinatorShard states;
     private final List<ObjectNode> answers = new ArrayList<>();
 
+    /** Raises Refused. */
     ShareAnswers(Kafka kafka, Loaded loaded, Recorded.Moment moment) {
         this.kafka = kafka;
         this.loaded = loaded;
         cut = moment.cut();
         now = moment.now();
         topics = moment.topics();
+        states = load(now);
     }
 
     /** The lines for this cut. */
@@ -45,7 +51,7 @@ final class ShareAnswers {
             readSummary(place);
         }
         ObjectNode redundant = question("last_redundant_offset");
-        load(now).lastRedundantOffset().response()
+        states.lastRedundantOffset().response()
             .ifPresentOrElse(offset -> redundant.put("answer", offset), () -> redundant.putNull("answer"));
         snapshots.forEach(this::coldSnapshots);
         return answers;
@@ -84,7 +90,7 @@ final class ShareAnswers {
             new ReadShareGroupStateRequestData.ReadStateData().setTopicId(place.topic()).setPartitions(List.of(
                 new ReadShareGroupStateRequestData.PartitionData()
                     .setPartition(place.partition()).setLeaderEpoch(ANY_LEADER)))));
-        var found = load(now).readStateAndMaybeUpdateLeaderEpoch(request).response().results().get(0).partitions().get(0);
+        var found = states.readStateAndMaybeUpdateLeaderEpoch(request).response().results().get(0).partitions().get(0);
         ObjectNode answer = question("read_state", place).putObject("answer");
         if (found.errorCode() != Errors.NONE.code()) {
             answer.put("error", Errors.forCode(found.errorCode()).name()).put("message", found.errorMessage());
@@ -103,7 +109,7 @@ final class ShareAnswers {
             new ReadShareGroupStateSummaryRequestData.ReadStateSummaryData().setTopicId(place.topic()).setPartitions(
                 List.of(new ReadShareGroupStateSummaryRequestData.PartitionData()
                     .setPartition(place.partition()).setLeaderEpoch(ANY_LEADER)))));
-        var found = load(now).readStateSummary(request).response().results().get(0).partitions().get(0);
+        var found = states.readStateSummary(request).response().results().get(0).partitions().get(0);
         ObjectNode answer = question("read_summary", place).putObject("answer");
         if (found.errorCode() != Errors.NONE.code()) {
             answer.put("error", Errors.forCode(found.errorCode()).name()).put("message", found.errorMessage());

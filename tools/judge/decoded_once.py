@@ -1,0 +1,77 @@
+"""Records decoded once for all the tables that are read over parts of one log.
+
+A history is read some fifty times: at every cut, by every table, in every way. What costs is to decode a few hundred
+rows each time, so all of them are decoded at once, by the same function, and a table gets those rows that it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns import RecordColumns, decode_record_columns
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_runtime.schema import RecordSchema
+from kafka_records_tables.tables import decoded_records
+
+Row = tuple[bytes | None, bytes | None]
+
+
+@contextmanager
+def decoded_once(rows: pa.Table) -> Iterator[None]:
+    """While this is open, tables get the raw rows of a log, or some of them, from what was decoded before.
+
+    They may ask for a row without its value too. Whatever else they ask is decoded for them as always.
+    """
+    keys, values = (rows[name].combine_chunks() for name in ("key", "value"))
+    with patch.object(decoded_records, "decode_record_columns", _Decoded(keys, values)):
+        yield
+
+
+class _Decoded:
+    """Stands for `decode_record_columns`."""
+
+    def __init__(self, keys: pa.Array, values: pa.Array) -> None:
+        whole = list(zip(keys.to_pylist(), values.to_pylist(), strict=True))
+        distinct = dict.fromkeys([*whole, *((key, None) for key, _ in whole)])
+        self._keys, self._values = (pa.array(each, pa.binary()) for each in zip(*distinct, strict=True))
+        self._places: dict[Row, int] = {row: place for place, row in enumerate(distinct)}
+        self._by_schemas: dict[int, tuple[Mapping[int, RecordSchema], RecordColumns]] = {}
+
+    def __call__(self, schemas: Mapping[int, RecordSchema], keys: pa.Array, values: pa.Array) -> RecordColumns:
+        rows = zip(keys.to_pylist(), values.to_pylist(), strict=True)
+        places = [self._places.get(row) for row in rows]
+        if None in places:
+            return decode_record_columns(schemas, keys, values)
+        if id(schemas) not in self._by_schemas:
+            self._by_schemas[id(schemas)] = schemas, decode_record_columns(schemas, self._keys, self._values)
+        return _taken(self._by_schemas[id(schemas)][1], np.array(places, np.int64))
+
+
+def _taken(columns: RecordColumns, places: INT64) -> RecordColumns:
+    """What was read of the records at these places."""
+    types = columns.record_type[places]
+    known = columns.is_known[places]
+    chosen = pa.array(places)
+    return RecordColumns(
+        record_type=types,
+        has_type=columns.has_type[places],
+        is_known=known,
+        value_version=columns.value_version[places],
+        has_version=columns.has_version[places],
+        key_bytes_left=columns.key_bytes_left[places],
+        value_bytes_left=columns.value_bytes_left[places],
+        has_unknown_tags=columns.has_unknown_tags[places],
+        records={number: columns.records[number].take(chosen) for number in np.unique(types[known]).tolist()},
+        errors=_told(columns.errors, places),
+        leniencies=_told(columns.leniencies, places),
+    )
+
+
+def _told(by_place: Mapping[int, Any], places: INT64) -> dict[int, Any]:
+    return {row: by_place[place] for row, place in enumerate(places.tolist()) if place in by_place} if by_place else {}
