@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_engine import arguments
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
-from kafka_records_tables.engines.joined_tables import input_logs, read_view
+from kafka_records_tables.engines.joined_tables import asked_of_view, read_view
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.report.result import Result, Stream
@@ -157,12 +157,10 @@ def stream_table(
         return local.run(asked, logs, report, processes=processes, on_progress=moved)
 
     if declaration.inputs:
-        of_inputs = input_logs(declaration, source)
+        view, of_inputs = asked_of_view(request, source)
 
         def start(report: RunReport) -> Iterator[pa.RecordBatch]:
-            return read_view(
-                request, of_inputs, lambda asked, logs, moved: read(asked, logs, report, moved), on_progress
-            )
+            return read_view(view, of_inputs, lambda asked, logs, moved: read(asked, logs, report, moved), on_progress)
 
     else:
         asked_of_all, logs = asked_of_logs(request, source, topic)

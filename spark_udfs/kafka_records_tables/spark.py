@@ -19,6 +19,7 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of
+from kafka_records_tables.engines.joined_tables import asked_of_inputs
 from kafka_records_tables.engines.logs_to_read import asked_of_logs, logs_to_read
 from kafka_records_tables.engines.spark_engine import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
@@ -130,7 +131,9 @@ def table(
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     if declaration.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
-        return joined_frames({each: table(raw, each, **same) for each in declaration.inputs}, request, names)
+        of_inputs = asked_of_inputs(declaration, group, options)
+        frames = {each.name: table(raw, each, group=some, **same, **own) for each, some, own in of_inputs}
+        return joined_frames(frames, request, names)
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedRows(request, names, is_failfast), schema_of(declaration, names))
 
@@ -183,7 +186,8 @@ def findings(
     request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package, options=options)
     if request.table.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
-        return _together([findings(raw, each, **same) for each in request.table.inputs])
+        of_inputs = asked_of_inputs(request.table, group, options)
+        return _together([findings(raw, each, group=some, **same, **own) for each, some, own in of_inputs])
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
 
@@ -238,7 +242,10 @@ def read_table(
     arguments.session("spark", spark)
     if declaration.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
-        frames = {each: read_table(spark, each, source, **same) for each in declaration.inputs}
+        of_inputs = asked_of_inputs(declaration, group, options)
+        frames = {
+            each.name: read_table(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs
+        }
         return joined_frames(frames, request, names)
     request, found = asked_of_logs(request, source, topic)
     logs = spread(found)
@@ -264,7 +271,10 @@ def read_findings(
     arguments.session("spark", spark)
     if declaration.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
-        return _together([read_findings(spark, each, source, **same) for each in declaration.inputs])
+        of_inputs = asked_of_inputs(declaration, group, options)
+        return _together(
+            [read_findings(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs]
+        )
     logs = spread(logs_to_read(declaration, source, topic))
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 

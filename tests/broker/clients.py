@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 
 from kafka import OffsetAndMetadata, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import BrokerResponseError, NoError
+
+from tools.broker import Broker, broker_jars, java
 
 PATIENCE = 30
 """Seconds until something that should happen at once counts as not happening."""
@@ -54,3 +57,10 @@ def commit(admin: KafkaAdminClient, group: str, offsets: Offsets, metadata: str 
     """Commit without being a member, as admin tools do."""
     outcomes = admin.alter_group_offsets(group, annotated(offsets, metadata))
     assert set(outcomes.values()) == {NoError}, outcomes
+
+
+def consumer_groups(broker: Broker, *arguments: str) -> str:
+    """What Kafka's tool `kafka-consumer-groups` prints."""
+    program = [java(), "-cp", str(broker_jars() / "*"), "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"]
+    asked = [*program, "--bootstrap-server", broker.bootstrap, *arguments]
+    return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=120).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -11,23 +10,17 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 
 from kafka_records_tables import read_table
-from tests.broker.clients import commit, create_topics, wait_for_coordinators, wait_until
+from tests.broker.clients import commit, consumer_groups, create_topics, wait_for_coordinators, wait_until
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch
 from tests.cli.segment_bytes import commit as record
-from tools.broker import Broker, broker_jars, java
+from tools.broker import Broker
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.matrix]
 
 ODD = 'odd, "group"'
 COMMITTED = {("billing", "orders", 0): 5, ("billing", "orders", 1): 7, (ODD, "returns", 0): 3}
 NOT_LOADED = "Failed to load metadata from __consumer_offsets-"
-
-
-def kafkas_tool(broker: Broker, *arguments: str) -> str:
-    program = [java(), "-cp", str(broker_jars() / "*"), "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"]
-    asked = [*program, "--bootstrap-server", broker.bootstrap, *arguments]
-    return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 def offsets_in(folder: Path) -> dict[tuple[str, str, int], int]:
@@ -71,5 +64,5 @@ def test_offsets_of_a_coordinator_that_no_longer_loads(tmp_path: Path) -> None:
         with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
             wait_for_coordinators(admin)
         groups = [each for group in ("billing", ODD) for each in ("--group", group)]
-        kafkas_tool(broker, "--reset-offsets", "--from-file", str(saved), *groups, "--execute")
+        consumer_groups(broker, "--reset-offsets", "--from-file", str(saved), *groups, "--execute")
         assert offsets_in(broker.data) == COMMITTED

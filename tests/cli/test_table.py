@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kafka_records_tables import TABLES
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 
@@ -212,9 +213,7 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
         ("group", "argument NAME: no table is called 'group'; did you mean groups?"),
         (
             "brokers",
-            "argument NAME: no table is called 'brokers'; there are current_offsets, groups, members, assignments, "
-            "offset_commits, pending_offsets, expirations, share_partitions, share_group_topics, transactions, "
-            "open_transactions, log_ends",
+            "argument NAME: no table is called 'brokers'; there are " + ", ".join(TABLES),
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     assert complaint(ran) == (
         "--topic-filter: rows of groups are about no topic, those of current_offsets, assignments, "
         "offset_commits, pending_offsets, expirations, share_group_topics, transactions, open_transactions, "
-        "log_ends are"
+        "log_ends, lag are"
     )
 
 

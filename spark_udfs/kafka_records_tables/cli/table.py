@@ -17,7 +17,7 @@ from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.runs.written_output import OFFSET_FORMATS
 from kafka_records_tables.table_options import option_values, own_options, tables_with
-from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables import TABLES, is_of_records
 
 if TYPE_CHECKING:
     from kafka_records_tables import Table
@@ -354,11 +354,12 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 
 def _check_records(table: Table, options: argparse.Namespace) -> None:
     """Raise a UsageError for a question about records to a table that is not made of any."""
+    if options.as_of is not None and not is_of_records(table):
+        raise UsageError(f"--as-of: rows of {table.name} tell how logs are now")
     if table.records or table.inputs:
         return
     for option, asked, why in (
         ("--group", options.group, "are about no group"),
-        ("--as-of", options.as_of is not None, "tell how logs are now"),
         ("--untold", options.untold, "depend on no transaction"),
     ):
         if asked:

@@ -12,7 +12,7 @@ from kafka_records_engine import arguments
 from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
 from kafka_records_tables.table_options import option_values
-from kafka_records_tables.tables import TABLES, Table
+from kafka_records_tables.tables import TABLES, Table, is_of_records
 
 
 def table_called(table: str | Table) -> Table:
@@ -43,7 +43,7 @@ def request_of(
     declaration = table_called(table)
     if declaration.helper == "ends" and not (groups is None and as_of is None):
         raise ValueError(f"{declaration.name} is about logs as they are now: it takes no group and no as_of")
-    if as_of is not None and not _is_of_records(declaration):
+    if as_of is not None and not is_of_records(declaration):
         raise ValueError(f"{declaration.name} is about logs as they are now: it takes no as_of")
     module = _checked_module(declaration)
     moment = _milliseconds(as_of)
@@ -55,13 +55,9 @@ def request_of(
 def of_records(table: str | Table) -> str | Table:
     """Return `table`. Raises ValueError for one that is not made of records, so that rows of them do not do."""
     declaration = table_called(table)
-    if not _is_of_records(declaration):
+    if not is_of_records(declaration):
         raise ValueError(f"{declaration.name} is not made of records: read_table takes the source of the logs")
     return table
-
-
-def _is_of_records(table: Table) -> bool:
-    return all(_is_of_records(TABLES[name]) for name in table.inputs) if table.inputs else table.helper != "ends"
 
 
 def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.given import source_of
-from kafka_records_tables.engines.logs_to_read import logs_to_read
-from kafka_records_tables.tables import TABLES
+from kafka_records_tables.engines.logs_to_read import logs_to_read, with_topic_names
+from kafka_records_tables.table_options import option_values
+from kafka_records_tables.tables import TABLES, inputs_of, tables_read
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
@@ -24,20 +25,36 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 """Reads a table over some log partitions."""
 
 
-def inputs_of(view: Table) -> list[Table]:
-    """The tables whose rows a view joins."""
-    return [TABLES[name] for name in view.inputs]
+def asked_of_inputs(
+    view: Table, groups: Any, options: Mapping[str, Any]
+) -> Iterator[tuple[Table, Any, dict[str, Any]]]:
+    """The inputs of a view, each with the groups and the options of the view that it is asked for."""
+    for each in inputs_of(view):
+        own = {option.name for option in each.options}
+        chosen = groups if each.name in view.group_inputs else None
+        yield each, chosen, {name: value for name, value in options.items() if name in own}
 
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
-    """What a view asks of each of its inputs. It chooses groups when all is joined, for inputs may name others."""
-    return {each.name: replace(request, module=each.module, groups=None) for each in inputs_of(request.table)}
+    """What a view asks of each of its inputs."""
+    asked = asked_of_inputs(request.table, request.groups, dict(request.options))
+    return {
+        each.name: replace(
+            request,
+            module=each.module,
+            groups=groups,
+            options=tuple((option_values(each, {}, request.as_of_ms) | options).items()),
+        )
+        for each, groups, options in asked
+    }
 
 
-def input_logs(view: Table, given: Any) -> dict[str, Sequence[LogPartition]]:
-    """What has to be read for each input. Raises LogSourceError if the topic of one is not there."""
+def asked_of_view(request: TableRequest, given: Any) -> tuple[TableRequest, dict[str, Sequence[LogPartition]]]:
+    """What to ask, with the names of topics that the source `given` knows where an input wants them, and what has to be
+    read for each table at the bottom of the view. Raises LogSourceError if the topic of one is not there."""
     source = source_of(given)
-    return {each.name: logs_to_read(each, source) for each in inputs_of(view)}
+    logs = {each.name: logs_to_read(each, source) for each in tables_read(request.table)}
+    return with_topic_names(request, source), logs
 
 
 def read_view(
@@ -46,14 +63,22 @@ def read_view(
     read: ReadInput,
     on_progress: OnProgress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view, all inputs of which are read one after the other by `read` and held in memory."""
-    total = sum(log.size for of_input in logs.values() for log in of_input)
-    parts, before = {}, 0
-    for name, asked in input_requests(request).items():
-        moved = None if on_progress is None else partial(_moved, on_progress, before, total)
-        parts[name] = list(read(asked, logs[name], moved))
-        before += sum(log.size for log in logs[name])
-    yield from joined(request, parts)
+    """The rows of a view. Its inputs are read by `read`, one after the other in their order, and held in memory."""
+    sizes = {each.name: sum(log.size for log in logs[each.name]) for each in tables_read(request.table)}
+    before = 0
+
+    def rows_of(asked: TableRequest) -> Iterator[pa.RecordBatch]:
+        nonlocal before
+        name = asked.table.name
+        if asked.table.inputs:
+            inputs = input_requests(asked)
+            yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs})
+            return
+        moved = None if on_progress is None else partial(_moved, on_progress, before, sum(sizes.values()))
+        yield from read(asked, logs[name], moved)
+        before += sizes[name]
+
+    yield from rows_of(request)
 
 
 def _moved(on_progress: OnProgress, before: int, total: int, done: int, _: int) -> None:
@@ -67,7 +92,7 @@ def read_here(request: TableRequest, given: Any, kind: type[Context]) -> Iterato
         for log in logs:
             yield from asked.answer(log, asked.context(log.topic, log.partition, kind))
 
-    yield from read_view(request, input_logs(request.table, given), read)
+    yield from read_view(*asked_of_view(request, given), read)
 
 
 def joined(request: TableRequest, parts: Mapping[str, Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

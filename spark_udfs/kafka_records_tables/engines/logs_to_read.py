@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_engine import arguments
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.given import source_of
+from kafka_records_tables.tables import tables_read
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context, LogPartition, Source
@@ -44,8 +45,9 @@ def asked_of_logs(
 
 
 def with_topic_names(request: TableRequest, source: Source) -> TableRequest:
-    """The request, with the names of topics that the source knows where the table wants them."""
-    return replace(request, topic_names=topic_names_of(source)) if request.table.names_topics else request
+    """The request, with the names of topics that the source knows where a table that is read wants them."""
+    wants = any(each.names_topics for each in tables_read(request.table))
+    return replace(request, topic_names=topic_names_of(source)) if wants else request
 
 
 def topic_names_of(source: Source) -> Mapping[str, str]:

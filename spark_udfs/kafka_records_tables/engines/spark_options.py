@@ -29,7 +29,7 @@ from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import milliseconds
 from kafka_records_tables.table_options import own_options, tables_with
-from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables import TABLES, tables_read
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -170,7 +170,7 @@ class Asked:
 
     def with_topic_names(self) -> Asked:
         """What the options ask for, with the names of topics that the source knows where the table wants them."""
-        if self.rows is None or not self.rows.request.table.names_topics:
+        if self.rows is None or not any(each.names_topics for each in tables_read(self.rows.request.table)):
             return self
         request = with_topic_names(self.rows.request, self.place.source())
         return replace(self, rows=replace(self.rows, request=request))

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from kafka_records_engine.spark.mapping import map_batches
-from kafka_records_tables.engines.joined_tables import inputs_of, joined
+from kafka_records_tables.engines.joined_tables import joined
 from kafka_records_tables.engines.spark_schema import schema_of
+from kafka_records_tables.tables import inputs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

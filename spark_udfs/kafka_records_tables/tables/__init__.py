@@ -9,7 +9,9 @@ from kafka_records_tables.tables import (
     assignments,
     current_offsets,
     expirations,
+    group_lag,
     groups,
+    lag,
     log_ends,
     members,
     offset_commits,
@@ -21,7 +23,7 @@ from kafka_records_tables.tables import (
 )
 from kafka_records_tables.tables.declaration import Column, Option, Table
 
-__all__ = ["TABLES", "Column", "Option", "Table"]
+__all__ = ["TABLES", "Column", "Option", "Table", "inputs_of", "is_of_records", "tables_read"]
 
 TABLES: Final[Mapping[str, Table]] = {
     module.TABLE.name: module.TABLE
@@ -38,6 +40,23 @@ TABLES: Final[Mapping[str, Table]] = {
         transactions,
         open_transactions,
         log_ends,
+        lag,
+        group_lag,
     )
 }
 """The tables by name."""
+
+
+def inputs_of(view: Table) -> list[Table]:
+    """The tables whose rows a view joins."""
+    return [TABLES[name] for name in view.inputs]
+
+
+def tables_read(table: Table) -> list[Table]:
+    """The tables that are read for `table`: itself, or those at the bottom of a view, whose inputs may be views."""
+    return [read for each in inputs_of(table) for read in tables_read(each)] if table.inputs else [table]
+
+
+def is_of_records(table: Table) -> bool:
+    """Whether all rows follow from records, so that there is an answer as of a moment, and one of saved records."""
+    return all(each.helper != "ends" for each in tables_read(table))

@@ -99,6 +99,9 @@ class Table:
     """Of a view, the names of the tables whose rows it joins."""
     joined_by: tuple[str, ...] = ()
     """Of a view, the columns that all of its inputs have, and by which their rows belong together."""
+    group_inputs: tuple[str, ...] = ()
+    """Of a view, the inputs of which only rows of the groups that are asked for matter, whatever others there are. All
+    rows of the other inputs come, and groups are chosen when all is joined."""
     options: tuple[Option, ...] = ()
     """What can be asked of this table beside what can be asked of every table; `Context.options` has the values."""
     last_of_key: bool = False

@@ -1,0 +1,103 @@
+"""The lag of each group over all partitions that it consumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+TABLE: Final = Table(
+    name="group_lag",
+    topic=EVERY_TOPIC,
+    about="how far each group is behind, over all partitions that it consumes",
+    helper="view",
+    inputs=("lag",),
+    joined_by=("group_id",),
+    group_inputs=("lag",),
+    records=(),
+    reads=(),
+    columns=(
+        Column("group_id", "string", "the group"),
+        Column("lag", "int64", "sum of the lags that are known; null where none is"),
+        Column("max_lag", "int64", "the largest of them"),
+        Column("stable_lag", "int64", "sum of the lags up to last stable offsets; null where none is known"),
+        Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
+        Column("topics", "int64", "topics with a row in lag"),
+        Column("partitions", "int64", "partitions with a row in lag"),
+        Column("unknown", "int64", "those of them whose lag is null: above 0, the sums are lower bounds"),
+        Column(
+            "problems",
+            "list<struct<problem: string, partitions: int64>>",
+            "the words of lag.problem, each with how many partitions have it",
+        ),
+        *timestamps("commit", "when the group last committed an offset that is still there; null where it has none"),
+        Column("log_partition", "int32", "partition of `__consumer_offsets` that the group stands in"),
+    ),
+    sort=("group_id", "log_partition"),
+    needs_transactions=True,
+    group="group_id",
+    module=__name__,
+    essential=("group_id", "lag", "partitions", "unknown"),
+    details=("log_partition", "stable_lag", "topics", "commit_timestamp"),
+    rules="""\
+One row per group with rows in lag, whose rules say what counts and what the logs cannot know. A group that stands in
+two partitions of `__consumer_offsets` has a row for each.
+""",
+)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.tables.column_types import instants
+
+    key = ["group_id", "log_partition"]
+    rows = parts["lag"]
+    summed = rows.group_by(key, use_threads=False).aggregate(
+        [
+            ("lag", "sum"),
+            ("lag", "max"),
+            ("stable_lag", "sum"),
+            ("lost", "sum"),
+            ("topic", "count_distinct"),
+            ("partition", "count"),
+            ("lag", "count"),
+            ("commit_timestamp_ms", "max"),
+        ]
+    )
+    if not summed.num_rows:
+        return
+    last_commit = summed["commit_timestamp_ms_max"].combine_chunks()
+    columns = {
+        **{name: summed[name] for name in key},
+        **{name: summed[f"{name}_sum"] for name in ("lag", "stable_lag", "lost")},
+        "max_lag": summed["lag_max"],
+        "topics": summed["topic_count_distinct"],
+        "partitions": summed["partition_count"],
+        "unknown": pc.subtract(summed["partition_count"], summed["lag_count"]),
+        "problems": _problems(rows, summed.select(key)),
+        "commit_timestamp": instants(last_commit),
+        "commit_timestamp_ms": last_commit,
+    }
+    yield from pa.table({name: columns[name] for name in TABLE.names}).cast(TABLE.schema).to_batches()
+
+
+def _problems(rows: Any, groups: Any) -> Any:
+    """For each of `groups` its problems and how many partitions have them, sorted by their words."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    key = groups.column_names
+    counted = rows.filter(pc.is_valid(rows["problem"])).group_by([*key, "problem"]).aggregate([("partition", "count")])
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in counted.sort_by("problem").to_pylist():
+        told = {"problem": row["problem"], "partitions": row["partition_count"]}
+        found.setdefault(tuple(row[name] for name in key), []).append(told)
+    lists = [found.get(group, []) for group in zip(*(groups[name].to_pylist() for name in key), strict=True)]
+    return pa.array(lists, TABLE.schema.field("problems").type)

@@ -1,0 +1,177 @@
+"""How far the committed offset of each group is behind the end of the log that it consumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+NO_LOG: Final = "no_log"
+TOPIC_RECREATED: Final = "topic_recreated"
+END_UNKNOWN: Final = "end_unknown"
+BEYOND_END: Final = "beyond_end"
+BELOW_LOG_START: Final = "below_log_start"
+NO_COMMIT: Final = "no_commit"
+
+_OF_THE_COMMIT: Final = (
+    "group_id",
+    "topic",
+    "partition",
+    "topic_id",
+    "offset",
+    "commit_timestamp",
+    "commit_timestamp_ms",
+    "log_partition",
+)
+_OF_THE_LOG: Final = ("log_start_offset", "log_end_offset", "high_watermark", "last_stable_offset")
+
+_GROUP: Final = ["group_id", "log_partition", "topic"]
+_PARTITION: Final = ["topic", "partition"]
+
+TABLE: Final = Table(
+    name="lag",
+    topic=EVERY_TOPIC,
+    about="how far each committed offset is behind the end of its log, and what is wrong with it",
+    helper="view",
+    # Commits are read before ends: what is committed meanwhile then never lies beyond an end that was told earlier.
+    inputs=("current_offsets", "log_ends"),
+    joined_by=("topic",),
+    group_inputs=("current_offsets",),
+    records=(),
+    reads=(),
+    columns=(
+        Column("group_id", "string", "the group"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("offset", "int64", "committed offset: that of the next record to consume; null where there is none"),
+        Column("log_start_offset", "int64", "offset at which the log starts; null where the source does not tell"),
+        Column("end_offset", "int64", "offset that lag counts up to; null where the source does not tell"),
+        Column("last_stable_offset", "int64", "where read_committed ends; null where no broker told it"),
+        Column("lag", "int64", "offsets from the committed one to the end; null where the problem leaves none"),
+        Column("stable_lag", "int64", "the same up to the last stable offset, 0 behind it; null where one is null"),
+        Column("lost", "int64", "offsets from the committed one to the log start, deleted before they were consumed"),
+        Column(
+            "problem",
+            "string",
+            "no_log, topic_recreated, no_commit, end_unknown, beyond_end, below_log_start; null where all is well",
+        ),
+        Column("topic_id", "string", "id of the topic that the commit names; null where it names none"),
+        *timestamps("commit", "when the offset was committed; null where there is none"),
+        Column("log_partition", "int32", "partition of `__consumer_offsets` that the group stands in"),
+    ),
+    sort=("group_id", "topic", "partition", "log_partition"),
+    needs_transactions=True,
+    group="group_id",
+    module=__name__,
+    essential=("group_id", "topic", "partition", "offset", "lag", "problem"),
+    details=("topic_id", "log_partition", "last_stable_offset", "stable_lag", "commit_timestamp"),
+    rules="""\
+One row per committed offset, and one per partition without a commit of a topic that the group has other commits for.
+
+Lag is what `kafka-consumer-groups --describe` shows: the high watermark less the committed offset, as the leader tells
+it to consumers. In a directory it counts up to the log end, since the file of high watermarks is seconds old.
+Offsets are counted and not records: transaction markers have one each, and a cleaner leaves gaps. `stable_lag` is what
+a consumer with `read_committed` has before it; an open transaction in the topic holds back the rest.
+
+`problem` says why an offset is not what it seems, the first that applies:
+
+- `no_log`: the source has no log of this partition. Its topic is deleted, stands elsewhere, or may not be described.
+- `topic_recreated`: the topic has another id than the commit names (Kafka 4.1 and later write it). The offset belongs
+  to a topic that is gone, and the coordinator gives it to nobody who asks by the new id
+  (`OffsetMetadataManager.fetchOffsets`).
+- `no_commit`: the group has committed for other partitions of the topic, and this one has offsets to consume. Where it
+  begins there says `auto.offset.reset`, as for a negative offset. A consumer that assigns itself some partitions
+  leaves others alone on purpose.
+- `end_unknown`: the source knows the log and not its end.
+- `beyond_end`: the offset is above the end, of a log that was cut or made anew. The consumer goes where
+  `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
+- `below_log_start`: records that the group has not consumed are deleted, `lost` offsets of them. `lag` has them too.
+
+Commits are read first and ends afterwards, so records that arrive meanwhile make lag larger and never negative. Of
+running brokers that holds for every engine; where Spark gives a DataFrame over a directory that a broker is writing to,
+tasks run in any order, and an offset of the last moment may seem `beyond_end`.
+
+What the logs cannot know: whether members still consume the topic (assignments); offsets that consumers have not
+committed yet, or keep elsewhere; how much time the lag is, for records of the topic are not read. Saved rows and
+snapshots hold `__consumer_offsets` alone as a rule: all other topics are `no_log` then.
+""",
+)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    import pyarrow as pa
+
+    commits = parts["current_offsets"].select(_OF_THE_COMMIT)
+    if not commits.num_rows:
+        return
+    ends = parts["log_ends"].select([*_PARTITION, "topic_id", *_OF_THE_LOG])
+    ends = ends.rename_columns({"topic_id": "id_of_log"}).append_column("end_offset", _end_offsets(ends))
+    ends = ends.append_column("has_log", pa.repeat(True, ends.num_rows))
+    for rows in (commits.join(ends, _PARTITION, use_threads=False), _without_a_commit(commits, ends)):
+        for batch in _judged(rows).to_batches():
+            if batch.num_rows:
+                yield batch
+
+
+def _end_offsets(ends: Any) -> Any:
+    import pyarrow.compute as pc
+
+    # Only brokers tell the last stable offset, and their high watermark is that of now.
+    is_told_by_a_broker = pc.is_valid(ends["last_stable_offset"])
+    in_files = pc.coalesce(ends["log_end_offset"], ends["high_watermark"])
+    return pc.if_else(is_told_by_a_broker, ends["high_watermark"], in_files)
+
+
+def _without_a_commit(commits: Any, ends: Any) -> Any:
+    """The partitions with offsets to consume that a group has no commit for, of the topics that it has others for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = ends.filter(pc.greater(ends["end_offset"], pc.coalesce(ends["log_start_offset"], 0)))
+    consumed = commits.group_by(_GROUP).aggregate([])
+    key = [*_GROUP, "partition"]
+    missing = consumed.join(ends, "topic", join_type="inner", use_threads=False)
+    missing = missing.join(commits.select(key), key, join_type="left anti", use_threads=False)
+    of_a_commit = [field for field in commits.schema if field.name not in key]
+    return pa.table(
+        {
+            **{name: missing[name] for name in missing.column_names},
+            **{field.name: pa.nulls(missing.num_rows, field.type) for field in of_a_commit},
+        }
+    )
+
+
+def _judged(rows: Any) -> Any:
+    """The rows of the table, out of commits beside what is known of their logs."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offset, start, end = rows["offset"], rows["log_start_offset"], rows["end_offset"]
+    zero, none = pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64())
+    cases = {
+        NO_LOG: pc.is_null(rows["has_log"]),
+        TOPIC_RECREATED: pc.not_equal(rows["topic_id"], rows["id_of_log"]),
+        NO_COMMIT: pc.less(pc.fill_null(offset, -1), 0),
+        END_UNKNOWN: pc.is_null(end),
+        BEYOND_END: pc.greater(offset, end),
+        BELOW_LOG_START: pc.less(offset, start),
+    }
+    applies = pc.make_struct(*(pc.fill_null(case, False) for case in cases.values()))
+    problem = pc.case_when(applies, *map(pa.scalar, cases))
+    has_lag = pc.is_in(pc.fill_null(problem, BELOW_LOG_START), pa.array([BELOW_LOG_START]))
+    lag = pc.if_else(has_lag, pc.subtract(end, offset), none)
+    stable = pc.max_element_wise(pc.subtract(rows["last_stable_offset"], offset), zero, skip_nulls=False)
+    lost = pc.max_element_wise(pc.subtract(start, offset), zero, skip_nulls=False)
+    made = {
+        "lag": lag,
+        "stable_lag": pc.if_else(has_lag, stable, none),
+        "lost": pc.if_else(has_lag, lost, none),
+        "problem": problem,
+    }
+    columns = {name: made[name] if name in made else rows[name] for name in TABLE.names}
+    return pa.table(columns).cast(TABLE.schema)

@@ -1,0 +1,132 @@
+"""Made-up commits, and the logs of the topics that they are for: as a data directory, or as brokers would tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kafka_records.consumer_offsets import encode_record
+from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records_engine.log.topic_ids import topic_id
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.protocol import LogEnds, LogPartition
+from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from tests.log.logs import batch, record, write_log
+from tests.tables.topic import OFFSETS_TOPIC, Topic
+
+Place = tuple[str, int]
+START_MS = 1_700_000_000_000
+
+
+@dataclass(frozen=True)
+class Commit:
+    """An offset that a group committed; by a broker before 4.1 without the id of the topic."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    topic_id: str | None = None
+    log_partition: int = 0
+    at_ms: int = START_MS
+
+    @property
+    def record(self) -> tuple[bytes, bytes]:
+        """Its key and value."""
+        known = ZERO_UUID if self.topic_id is None else Uuid.from_string(self.topic_id)
+        value = OffsetCommitValue(offset=self.offset, metadata="", commit_timestamp=self.at_ms, topic_id=known)
+        key, told = encode_record(OffsetCommitKey(self.group, self.topic, self.partition), value, 4)
+        assert told is not None
+        return key, told
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """Brokers that have some commits, and tell the ends of all logs; they note what they were asked, in order."""
+
+    commits: Sequence[Commit]
+    ends: Mapping[Place, LogEnds]
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What messages call them."""
+        return "brokers"
+
+    def topics(self) -> list[str]:
+        """All topics, that of the commits too."""
+        return sorted({OFFSETS_TOPIC, *(topic for topic, _ in self.ends)})
+
+    def partitions(self, topic: str) -> Sequence[LogPartition]:
+        """The partitions that hold the commits."""
+        self.asked.append(topic)
+        written = Topic()
+        for commit in self.commits:
+            written.add_bytes(*commit.record, partition=commit.log_partition)
+        return ArrowRows(written.table()).partitions(topic)
+
+    def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+        """What they tell of the logs."""
+        self.asked.append("ends")
+        yield from (replace(each, topic=place[0], partition=place[1]) for place, each in self.ends.items())
+
+
+def told(start: int, end: int, stable: int | None = None, topic_id: str | None = None) -> LogEnds:
+    """What a broker tells of a log."""
+    stable = end if stable is None else stable
+    return LogEnds("", 0, topic_id, start, end + 2, end, START_MS, stable)
+
+
+def data_directory(folder: Path, commits: Sequence[Commit], logs: Mapping[Place, tuple[int, int, str]]) -> Path:
+    """The data directory of a broker; `logs` has log start, log end and id of the topic."""
+    held: dict[int, bytes] = {}
+    for offset, commit in enumerate(commits):
+        body = batch(record(0, *commit.record), 1, offset=offset)
+        held[commit.log_partition] = held.get(commit.log_partition, b"") + body
+    for partition, content in held.items():
+        write_log(folder, {0: content}, f"{OFFSETS_TOPIC}-{partition}")
+    for (topic, partition), (start, end, known) in logs.items():
+        content = batch(record(0, b"", b""), 1, offset=end - 1) if end > start else b""
+        log = write_log(folder, {start: content}, f"{topic}-{partition}")
+        (folder / f"{topic}-{partition}" / "partition.metadata").write_text(f"version: 0\ntopic_id: {known}\n")
+        assert topic_id(log.place) == known
+    return folder
+
+
+def plain_lag(commits: Sequence[Commit], ends: Mapping[Place, LogEnds]) -> list[dict[str, Any]]:
+    """The rule of the table once more, offset by offset."""
+    last = {(each.group, each.log_partition, each.topic, each.partition): each for each in commits}
+    consumed = {key[:3] for key in last}
+    rows = [_row(each, ends.get((each.topic, each.partition))) for each in last.values()]
+    for group, log_partition, topic in consumed:
+        for place, log in ends.items():
+            has_offsets = (log.high_watermark or 0) > (log.log_start_offset or 0)
+            if place[0] == topic and has_offsets and (group, log_partition, *place) not in last:
+                rows.append(_row(Commit(group, *place, -1, None, log_partition), log) | {"offset": None})
+    return sorted(rows, key=lambda row: (row["group_id"], row["topic"], row["partition"], row["log_partition"]))
+
+
+def _row(commit: Commit, log: LogEnds | None) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(("lag", "stable_lag", "lost", "problem"))
+    row |= {"group_id": commit.group, "topic": commit.topic, "partition": commit.partition, "offset": commit.offset}
+    row["log_partition"] = commit.log_partition
+    if log is None:
+        return row | {"problem": "no_log"}
+    if None not in (commit.topic_id, log.topic_id) and commit.topic_id != log.topic_id:
+        return row | {"problem": "topic_recreated"}
+    if commit.offset < 0:
+        return row | {"problem": "no_commit"}
+    if log.high_watermark is None:
+        return row | {"problem": "end_unknown"}
+    if commit.offset > log.high_watermark:
+        return row | {"problem": "beyond_end"}
+    row["lag"] = log.high_watermark - commit.offset
+    if log.last_stable_offset is not None:
+        row["stable_lag"] = max(log.last_stable_offset - commit.offset, 0)
+    if log.log_start_offset is not None:
+        row["lost"] = max(log.log_start_offset - commit.offset, 0)
+        row["problem"] = "below_log_start" if row["lost"] else None
+    return row

@@ -1,0 +1,256 @@
+"""Lag: committed offsets beside the ends of the logs that they are for, by partition and by group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_records_engine.sources.protocol import LogEnds
+from kafka_records_tables import TABLES, read_table
+from tests.cli.running import run
+from tests.tables.consumed import START_MS, Brokers, Commit, Place, data_directory, plain_lag, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = dict[str, Any]
+ID, OTHER_ID = "GbK1GQHFS4ymFPkmnUrzCQ", "t45nZMKZRXuARwA1OeCzdg"
+HOSTILE = 'a "b",\n\x1b[31m→'
+
+ENDS: dict[Place, LogEnds] = {
+    ("orders", 0): told(10, 50, 45, ID),
+    ("orders", 1): told(0, 7, topic_id=ID),
+    ("orders", 2): told(3, 3, topic_id=ID),
+    ("untold", 0): LogEnds("", 0),
+    ("nobodys", 0): told(0, 100),
+}
+COMMITS = [
+    Commit("well", "orders", 0, 40, ID, at_ms=START_MS - 5),
+    Commit("well", "orders", 1, 7, at_ms=START_MS + 5),
+    Commit("past the open transaction", "orders", 0, 48),
+    Commit("too low", "orders", 0, 4, ID),
+    Commit("too high", "orders", 0, 51, ID),
+    Commit("of another topic", "orders", 0, 20, OTHER_ID),
+    Commit("negative", "orders", 0, -(1 << 63)),
+    Commit(HOSTILE, "gone", 3, 12),
+    Commit("untold", "untold", 0, 12),
+    Commit("twice", "orders", 0, 11, log_partition=0),
+    Commit("twice", "orders", 0, 50, log_partition=1),
+]
+EXPECTED = {
+    ("well", 0, 0): (10, 5, 0, None),
+    ("well", 1, 0): (0, 0, 0, None),
+    ("past the open transaction", 0, 0): (2, 0, 0, None),
+    ("past the open transaction", 1, 0): (None, None, None, "no_commit"),
+    ("too low", 0, 0): (46, 41, 6, "below_log_start"),
+    ("too low", 1, 0): (None, None, None, "no_commit"),
+    ("too high", 0, 0): (None, None, None, "beyond_end"),
+    ("too high", 1, 0): (None, None, None, "no_commit"),
+    ("of another topic", 0, 0): (None, None, None, "topic_recreated"),
+    ("of another topic", 1, 0): (None, None, None, "no_commit"),
+    ("negative", 0, 0): (None, None, None, "no_commit"),
+    ("negative", 1, 0): (None, None, None, "no_commit"),
+    (HOSTILE, 3, 0): (None, None, None, "no_log"),
+    ("untold", 0, 0): (None, None, None, "end_unknown"),
+    ("twice", 0, 0): (39, 34, 0, None),
+    ("twice", 1, 0): (None, None, None, "no_commit"),
+    ("twice", 0, 1): (0, 0, 0, None),
+    ("twice", 1, 1): (None, None, None, "no_commit"),
+}
+JUDGED = ("lag", "stable_lag", "lost", "problem")
+
+
+def rows_of(source: Any, name: str = "lag", **options: Any) -> list[Row]:
+    result = read_table(name, source, **options)
+    assert result.findings == ()
+    rows: list[Row] = result.table.to_pylist()
+    return rows
+
+
+def judged(rows: list[Row]) -> dict[tuple[str, int, int], tuple[Any, ...]]:
+    told = {
+        (row["group_id"], row["partition"], row["log_partition"]): tuple(row[name] for name in JUDGED) for row in rows
+    }
+    assert len(told) == len(rows)
+    return told
+
+
+def test_every_case() -> None:
+    rows = rows_of(Brokers(COMMITS, ENDS))
+    assert judged(rows) == EXPECTED
+    (row,) = [row for row in rows if (row["group_id"], row["partition"]) == ("well", 0)]
+    assert {name: row[name] for name in row if name not in JUDGED} == {
+        "group_id": "well",
+        "topic": "orders",
+        "partition": 0,
+        "offset": 40,
+        "log_start_offset": 10,
+        "end_offset": 50,
+        "last_stable_offset": 45,
+        "topic_id": ID,
+        "commit_timestamp": pa.scalar(START_MS - 5, pa.timestamp("ms", tz="UTC")).as_py(),
+        "commit_timestamp_ms": START_MS - 5,
+        "log_partition": 0,
+    }
+
+
+def test_random_commits_and_ends_by_the_same_rule_once_more() -> None:
+    seen = Counter[Any]()
+    for seed in range(40):
+        chance = Random(seed)
+        topics = {f"t{number}": (chance.choice([None, ID]), chance.randrange(1, 4)) for number in range(3)}
+        ends = {}
+        for topic, (known, count) in topics.items():
+            for partition in range(count):
+                end = chance.randrange(30)
+                log = told(chance.randrange(end + 1), end, chance.randrange(end + 1), known)
+                ends[topic, partition] = chance.choice([log, log, log, replace(log, high_watermark=None)])
+        commits = [
+            Commit(
+                f"g{chance.randrange(5)}",
+                f"t{chance.randrange(4)}",
+                chance.randrange(4),
+                chance.randrange(-1, 32),
+                chance.choice([None, ID, OTHER_ID]),
+                chance.randrange(2),
+            )
+            for _ in range(chance.randrange(30))
+        ]
+        expected = plain_lag(commits, ends)
+        names = list(expected[0]) if expected else []
+        assert [{name: row[name] for name in names} for row in rows_of(Brokers(commits, ends))] == expected, seed
+        seen.update(row["problem"] for row in expected)
+    assert len(seen) == 7
+    assert min(seen.values()) > 5
+
+
+def test_commits_are_read_before_ends() -> None:
+    brokers = Brokers(COMMITS, ENDS)
+    rows_of(brokers)
+    assert brokers.asked == ["__consumer_offsets", "ends"]
+
+
+def test_by_group() -> None:
+    rows = {(row["group_id"], row["log_partition"]): row for row in rows_of(Brokers(COMMITS, ENDS), "group_lag")}
+    assert rows.keys() == {(group, partition) for group, _, partition in EXPECTED}
+    assert rows["well", 0] == {
+        "group_id": "well",
+        "lag": 10,
+        "max_lag": 10,
+        "stable_lag": 5,
+        "lost": 0,
+        "topics": 1,
+        "partitions": 2,
+        "unknown": 0,
+        "problems": [],
+        "commit_timestamp": pa.scalar(START_MS + 5, pa.timestamp("ms", tz="UTC")).as_py(),
+        "commit_timestamp_ms": START_MS + 5,
+        "log_partition": 0,
+    }
+    assert rows["too low", 0]["problems"] == [
+        {"problem": "below_log_start", "partitions": 1},
+        {"problem": "no_commit", "partitions": 1},
+    ]
+    assert [rows["too low", 0][name] for name in ("lag", "lost", "partitions", "unknown")] == [46, 6, 2, 1]
+    assert [rows[HOSTILE, 0][name] for name in ("lag", "max_lag", "stable_lag", "lost")] == [None] * 4
+    assert [rows["twice", partition]["lag"] for partition in (0, 1)] == [39, 0]
+
+
+@pytest.mark.parametrize("name", ["lag", "group_lag"])
+def test_only_some_groups(name: str) -> None:
+    brokers = Brokers(COMMITS, ENDS)
+    groups = ["well", HOSTILE]
+    expected = [row for row in rows_of(brokers, name) if row["group_id"] in groups]
+    assert expected
+    assert rows_of(brokers, name, group=groups) == expected
+    assert rows_of(brokers, name, group="nobody") == []
+
+
+def directory(folder: Path) -> Path:
+    logs = {place: (each.log_start_offset or 0, each.high_watermark or 0, ID) for place, each in ENDS.items()}
+    return data_directory(folder, [each for each in COMMITS if each.topic != "untold"], logs)
+
+
+def test_a_data_directory(tmp_path: Path) -> None:
+    folder = directory(tmp_path)
+    rows = rows_of(folder)
+    # No file tells the last stable offset.
+    untold = {place: (lag, None, *rest) for place, (lag, _, *rest) in EXPECTED.items() if place[0] != "untold"}
+    assert judged(rows) == untold
+    (folder / "replication-offset-checkpoint").write_text("0\n1\norders 0 30\n")
+    assert judged(rows_of(folder)) == untold  # seconds old, and not what lag counts up to
+    some = read_table("lag", folder, group="well", columns=["lag"])
+    assert some.table.to_pydict() == {"lag": [10, 0]}
+
+    ran = run(
+        "table", "lag", str(folder), "--topic-filter", "gone", "--columns", "partition,problem", "--format", "csv"
+    )
+    assert (ran.status, ran.out) == (0, "partition,problem\r\n3,no_log\r\n")
+    ran = run("table", "group_lag", str(folder), "--as-of", "1h")
+    assert ran.status == 2
+    assert ran.err.splitlines()[-1] == "kafka-records table: error: --as-of: rows of group_lag tell how logs are now"
+
+
+def test_a_source_that_knows_no_other_logs(topics_dir: Path) -> None:
+    folder = topics_dir / "kafka-4.3" / "segments"
+    commits = read_table("current_offsets", folder).table
+    same = ["group_id", "topic", "partition", "offset", "commit_timestamp", "log_partition"]
+    for source in (folder, read_segments(folder)):
+        found = read_table("lag", source).table
+        assert found.select(same) == commits.select(same)
+        assert {*found["problem"].to_pylist()} == {"no_log"}
+        assert found["lag"].null_count == found.num_rows == 78
+
+
+def read_segments(folder: Path) -> pa.Table:
+    """The raw rows of the offsets topic."""
+    from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+    from kafka_records_engine.sources import Context
+    from kafka_records_engine.sources.segment_files import Segments
+
+    logs = Segments(folder).partitions("__consumer_offsets")
+    names = RAW_SCHEMA.names
+    batches = [batch.select(names) for log in logs for batch in log.batches(Context(), names)]
+    return pa.Table.from_batches(batches)
+
+
+def test_a_view_asks_its_inputs_what_they_can_be_asked() -> None:
+    """An input has all of its own options, with the values that the view has by the same names."""
+    from kafka_records_tables.engines.checked_request import request_of
+    from kafka_records_tables.engines.joined_tables import input_requests
+
+    asked = input_requests(request_of("lag", group="g"))
+    assert {name: each.groups for name, each in asked.items()} == {"current_offsets": ("g",), "log_ends": None}
+    request = replace(request_of("open_transactions", group="id"), options=(("retention", 5),))
+    assert all(each.groups is None and each.options == () for each in input_requests(request).values())
+
+
+# -- in Spark ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["lag", "group_lag"])
+def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    from kafka_records_tables import spark as tables
+
+    folder = str(directory(tmp_path))
+    expected = read_table(name, folder).table
+    tables.register(spark)
+    source = spark.read.format("kafka-records").options(table=name).load(folder)
+    for frame in (tables.read_table(spark, name, folder), source):
+        rows = frame.toArrow().cast(TABLES[name].schema)
+        assert rows.sort_by([(each, "ascending") for each in TABLES[name].sort]).equals(expected)
+    assert read_table(name, folder, spark=spark).table.equals(expected)
+    assert (
+        tables.read_table(spark, name, folder, group="well").count()
+        == read_table(name, folder, group="well").table.num_rows
+    )
+    assert tables.read_findings(spark, name, folder).count() == 0
+    with pytest.raises(ValueError, match=f"{name} is not made of records: read_table takes the source of the logs"):
+        tables.table(spark.range(1), name)
