@@ -64,7 +64,11 @@ final class GroupAnswers {
         }
         for (var group : listed) {
             ObjectNode describe = question("describe").put("group", group.groupId()).put("group_type", group.groupType());
-            describe.set("answer", description(group.groupId(), group.groupType()));
+            JsonNode answer = description(group.groupId(), group.groupType());
+            describe.set("answer", answer);
+            if (group.groupType().equals("classic")) {
+                question("open_members").put("group", group.groupId()).set("answer", Json.sorted(Opened.members(answer)));
+            }
         }
         List<Commit> commits =
             loaded.upTo(cut).stream().map(GroupAnswers::commit).filter(Objects::nonNull).distinct().toList();
