@@ -200,10 +200,35 @@ def test_answers_are_those_that_are_known(name: str, coordinators: Coordinators)
 
 
 def _sorted(told: History) -> dict[int, list[str]]:
+    """The answers to what was asked when the histories were kept."""
+    later = ("open_members", "delete_offsets", "delete_group")
     return {
-        cut: sorted(json.dumps(question) for question in questions if question["question"] != "open_members")
+        cut: sorted(json.dumps(each) for each in questions if each["question"] not in later)
         for cut, questions in told.cuts.items()
     }
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"table": "deletable_offsets"},
+        {"table": "deletable_offsets", "column": "topic", "value": "other"},
+        {"table": "deletable_offsets", "column": "error", "value": "NON_EMPTY_GROUP"},
+        {"table": "deletable_offsets", "column": "is_deletable", "value": None},
+        {"table": "deletable_offsets", "column": "kind", "value": "group"},
+    ],
+    ids=lambda change: " ".join(str(word) for word in change.values()),
+)
+def test_what_can_be_deleted_is_what_a_coordinator_deletes(change: dict[str, Any], coordinators: Coordinators) -> None:
+    shutil.copy(FOLDER / "0001.log.jsonl.gz", coordinators.folder)
+    coordinators.answer("0001")
+    told = History(coordinators.folder, "0001")
+    asked = Loaded(told, 199, partial(_with, {}, rows=told.up_to(199)))
+    wrong = Loaded(told, 199, partial(_with, change, rows=told.up_to(199)))
+    assert list(differences(asked)) == []
+    assert {difference.table for difference in differences(wrong)} == {"deletable_offsets"}
 
 
 @pytest.mark.maven

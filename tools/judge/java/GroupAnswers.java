@@ -2,8 +2,11 @@ package judge;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.TreeMap;
 import java.util.TreeSet;
 
 import org.apache.kafka.common.message.ConsumerGroupDescribeResponseDataJsonConverter;
@@ -80,6 +83,8 @@ final class GroupAnswers {
             }
         }
         cleanups.forEach(this::cleanup);
+        listed.forEach(group -> names.add(group.groupId()));
+        deletions(names, commits);
         return answers;
     }
 
@@ -157,6 +162,19 @@ final class GroupAnswers {
             }
         }
         return offsets;
+    }
+
+    private void deletions(TreeSet<String> names, List<Commit> commits) {
+        Map<String, TreeMap<String, TreeSet<Integer>>> committed = new HashMap<>();
+        for (Commit commit : commits) {
+            committed.computeIfAbsent(commit.group(), group -> new TreeMap<>())
+                .computeIfAbsent(commit.topic(), topic -> new TreeSet<>()).add(commit.partition());
+        }
+        Deletions deletions = new Deletions(shard, () -> question(""));
+        for (String name : names) {
+            deletions.offsets(name, committed.getOrDefault(name, new TreeMap<>()));
+            deletions.group(name);
+        }
     }
 
     private void cleanup(long time) {
