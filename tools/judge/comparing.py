@@ -10,12 +10,12 @@ from typing import Final
 
 from tools.judge.answers import Difference, Loaded
 from tools.judge.compared_assignments import assignments
-from tools.judge.compared_deletable import deletable_offsets
 from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
 from tools.judge.compared_offsets import current_offsets, offset_commits, pending_offsets
 from tools.judge.compared_share import share_partitions
+from tools.judge.compared_timeline import timeline
 
 Comparison = Callable[[Loaded], Iterator[Difference]]
 
@@ -27,8 +27,8 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "groups": groups,
         "members": members,
         "expirations": expirations,
-        "deletable_offsets": deletable_offsets,
         "assignments": assignments,
+        "timeline": timeline,
     },
     "__share_group_state": {"share_partitions": share_partitions},
 }

@@ -77,6 +77,8 @@ examples:
       the latest deletions
   kafka-records table expirations /var/lib/kafka/data --within 24h --retention 14d
       what expires by tomorrow where the brokers keep offsets for two weeks
+  kafka-records table timeline /var/lib/kafka/data --group billing
+      what happened to one group
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
   kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv

@@ -48,7 +48,7 @@ class TableRequest:
     def columns(self) -> tuple[str, ...]:
         """The columns of raw rows to read."""
         times = ("timestamp_ms",) if self.as_of_ms is not None and "timestamp_ms" not in self.table.reads else ()
-        return (*self.table.reads, *times, *PLACE_COLUMNS)
+        return tuple(dict.fromkeys((*self.table.reads, *times, *PLACE_COLUMNS)))
 
     def answer(self, log: LogPartition, context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es; findings and counts go to the context."""

@@ -8,7 +8,6 @@ from typing import Final
 from kafka_records_tables.tables import (
     assignments,
     current_offsets,
-    deletable_offsets,
     expirations,
     group_lag,
     groups,
@@ -20,6 +19,7 @@ from kafka_records_tables.tables import (
     pending_offsets,
     share_group_topics,
     share_partitions,
+    timeline,
     transactions,
 )
 from kafka_records_tables.tables.declaration import Column, Option, Table
@@ -36,7 +36,7 @@ TABLES: Final[Mapping[str, Table]] = {
         offset_commits,
         pending_offsets,
         expirations,
-        deletable_offsets,
+        timeline,
         share_partitions,
         share_group_topics,
         transactions,

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
-from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_tables.tables.commit_lots import CommitLot, first_behind, first_of_each
 from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.fold import Event, Picked, events
@@ -23,7 +24,7 @@ from kafka_records_tables.tables.group_records import NOT_USED
 from kafka_records_tables.tables.group_replay import GROUP, ROLES, Replay, picked_with
 from kafka_records_tables.tables.group_states import GroupState, state_of
 from kafka_records_tables.tables.last_commits import commit_keys
-from kafka_records_tables.tables.latest import codes_of, joined
+from kafka_records_tables.tables.latest import joined
 from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.subscriptions import KEPT_ROLES
 from kafka_records_tables.tables.subscriptions import PICKED as SUBSCRIPTIONS
@@ -105,7 +106,7 @@ class GroupLog:
         values = is_record & np.isin(types, self._commit_types)
         values &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
         if values.any():
-            self._commits.append(_chosen(batch, ("offset", "timestamp_ms", "base_offset", "key"), values))
+            self._commits.append(_chosen(batch, READS, values))
             self._commit_count += int(values.sum())
         if self._commit_count > _MOST_ROWS or self._record_count > _MOST_RECORDS:
             return self.rest()
@@ -139,26 +140,20 @@ class GroupLog:
         that was not there, and the first behind each of the `ends` of a group."""
         if not self._commits:
             return [], {}
-        values = joined(self._commits)
-        codes = codes_of([values.column("key")])
-        keys = DecodedRecords(values.select(["offset", "key"]).take(pa.array(_first_of_each(codes))), self._schemas)
-        groups = keys.member(self._commit_types, "key", "group").dictionary_encode()
-        names = groups.dictionary.to_pylist()
-        group = groups.indices.fill_null(-1).to_numpy()[codes]
+        lot = CommitLot(joined(self._commits), self._schemas)
         ended = {name for name, _ in ends}
-        is_open = np.array([name in ended or name not in self._replay.groups for name in names], np.bool_)
-        first = _first_of_each(group)
-        first = first[group[first] >= 0]
-        numbers = {name: number for number, name in enumerate(names)}
+        is_open = np.array([name in ended or name not in self._replay.groups for name in lot.groups], np.bool_)
+        first = first_of_each(lot.group)
+        first = first[lot.group[first] >= 0]
+        numbers = {name: number for number, name in enumerate(lot.groups)}
         behind = [(numbers[name], offset) for name, offset in ends if name in numbers]
-        offsets = values.column("offset").to_numpy()
-        chosen = np.union1d(first[is_open[group[first]]], _first_behind(behind, group, offsets))
-        rows = values.take(pa.array(chosen))
-        times = rows.column("timestamp_ms").to_pylist()
-        of_keys, types = commit_keys(keys, self._commit_types), keys.columns.record_type
+        chosen = np.union1d(first[is_open[lot.group[first]]], first_behind(behind, lot.group, lot.offsets))
+        rows = lot.rows.take(pa.array(chosen))
+        keys, types = commit_keys(lot.keys, lot.types), lot.keys.columns.record_type
+        parts = (lot.offsets[chosen].tolist(), lot.codes[chosen].tolist(), rows.column("timestamp_ms").to_pylist())
         return [
-            Event(offset, keys.record_name(int(types[code])), of_keys[code], (), False, False, time)
-            for offset, code, time in zip(offsets[chosen].tolist(), codes[chosen].tolist(), times, strict=True)
+            Event(offset, lot.keys.record_name(int(types[code])), keys[code], (), False, False, time)
+            for offset, code, time in zip(*parts, strict=True)
         ], _batches(rows)
 
     def _replayed(self, event: Event, places: Mapping[int, int]) -> GroupEvent:
@@ -188,26 +183,3 @@ def _batches(rows: pa.RecordBatch) -> dict[int, int]:
         return {}
     told = zip(rows.column("offset").to_pylist(), rows.column("base_offset").to_pylist(), strict=True)
     return {offset: batch for offset, batch in told if batch is not None and batch >= 0}
-
-
-def _first_of_each(codes: INT64) -> INT64:
-    """The index of the first row of each code, by code; -1 counts as one."""
-    first = np.full(int(codes.max()) + 2, -1, np.int64)
-    # Among equal indexes the last assignment wins.
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first[first >= 0]
-
-
-def _first_behind(ends: list[tuple[int, int]], group: INT64, offsets: INT64) -> INT64:
-    """For each end, the group and the offset, the index of the first row of the group behind it; rows ascend."""
-    if not ends:
-        return np.zeros(0, np.int64)
-    ended, ended_at = np.array(ends, np.int64).T
-    rows = np.flatnonzero(np.isin(group, ended))
-    # Group and place as one number, so that one sorted search finds the next row of a group.
-    width = len(group) + 1
-    there = np.sort(group[rows].astype(np.int64) * width + rows)
-    wanted = ended * width + np.searchsorted(offsets, ended_at)
-    found = np.append(there, -1)[np.searchsorted(there, wanted)]
-    behind: INT64 = found[found // width == ended] % width
-    return behind

@@ -1,0 +1,123 @@
+"""The lives of groups: what happened to each, one thing after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.timeline_words import MEANINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.group_lives import Moment
+
+TABLE: Final = Table(
+    name="timeline",
+    topic="__consumer_offsets",
+    about="the life of every group: members, epochs, rebalances, assignments, resets, conversions, its end",
+    helper="fold",
+    records=(*COMMITS, *GROUP_RECORDS, *PARTS),
+    reads=("offset", "timestamp_ms", "base_offset", "key", "value", "transaction", "control"),
+    columns=(
+        Column("group_id", "string", "the group"),
+        *timestamps("at", "when it was written"),
+        Column("event", "string", "what happened, one of the words above"),
+        Column("detail", "string", "more about it, a JSON object; null where there is no more"),
+        Column(
+            "group_kind",
+            "string",
+            "classic, simple (classic without a protocol type), consumer, share or streams, behind the event; before "
+            "it where the group is gone",
+        ),
+        Column("member_id", "string", "the member that it is about; null where it is about the group"),
+        Column("epoch", "int32", "epoch or generation of the group behind it; null where no record tells one"),
+        Column("member_count", "int32", "members behind it; null where the group is gone"),
+        Column("duration_ms", "int64", "how long the rebalance took, in milliseconds; null for other events"),
+        Column("log_partition", "int32", "partition of the topic that the group is in"),
+        Column("log_offset", "int64", "offset of the record that tells it"),
+        Column("sequence", "int32", "place of the event among the words above; orders what one record tells"),
+    ),
+    sort=("group_id", "log_partition", "log_offset", "sequence", "member_id"),
+    needs_transactions=False,
+    group="group_id",
+    module=__name__,
+    is_history=True,
+    names_topics=True,
+    essential=("group_id", "at_timestamp", "event", "member_id"),
+    details=("group_kind", "epoch", "member_count", "duration_ms", "log_partition", "log_offset", "sequence"),
+    rules="""\
+One row per event in the life of a group, which all of its records tell, replayed in their order
+(`GroupMetadataManager.replay`). The events:
+
+"""
+    + "\n".join(f"- `{word}`: {meaning}." for word, meaning in MEANINGS.items())
+    + """
+
+The records of one batch count together: who is a member before it and behind it did not join in it, and what became of
+a rebalance is told by its end. Most batches are one write of the coordinator; where it lingers
+(`group.coordinator.append.linger.ms`) they are several, and what the first did and the second undid is no event. A
+source that does not tell batches has records for batches.
+
+A rebalance of a classic group lasts from the moment when all members had joined (the time of the state in the record,
+from Kafka 2.1 on) to the record of the assignment; of the others from the first change of the epoch to the record by
+which the last member has followed. One that ends because nobody is left has no end of its own.
+
+What the log cannot know: when a classic group began to rebalance, and which members joined and left it before an
+assignment was written; heartbeats; why a member left; when it was that offsets of a share group were set. Topics in
+`assignment_changed` are named by ids where the source does not know their names. A record that cannot be decoded tells
+nothing, and a finding names it. A cleaner removes records that later ones replace, and the beginnings and ends of most
+lives with them. A finding says from which offset on no record is missing; the first event of a group behind it may
+still lack what it is compared with: who has left, what was lost, the epoch before, that there was such a group.
+""",
+)
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    from kafka_records_tables.tables.commit_lots import CommitLot, in_lots
+    from kafka_records_tables.tables.commit_moments import CommitMoments
+    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.group_events import GroupLog
+    from kafka_records_tables.tables.group_lives import MORE, GroupLives
+    from kafka_records_tables.tables.group_records import NOT_USED
+    from kafka_records_tables.tables.group_states import GroupStates
+
+    known = schemas(context, "consumer_offsets")
+    log = GroupLog(known, context, more=MORE, consequence="what it tells of its group has no row")
+    lives, states, commits = GroupLives(log.picked, context.topic_names), GroupStates(), CommitMoments(known)
+    for batch in in_lots(of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED)):
+        events = [*log.take(batch), *log.rest()]
+        for event in events:
+            states.add(event)
+        lot = CommitLot(batch, known)
+        lot.keys.report(context, lambda row: NOT_USED)
+        for columns in commits.columns(lot, events, states):
+            yield _batch(columns, context)
+        yield from _of_moments(lives.moments(events), context)
+    yield from _of_moments(lives.rest(), context)
+
+
+def _of_moments(moments: Iterable[Moment], context: Context) -> Iterator[Any]:
+    import pyarrow as pa
+
+    found = list(moments)
+    if found:
+        columns = zip(found[0]._fields, zip(*found, strict=True), strict=True)
+        yield _batch({name: pa.array(values, TABLE.schema.field(name).type) for name, values in columns}, context)
+
+
+def _batch(columns: dict[str, Any], context: Context) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.tables.column_types import instants, record_batch
+
+    at = columns["at_timestamp_ms"]
+    columns |= {"at_timestamp": instants(at), "log_partition": context.partition}
+    columns["sequence"] = pc.index_in(columns["event"], value_set=pa.array([*MEANINGS]))
+    return record_batch(TABLE.schema, columns, len(at))

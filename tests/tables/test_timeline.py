@@ -1,0 +1,271 @@
+"""The table timeline, against why Kafka's coordinator classes wrote the records of the histories."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+from random import Random
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from kafka_records_tables import read_table
+from kafka_records_tables.tables.timeline_words import MEANINGS
+from tests.conftest import DATA_DIR
+from tests.tables.histories import NAMES, history
+from tests.tables.topic import Topic
+from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
+
+Row = dict[str, Any]
+
+SOME = NAMES[::10]
+
+OF_MEMBERS = (5, 10, 19)
+"""Record types of the metadata of members."""
+GROUPS = (2, 3, 11, 17)
+"""Record types of groups."""
+
+
+@cache
+def _rows(name: str) -> list[Row]:
+    result = read_table("timeline", history(name).rows)
+    assert result.findings == ()
+    rows: list[Row] = result.table.to_pylist()
+    return rows
+
+
+def _type(name: str, offset: int) -> int:
+    return int.from_bytes(bytes.fromhex(history(name).records[offset]["key"])[:2], "big")
+
+
+def _places(name: str, *events: str, kinds: tuple[str, ...] = ()) -> list[int]:
+    return [
+        row["log_offset"] for row in _rows(name) if row["event"] in events and (not kinds or row["group_kind"] in kinds)
+    ]
+
+
+def _because(name: str, *reasons: str, types: tuple[int, ...]) -> list[int]:
+    """The offsets of tombstones of some types that were written for some reasons."""
+    why = history(name).why
+    return sorted(at for at, told in why.items() if told.get("why") in reasons and _type(name, at) in types)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_left_is_who_the_coordinator_let_go(name: str) -> None:
+    left = _because(name, "member_left", "session_timeout", "rebalance_timeout", types=OF_MEMBERS)
+    assert sorted(_places(name, "member_left", kinds=("consumer", "share", "streams"))) == left
+
+    replaced = {history(name).records[at]["batch"] for at in _because(name, "member_replaced", types=(5,))}
+    told = _places(name, "member_replaced", kinds=("consumer",))
+    assert {history(name).records[at]["batch"] for at in told} == replaced
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_group_ends_where_the_coordinator_deleted_it(name: str) -> None:
+    ended = _because(name, "group_deleted", "group_expired", types=GROUPS)
+    assert sorted(_places(name, "deleted")) == ended
+
+    changed = {
+        history(name).records[at]["batch"] for at in _because(name, "conversion", "replaced_empty_group", types=GROUPS)
+    }
+    converted = {
+        history(name).records[row["log_offset"]]["batch"]
+        for row in _rows(name)
+        if row["event"] == "converted" and json.loads(row["detail"])["from"] != "simple"
+    }
+    assert converted <= changed
+    of_simple = {
+        history(name).records[row["log_offset"]]["batch"]
+        for row in _rows(name)
+        if row["event"] == "converted" and json.loads(row["detail"])["from"] == "simple"
+    }
+    assert changed - converted <= of_simple
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_classic_rebalance_completes_where_the_leader_hands_in_its_assignment(name: str) -> None:
+    records, why = history(name).records, history(name).why
+    synced = [at for at, told in why.items() if told["call"] == "sync" and records[at]["key"].startswith("0002")]
+    assert sorted(_places(name, "rebalance_completed", kinds=("classic",))) == sorted(synced)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_members_join_where_a_client_called(name: str) -> None:
+    calls = {history(name).why[at]["call"] for at in _places(name, "member_joined")}
+    assert calls <= {"join consumer", "join share", "join streams", "join", "sync", "timer classic_join"}
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_offsets_are_deleted_where_their_tombstones_stand(name: str) -> None:
+    tombstones = Counter(
+        (record["batch"], json.dumps([key["group"], key["topic"]]))
+        for record in history(name).records
+        if "key" in record and record["value"] is None and (key := _commit_key(record["key"])) is not None
+    )
+    told = {}
+    for row in _rows(name):
+        if row["event"] == "offsets_deleted":
+            detail = json.loads(row["detail"])
+            batch = history(name).records[row["log_offset"]]["batch"]
+            told[batch, json.dumps([row["group_id"], detail["topic"]])] = detail["partitions"]
+    assert told == dict(tombstones)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_the_first_commit_for_a_topic_is_told_once_in_a_life(name: str) -> None:
+    known: set[tuple[str, str]] = set()
+    expected = []
+    ended = {row["log_offset"]: row["group_id"] for row in _rows(name) if row["event"] == "deleted"}
+    for record in history(name).records:
+        if record["offset"] in ended:
+            known = {(group, topic) for group, topic in known if group != ended[record["offset"]]}
+        key = _commit_key(record["key"]) if record.get("value") else None
+        if key is not None and (key["group"], key["topic"]) not in known:
+            known.add((key["group"], key["topic"]))
+            expected.append((record["offset"], key["group"], key["topic"]))
+    told = [
+        (row["log_offset"], row["group_id"], json.loads(row["detail"])["topic"])
+        for row in _rows(name)
+        if row["event"] == "first_commit"
+    ]
+    assert sorted(told) == expected
+
+
+def _commit_key(key: str) -> dict[str, Any] | None:
+    from kafka_records.consumer_offsets import decode_record
+
+    data = bytes.fromhex(key)
+    if data[:2] not in (b"\x00\x00", b"\x00\x01"):
+        return None
+    decoded = decode_record(data, None).key
+    return {"group": decoded.group, "topic": decoded.topic}
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_what_happened_does_not_change_when_more_happens(name: str) -> None:
+    for cut in history(name).cuts:
+        found = read_table("timeline", history(name).up_to(cut)).table.to_pylist()
+        assert found == [row for row in _rows(name) if row["log_offset"] <= cut]
+
+
+def test_of_a_cleaned_log_everything_is_told_of_groups_that_no_cleaner_has_reached() -> None:
+    compared = 0
+    for name in SOME:
+        left, active = cleaned_at_random(history(name).rows.to_pylist(), Random(name))
+        result = read_table("timeline", CleanedLog(table_of(left), "__consumer_offsets", active))
+        (finding,) = result.findings
+        complete_from = int(finding.consequence.split("offset ")[1].split()[0])
+        reached = {row["group_id"] for row in _rows(name) if row["log_offset"] < complete_from}
+        expected = [row for row in _rows(name) if row["group_id"] not in reached]
+        assert [row for row in result.table.to_pylist() if row["group_id"] not in reached] == expected
+        compared += len(expected)
+    assert compared > 20
+
+
+def test_every_event_happens_in_the_histories() -> None:
+    told = {row["event"] for name in NAMES for row in _rows(name)}
+    assert told == set(MEANINGS) - {"member_returned"}
+
+
+# -- a real broker -----------------------------------------------------------------------------------------------------
+
+
+def test_the_life_of_a_group_of_a_real_broker() -> None:
+    rows = read_table("timeline", DATA_DIR / "topics" / "kafka-4.3" / "segments", group="inventory-sync").table
+    told = [(row["epoch"], row["event"], row["duration_ms"]) for row in rows.to_pylist()]
+    assert [each for each in told if each[1] not in ("member_joined", "assignment_changed", "first_commit")] == [
+        (0, "created", None),
+        (0, "epoch", None),
+        (2, "epoch", None),
+        (2, "rebalance_completed", 18),
+        (3, "epoch", None),
+        (3, "rebalance_completed", 5),
+        (4, "epoch", None),
+        (4, "rebalance_completed", 6),
+    ]
+    moved = rows.filter(pc.equal(rows["event"], "assignment_changed"))["detail"].to_pylist()
+    assert moved[2:] == ['{"lost": {"shipments": [2]}}', '{"gained": {"shipments": [2]}}']
+
+
+# -- made up -----------------------------------------------------------------------------------------------------------
+
+
+def _told(topic: Topic, *names: str) -> list[tuple[Any, ...]]:
+    rows = read_table("timeline", topic.table()).table.to_pylist()
+    return [tuple(row[name] for name in names or ("log_offset", "event")) for row in rows]
+
+
+def test_offsets_are_reset_where_a_group_that_had_members_has_none() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    empty = {"protocol_type": "consumer", "generation": 2, "protocol": None, "leader": None, "members": ()}
+    topic.add("GroupMetadata", {"group": "g"}, empty, version=3)
+    topic.commit("g", 7)
+    topic.commit("g", 9, transaction="pending")
+
+    assert _told(topic)[-2:] == [(1, "epoch"), (2, "offsets_reset")]
+    assert _told(topic, "event", "detail")[-1] == (
+        "offsets_reset",
+        '{"topic": "orders", "partitions": 1, "lowest_offset": 7, "highest_offset": 7}',
+    )
+
+
+def test_a_static_member_may_leave_for_a_time() -> None:
+    topic = Topic()
+    key = {"group_id": "g", "member_id": "m"}
+    client = {"instance_id": "i", "client_id": "c", "client_host": "/h", "subscribed_topic_names": ()}
+    topic.add("ConsumerGroupMemberMetadata", key, client | {"server_assignor": None, "rack_id": None})
+    for epoch in (1, -2, 2):
+        topic.add("ConsumerGroupCurrentMemberAssignment", key, {"member_epoch": epoch, "previous_member_epoch": 0})
+    told = _told(topic, "log_offset", "event", "member_id")
+    assert told == [
+        (0, "created", None),
+        (0, "member_joined", "m"),
+        (2, "member_away", "m"),
+        (3, "member_returned", "m"),
+    ]
+
+
+def test_a_group_may_end_and_begin_in_one_batch() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.commit("h", 1)
+    topic.add("GroupMetadata", {"group": "g"}, None)
+    topic.commit("g", 3)
+    for number in (2, 3):
+        topic.rows[number] = (*topic.rows[number][:8], 2, *topic.rows[number][9:])
+
+    assert [each for each in _told(topic, "log_offset", "group_id", "event") if each[1] == "g"] == [
+        (0, "g", "created"),
+        (0, "g", "first_commit"),
+        (2, "g", "deleted"),
+        (3, "g", "recreated"),
+        (3, "g", "first_commit"),
+    ]
+
+
+def test_names_stay_data() -> None:
+    topic = Topic()
+    hostile = 'a"\\\n{"topic": "\u202e'
+    topic.add(
+        "OffsetCommit",
+        {"group": hostile, "topic": hostile, "partition": 0},
+        {"offset": 1, "metadata": "", "commit_timestamp": 1},
+        version=4,
+    )
+    (first,) = [row for row in _told(topic, "event", "group_id", "detail") if row[0] == "first_commit"]
+    assert first[1] == hostile
+    assert json.loads(first[2]) == {"topic": hostile}
+
+
+def test_a_record_that_cannot_be_decoded_tells_nothing_and_is_found() -> None:
+    topic = Topic()
+    at = topic.add("ConsumerGroupMetadata", {"group_id": "g"}, {"epoch": 3})
+    topic.rows[at] = (*topic.rows[at][:6], b"\x00\x00\x01", *topic.rows[at][7:])
+    result = read_table("timeline", topic.table())
+
+    (finding,) = result.findings
+    assert finding.consequence == "what it tells of its group has no row"
+    assert [(row["event"], row["epoch"]) for row in result.table.to_pylist()] == [("created", None)]

@@ -1,0 +1,81 @@
+"""The table timeline: what its events amount to, against the groups and members that a coordinator describes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.judge.answers import Difference, Loaded, asked, differing, is_described
+
+_NAME = "timeline"
+
+
+@dataclass
+class _Life:
+    """A group as its events so far have made it."""
+
+    kind: str
+    epoch: int | None = None
+    members: set[str] = field(default_factory=set)
+
+
+def timeline(loaded: Loaded) -> Iterator[Difference]:
+    """The groups, their kinds, epochs and members, put together from events, against those that are listed and
+    described."""
+    found: dict[str, _Life] = {}
+    for row in loaded.read(_NAME).to_pylist():
+        if not _follows(found, row):
+            yield Difference(_NAME, "an event that cannot follow those before it", found.get(row["group_id"]), row)
+    for question in loaded.questions:
+        if question["question"] == "list_groups":
+            got = {name: _listed_kind(loaded, life) for name, life in found.items()}
+            listed = {each["groupId"]: each["groupType"] for each in question["answer"]}
+            yield from differing(_NAME, asked(question), listed, got)
+        elif is_described(loaded, question) and question["group"] in found:
+            life, answer = found[question["group"]], question["answer"]
+            expected = {"members": {each["memberId"] for each in answer["members"]}, "epoch": life.epoch}
+            if question["group_type"] == "classic":
+                loaded.untold("the generation of a classic group", None)
+            elif life.epoch is None and answer["groupEpoch"] == 1:
+                loaded.untold("a share group's first epoch", None)
+            else:
+                expected["epoch"] = answer["groupEpoch"]
+            got = {"members": life.members, "epoch": life.epoch}
+            yield from differing(_NAME, asked(question), expected, got)
+
+
+def _listed_kind(loaded: Loaded, life: _Life) -> Any:
+    return loaded.untold("a simple group is classic", "classic") if life.kind == "simple" else life.kind
+
+
+def _follows(found: dict[str, _Life], row: dict[str, Any]) -> bool:
+    """Let an event happen. Whether it can: nobody joins twice, and who leaves was there."""
+    group_id, event, member_id = row["group_id"], row["event"], row["member_id"]
+    if event in ("created", "recreated"):
+        is_new = group_id not in found
+        found[group_id] = _Life(row["group_kind"])
+        return is_new
+    if event == "deleted":
+        # A tombstone may be all that is left of a group, or the clean-up's for one that was never recorded.
+        life = found.pop(group_id, None)
+        return life is None or row["group_kind"] is not None
+    if group_id not in found:
+        return event in ("offsets_deleted",)
+    life = found[group_id]
+    life.kind = row["group_kind"]
+    detail = json.loads(row["detail"] or "{}")
+    if event == "epoch":
+        life.epoch, former = detail["to"], life.epoch
+        return bool(detail.get("from") == former)
+    if event in ("member_joined", "member_replaced"):
+        gone = {detail.get("former_member_id")} if event == "member_replaced" else set()
+        is_possible = member_id not in life.members and gone <= life.members
+        life.members = life.members - gone | {member_id}
+        return is_possible
+    if event == "member_left":
+        was_there = member_id in life.members
+        life.members.discard(member_id)
+        return was_there
+    return member_id is None or member_id in life.members
