@@ -79,8 +79,8 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     ran = run("table", "groups", segments, "--topic-filter", "x")
     assert complaint(ran) == (
         "--topic-filter: rows of groups are about no topic, those of current_offsets, assignments, "
-        "offset_commits, pending_offsets, expirations, share_group_topics, transactions, open_transactions, "
-        "log_ends, lag are"
+        "offset_commits, pending_offsets, expirations, deletable_offsets, share_group_topics, transactions, "
+        "open_transactions, log_ends, lag are"
     )
 
 

@@ -109,8 +109,8 @@ def test_tables_of_what_is_have_the_same_rows(name: str) -> None:
                 _check_groups(expected.table, found.table, log, log.rows, left)
             elif table == "current_offsets":
                 _same_offsets(expected.table, found.table, log.rows, left)
-            elif table == "expirations":
-                _check_expirations(expected.table, found.table, log.rows, left)
+            elif table in ("expirations", "deletable_offsets"):
+                _check_what_is_held(expected.table, found.table, log.rows, left)
             else:
                 assert found.table.to_pylist() == expected.table.to_pylist()
 
@@ -143,8 +143,8 @@ def _same_offsets(expected: pa.Table, found: pa.Table, rows: list[Row], left: li
     ]
 
 
-def _check_expirations(expected: pa.Table, found: pa.Table, rows: list[Row], left: list[Row]) -> None:
-    """A group of which only deleted commits are left may go: it has no offset, and is due at once."""
+def _check_what_is_held(expected: pa.Table, found: pa.Table, rows: list[Row], left: list[Row]) -> None:
+    """A group of which only deleted commits are left may go: it has no offset, is due at once and can be deleted."""
     back = groups_back(rows, left)
     whole = {_place(row): row for row in expected.to_pylist() if row["group_id"] not in back}
     there = {_place(row): row for row in found.to_pylist() if row["group_id"] not in back}
@@ -159,16 +159,19 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 
 def is_known_by_commits(row: Row) -> bool:
-    """Whether a row of expirations is about a group with nothing but commits that were deleted or aborted."""
-    return (row["kind"], row["group_kind"], row["rule"]) == ("group", "simple", "nothing_left")
+    """Whether a row of expirations or deletable_offsets is about a group with nothing but commits that were deleted or
+    aborted."""
+    has_nothing = row.get("rule") == "nothing_left" or (row.get("offset_count"), row.get("is_pending")) == (0, False)
+    return (row["kind"], row["group_kind"], has_nothing) == ("group", "simple", True)
 
 
 def without_commits_that_may_go(row: Row) -> Row:
-    """The row of expirations without what the newest commit of a simple group says: a cleaner may have taken it."""
+    """The row of expirations or deletable_offsets without what the newest commit of a simple group says: a cleaner may
+    have taken it."""
     if (row["kind"], row["group_kind"]) != ("group", "simple"):
         return row
     taken = {"log_offset"}
-    if row["rule"] == "nothing_left":
+    if row.get("rule") == "nothing_left":
         taken |= {"expires_timestamp", "expires_timestamp_ms"}
     return {name: value for name, value in row.items() if name not in taken}
 
@@ -264,8 +267,8 @@ def _agree(table: str, log: Log, source: Any, at: int) -> Finding | None:
         _check_groups(expected.table, found.table, log, rows, left)
     elif table == "current_offsets":
         _same_offsets(expected.table, found.table, rows, left)
-    elif table == "expirations":
-        _check_expirations(expected.table, found.table, rows, left)
+    elif table in ("expirations", "deletable_offsets"):
+        _check_what_is_held(expected.table, found.table, rows, left)
     else:
         assert found.table.to_pylist() == expected.table.to_pylist()
     return None

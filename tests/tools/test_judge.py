@@ -196,14 +196,43 @@ def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coor
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["0004", "0004-share"])
 def test_answers_are_those_that_are_known(name: str, coordinators: Coordinators) -> None:
-    """The histories of tests/data were answered by another program, on the same classes."""
+    """The histories of tests/data were answered by another program, on the same classes, and not asked what clients
+    read in bytes."""
     shutil.copy(FOLDER / f"{name}.log.jsonl.gz", coordinators.folder)
     coordinators.answer(name)
     assert _sorted(History(coordinators.folder, name)) == _sorted(History(FOLDER, name))
 
 
 def _sorted(told: History) -> dict[int, list[str]]:
-    return {cut: sorted(json.dumps(question) for question in questions) for cut, questions in told.cuts.items()}
+    """The answers to what was asked when the histories were kept."""
+    later = ("open_members", "delete_offsets", "delete_group")
+    return {
+        cut: sorted(json.dumps(each) for each in questions if each["question"] not in later)
+        for cut, questions in told.cuts.items()
+    }
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"table": "deletable_offsets"},
+        {"table": "deletable_offsets", "column": "topic", "value": "other"},
+        {"table": "deletable_offsets", "column": "error", "value": "NON_EMPTY_GROUP"},
+        {"table": "deletable_offsets", "column": "is_deletable", "value": None},
+        {"table": "deletable_offsets", "column": "kind", "value": "group"},
+    ],
+    ids=lambda change: " ".join(str(word) for word in change.values()),
+)
+def test_what_can_be_deleted_is_what_a_coordinator_deletes(change: dict[str, Any], coordinators: Coordinators) -> None:
+    shutil.copy(FOLDER / "0001.log.jsonl.gz", coordinators.folder)
+    coordinators.answer("0001")
+    told = History(coordinators.folder, "0001")
+    asked = Loaded(told, 199, partial(_with, {}, rows=told.up_to(199)))
+    wrong = Loaded(told, 199, partial(_with, change, rows=told.up_to(199)))
+    assert list(differences(asked)) == []
+    assert {difference.table for difference in differences(wrong)} == {"deletable_offsets"}
 
 
 @pytest.mark.maven
@@ -255,6 +284,34 @@ def _write(folder: Path, name: str, records: list[tuple[bytes, bytes | None]]) -
         for at, (key, value) in enumerate(records)
     ]
     write_log(folder, header, lines)
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "what"),
+    [(34, ("subscription", "allocation")), (39, ("user_data", "generation"))],
+    ids=["connect", "sticky"],
+)
+def test_what_clients_read_in_bytes_of_members_is_compared(
+    seed: int, what: tuple[str, str], coordinators: Coordinators
+) -> None:
+    told = History(coordinators.folder, coordinators.write(seed))
+    part, name = what
+    nothing = {"version": None, "opened": None, "user_data": None, "bytes": b""}
+    change = {"table": "members", "column": "protocols", "value": [{"name": "sticky"} | nothing]}
+    cut = next(cut for cut, asked in told.cuts.items() if any(_opens(question, part, name) for question in asked))
+    rows = told.up_to(cut)
+    assert list(differences(Loaded(told, cut, partial(_with, {}, rows=rows)))) == []
+    wrong = differences(Loaded(told, cut, partial(_with, change, rows=rows)))
+    assert any('"open_members"' in difference.about for difference in wrong)
+
+
+def _opens(question: dict[str, Any], part: str, name: str) -> bool:
+    """Whether the answer tells what stands there of some member."""
+    return question["question"] == "open_members" and any(
+        member[part] and member[part].get(name) not in (None, -1) for member in question["answer"].values()
+    )
 
 
 @pytest.mark.maven

@@ -7,13 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tools.judge.answers import Difference, Loaded, asked, differing, is_described
+from tools.judge.opened import NOTHING_OPENED, shown_opened
 
 Row = dict[str, Any]
 
 
 def members(loaded: Loaded) -> Iterator[Difference]:
-    """The members in the answers to the requests that describe a group."""
+    """The members in the answers to the requests that describe a group, and what clients read in their bytes."""
     groups = members_by_group(loaded.read("members").to_pylist())
+    for question in loaded.questions:
+        if question["question"] == "open_members":
+            got = {name: shown_opened(row) for name, row in groups.get(question["group"], {}).items()}
+            expected = {name: question["answer"].get(name, NOTHING_OPENED) for name in got}
+            yield from differing("members", asked(question), expected, got)
     for question in loaded.questions:
         if question["question"] == "describe" and not is_described(loaded, question):
             groups.pop(question["group"], None)

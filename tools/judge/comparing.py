@@ -10,6 +10,7 @@ from typing import Final
 
 from tools.judge.answers import Difference, Loaded
 from tools.judge.compared_assignments import assignments
+from tools.judge.compared_deletable import deletable_offsets
 from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
@@ -27,6 +28,7 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "groups": groups,
         "members": members,
         "expirations": expirations,
+        "deletable_offsets": deletable_offsets,
         "assignments": assignments,
         "timeline": timeline,
     },

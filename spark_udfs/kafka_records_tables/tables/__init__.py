@@ -8,6 +8,7 @@ from typing import Final
 from kafka_records_tables.tables import (
     assignments,
     current_offsets,
+    deletable_offsets,
     expirations,
     group_lag,
     groups,
@@ -36,6 +37,7 @@ TABLES: Final[Mapping[str, Table]] = {
         offset_commits,
         pending_offsets,
         expirations,
+        deletable_offsets,
         timeline,
         share_partitions,
         share_group_topics,

@@ -94,7 +94,7 @@ class ExpiryRows:
             expires = np.where(is_named, named.fill_null(0).to_numpy(), expires)
             numbers[is_named] = _NUMBERS[rules.EXPIRE_TIMESTAMP]
             self._set(numbers, rules.OPEN_TRANSACTION, is_by_time & offsets.is_pending)
-        self._set(numbers, rules.SUBSCRIBED, is_by_time & self._is_subscribed(offsets, group_rules))
+        self._set(numbers, rules.SUBSCRIBED, is_by_time & offsets.is_in([each.topics for each in group_rules]))
         self._set(numbers, rules.UNREADABLE, is_by_time & ~offsets.is_known)
         expires[~np.isin(numbers, [_NUMBERS[rule] for rule in _BY_TIME])] = _NEVER
         return expires, numbers
@@ -102,16 +102,6 @@ class ExpiryRows:
     @staticmethod
     def _set(numbers: INT64, rule: str, where: FLAGS) -> None:
         numbers[where] = _NUMBERS[rule]
-
-    @staticmethod
-    def _is_subscribed(offsets: HeldOffsets, group_rules: list[rules.GroupRule]) -> FLAGS:
-        """For which offsets the group subscribes to the topic."""
-        topics = offsets.topic.dictionary_encode()
-        names = topics.dictionary.to_pylist()
-        pairs = offsets.group.indices.to_numpy().astype(np.int64) * (len(names) + 1) + topics.indices.to_numpy()
-        known, inverse = np.unique(pairs, return_inverse=True)
-        subscribed = [names[pair % (len(names) + 1)] in group_rules[pair // (len(names) + 1)].topics for pair in known]
-        return np.array(subscribed, np.bool_)[inverse]
 
     def _offset_rows(self, offsets: HeldOffsets, limit: int | None, has_tombstones: bool) -> Iterator[pa.RecordBatch]:
         expires, numbers = self._expiries
@@ -126,7 +116,7 @@ class ExpiryRows:
         columns = {
             "kind": "offset",
             "group_id": offsets.group.filter(there).dictionary_decode(),
-            "group_kind": self._kinds(offsets).filter(there),
+            "group_kind": offsets.kinds(self._held.groups).filter(there),
             "topic": offsets.topic.filter(there),
             "partition": offsets.partition.filter(there),
             **_told(expires[chosen], numbers[chosen]),
@@ -136,11 +126,6 @@ class ExpiryRows:
             "log_offset": offsets.log_offset.filter(there),
         }
         yield record_batch(self._schema, columns, int(chosen.sum()))
-
-    def _kinds(self, offsets: HeldOffsets) -> pa.Array:
-        groups = (self._held.groups.get(name) for name in offsets.group.dictionary.to_pylist())
-        kinds = pa.array([None if group is None else group.kind for group in groups], pa.string())
-        return kinds.take(offsets.group.indices)
 
     # -- groups --------------------------------------------------------------------------------------------------------
 

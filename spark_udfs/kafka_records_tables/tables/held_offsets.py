@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.numpy_types import FLAGS
-from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.commits import COMMITS, commit_columns
 from kafka_records_tables.tables.decoded_records import DecodedRecords, nulled, numbers_of, of_types, schemas
 from kafka_records_tables.tables.group_records import NOT_USED, GroupRecords, Replayed
 from kafka_records_tables.tables.last_commits import CommitKey, LastCommits, last_offsets
@@ -20,7 +20,7 @@ from kafka_records_tables.tables.subscriptions import REGEX_RECORD, HeldGroup, h
 from kafka_records_tables.tables.transactions_settled import OPEN, UNKNOWN, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
@@ -45,6 +45,26 @@ class HeldOffsets(NamedTuple):
     """False where an offset is there, and no record can be used that tells of it."""
     is_pending: FLAGS
     """Whether a transaction is open that commits this partition."""
+    told: Mapping[str, Any]
+    """What the commits say, as the columns of `commits.commit_columns`; empty where nobody wants to know."""
+
+    def is_in(self, topics: Sequence[frozenset[str]]) -> FLAGS:
+        """Which offsets are of a topic among the `topics` of their group, which stand in the order of `group`'s names.
+
+        Each pair of a group and a topic is looked up once.
+        """
+        of_topic = self.topic.dictionary_encode()
+        names = of_topic.dictionary.to_pylist()
+        pairs = self.group.indices.to_numpy().astype(np.int64) * (len(names) + 1) + of_topic.indices.to_numpy()
+        known, inverse = np.unique(pairs, return_inverse=True)
+        found = [names[pair % (len(names) + 1)] in topics[pair // (len(names) + 1)] for pair in known]
+        return np.array(found, np.bool_)[inverse]
+
+    def kinds(self, groups: Mapping[str, HeldGroup]) -> pa.Array:
+        """The kinds of the groups, null where a group is gone."""
+        held = (groups.get(name) for name in self.group.dictionary.to_pylist())
+        kinds = pa.array([None if group is None else group.kind for group in held], pa.string())
+        return kinds.take(self.group.indices)
 
 
 class Held(NamedTuple):
@@ -60,9 +80,12 @@ class Held(NamedTuple):
     timestamps."""
 
 
-def held(batches: Iterator[pa.RecordBatch], context: Context, names: Iterable[str]) -> Held:
+def held(
+    batches: Iterator[pa.RecordBatch], context: Context, names: Iterable[str], *, with_commits: bool = False
+) -> Held:
     """What a coordinator holds after some raw rows, with READS; `names` are those of the records of groups and commits.
 
+    `with_commits`, offsets have `told`.
     Reports what cannot be used. An offset that a commit in an open transaction writes over stays until the marker. A
     tombstone takes the pending offsets of its partition along (`OffsetMetadataManager.replay`).
     """
@@ -85,13 +108,19 @@ def held(batches: Iterator[pa.RecordBatch], context: Context, names: Iterable[st
     still_open = _still_open(pending, tombstones, known)
     offsets = None
     if last is not None and last.is_there.any():
-        offsets = _offsets(last.found, last.types, last.is_there, last.is_usable, still_open)
+        told = commit_columns(last.found, last.types, context) if with_commits else {}
+        offsets = _offsets(last.found, last.types, last.is_there, last.is_usable, still_open, told)
     found = held_groups(replayed)
     return Held(found, offsets, still_open, _seen(replayed, found, types))
 
 
 def _offsets(
-    found: DecodedRecords, types: tuple[int, ...], is_there: FLAGS, is_usable: FLAGS, pending: frozenset[CommitKey]
+    found: DecodedRecords,
+    types: tuple[int, ...],
+    is_there: FLAGS,
+    is_usable: FLAGS,
+    pending: frozenset[CommitKey],
+    told: Mapping[str, Any],
 ) -> HeldOffsets:
     there = pa.array(is_there)
     group, topic, partition = (
@@ -112,6 +141,7 @@ def _offsets(
         found.rows.column("offset").filter(there),
         is_usable[is_there],
         is_pending,
+        {name: each.filter(there) if isinstance(each, pa.Array) else each for name, each in told.items()},
     )
 
 

@@ -27,6 +27,7 @@ final class ClassicMember extends Member {
     private final List<String> protocols;
     private final short joinVersion;
     private final short subscriptionVersion;
+    private final Worker worker;
     private final int sessionTimeout;
     private final int rebalanceTimeout;
     private List<String> topics;
@@ -34,17 +35,20 @@ final class ClassicMember extends Member {
     private CompletableFuture<SyncGroupResponseData> syncing;
     private JoinGroupResponseData joined;
     private int generation = -1;
+    /** The generation of the last assignment, which assignors remember. */
+    private int assignedIn = -1;
     private List<TopicPartition> owned = List.of();
 
     ClassicMember(World world, String group, String instanceId, String protocolType) {
         super(world, group, instanceId);
         this.protocolType = protocolType;
         protocols = protocolType.equals("consumer")
-            ? chance.some(List.of("range", "roundrobin", "cooperative-sticky"), 1, 2)
-            : chance.some(List.of("compatible", "sessioned", "eager"), 1, 2);
+            ? chance.some(List.of("range", "roundrobin", "sticky", "cooperative-sticky"), 1, 2)
+            : chance.some(List.of(Worker.COMPATIBLE, Worker.SESSIONED), 1, 2);
         if (chance.is(80)) {
-            protocols.add(protocolType.equals("consumer") ? "range" : "default");
+            protocols.add(protocolType.equals("consumer") ? "range" : Worker.EAGER);
         }
+        worker = protocolType.equals("connect") ? new Worker(chance) : null;
         boolean waitsForId = instanceId != null || chance.is(80);
         joinVersion = waitsForId ? ApiKeys.JOIN_GROUP.latestVersion() : VERSION_WITHOUT_ID_FIRST;
         subscriptionVersion = (short) chance.between(0, 3);
@@ -87,20 +91,30 @@ final class ClassicMember extends Member {
         var offered = new JoinGroupRequestData.JoinGroupRequestProtocolCollection();
         for (String protocol : protocols) {
             if (offered.find(protocol) == null) {
-                offered.add(new JoinGroupRequestData.JoinGroupRequestProtocol().setName(protocol).setMetadata(metadata()));
+                offered.add(new JoinGroupRequestData.JoinGroupRequestProtocol().setName(protocol).setMetadata(metadata(protocol)));
             }
         }
         return offered;
     }
 
-    private byte[] metadata() {
-        if (!protocolType.equals("consumer") || chance.is(2)) {
+    private byte[] metadata(String protocol) {
+        if (isUnknown() || chance.is(2)) {
             return chance.bytes(chance.between(0, 12));
         }
-        ByteBuffer userData = chance.is(20) ? ByteBuffer.wrap(chance.bytes(chance.between(0, 20))) : null;
+        if (worker != null) {
+            return worker.metadata(protocol);
+        }
+        var self = UserData.in(group, assignedIn, memberId);
+        ByteBuffer userData = chance.is(2)
+            ? ByteBuffer.wrap(chance.bytes(chance.between(0, 20)))
+            : UserData.of(chance, protocol, topics, owned, self);
         Optional<String> rack = chance.is(20) ? Optional.of("rack-" + chance.between(0, 2)) : Optional.empty();
         var subscription = new ConsumerPartitionAssignor.Subscription(topics, userData, owned, generation, rack);
         return Utils.toArray(ConsumerProtocol.serializeSubscription(subscription, subscriptionVersion));
+    }
+
+    private boolean isUnknown() {
+        return worker == null && !protocolType.equals("consumer");
     }
 
     private void take(JoinGroupResponseData response) {
@@ -151,8 +165,11 @@ final class ClassicMember extends Member {
     }
 
     private byte[] assignment() {
-        if (!protocolType.equals("consumer") || chance.is(2)) {
+        if (isUnknown() || chance.is(2)) {
             return chance.bytes(chance.between(0, 12));
+        }
+        if (worker != null) {
+            return worker.assignment(joined.protocolName(), memberId);
         }
         List<TopicPartition> partitions = chance.some(world.partitionsOf(topics), 0, 6);
         return Utils.toArray(ConsumerProtocol.serializeAssignment(new ConsumerPartitionAssignor.Assignment(partitions)));
@@ -165,6 +182,9 @@ final class ClassicMember extends Member {
             fail(error);
         } else if (protocolType.equals("consumer")) {
             owned = world.partitionsOf(topics);
+            assignedIn = generation;
+        } else if (worker != null) {
+            worker.run(response.assignment());
         }
     }
 

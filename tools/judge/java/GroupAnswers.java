@@ -2,8 +2,11 @@ package judge;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.TreeMap;
 import java.util.TreeSet;
 
 import org.apache.kafka.common.message.ConsumerGroupDescribeResponseDataJsonConverter;
@@ -64,7 +67,11 @@ final class GroupAnswers {
         }
         for (var group : listed) {
             ObjectNode describe = question("describe").put("group", group.groupId()).put("group_type", group.groupType());
-            describe.set("answer", description(group.groupId(), group.groupType()));
+            JsonNode answer = description(group.groupId(), group.groupType());
+            describe.set("answer", answer);
+            if (group.groupType().equals("classic")) {
+                question("open_members").put("group", group.groupId()).set("answer", Json.sorted(Opened.members(answer)));
+            }
         }
         List<Commit> commits =
             loaded.upTo(cut).stream().map(GroupAnswers::commit).filter(Objects::nonNull).distinct().toList();
@@ -76,6 +83,8 @@ final class GroupAnswers {
             }
         }
         cleanups.forEach(this::cleanup);
+        listed.forEach(group -> names.add(group.groupId()));
+        deletions(names, commits);
         return answers;
     }
 
@@ -153,6 +162,19 @@ final class GroupAnswers {
             }
         }
         return offsets;
+    }
+
+    private void deletions(TreeSet<String> names, List<Commit> commits) {
+        Map<String, TreeMap<String, TreeSet<Integer>>> committed = new HashMap<>();
+        for (Commit commit : commits) {
+            committed.computeIfAbsent(commit.group(), group -> new TreeMap<>())
+                .computeIfAbsent(commit.topic(), topic -> new TreeSet<>()).add(commit.partition());
+        }
+        Deletions deletions = new Deletions(shard, () -> question(""));
+        for (String name : names) {
+            deletions.offsets(name, committed.getOrDefault(name, new TreeMap<>()));
+            deletions.group(name);
+        }
     }
 
     private void cleanup(long time) {
