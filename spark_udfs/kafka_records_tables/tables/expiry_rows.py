@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.framing import KEY_VERSION, framed
@@ -112,7 +113,7 @@ class ExpiryRows:
         there = pa.array(chosen)
         if has_tombstones:
             (number,) = numbers_of(self._records, [_COMMIT])
-            keys, record_type = pa.array(_keys(offsets, chosen, self._records[number], number), pa.binary()), number
+            keys, record_type = _keys(offsets, chosen, self._records[number], number), number
         columns = {
             "kind": "offset",
             "group_id": offsets.group.filter(there).dictionary_decode(),
@@ -237,13 +238,18 @@ def _told(expires: INT64, numbers: INT64) -> dict[str, Any]:
     }
 
 
-def _keys(offsets: HeldOffsets, chosen: FLAGS, schema: RecordSchema, number: int) -> list[bytes]:
-    """The keys of tombstones. They are written anew, since a commit may have an old key, or bytes behind."""
-    there = pa.array(chosen)
+def _keys(offsets: HeldOffsets, chosen: FLAGS, schema: RecordSchema, number: int) -> pa.Array:
+    """The keys of tombstones: those of the commits, written anew where a commit has an old one, or bytes behind it."""
+    own = offsets.key.filter(pa.array(chosen))
+    is_anew = ~offsets.has_own_key[chosen]
+    if not is_anew.any():
+        return own
+    there = pa.array(chosen & ~offsets.has_own_key)
     group = offsets.group.filter(there).dictionary_decode().to_pylist()
     topic, partition = offsets.topic.filter(there).to_pylist(), offsets.partition.filter(there).to_pylist()
     names = [field.name for field in schema.key.root.fields]
-    return [
+    anew = [
         framed(number, encode(schema.key, dict(zip(names, key, strict=True)), KEY_VERSION))
         for key in zip(group, topic, partition, strict=True)
     ]
+    return pc.replace_with_mask(own, pa.array(is_anew), pa.array(anew, pa.binary()))

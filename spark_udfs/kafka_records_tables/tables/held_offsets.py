@@ -41,6 +41,10 @@ class HeldOffsets(NamedTuple):
     expire_timestamp_ms: pa.Array
     """Null where the commit names no time at which it expires: only values of version 1 may."""
     log_offset: pa.Array
+    key: pa.Array
+    """The bytes of the key of its record."""
+    has_own_key: FLAGS
+    """Whether these bytes are those that a coordinator writes now: no old key, and nothing behind it."""
     is_known: FLAGS
     """False where an offset is there, and no record can be used that tells of it."""
     is_pending: FLAGS
@@ -139,10 +143,19 @@ def _offsets(
         found.member(types, "value", "commit_timestamp").filter(there),
         expires,
         found.rows.column("offset").filter(there),
+        found.rows.column("key").filter(there),
+        _has_own_key(found, types)[is_there],
         is_usable[is_there],
         is_pending,
         {name: each.filter(there) if isinstance(each, pa.Array) else each for name, each in told.items()},
     )
+
+
+def _has_own_key(found: DecodedRecords, types: tuple[int, ...]) -> FLAGS:
+    columns = found.columns
+    has: FLAGS = (columns.record_type == types[-1]) & (columns.key_bytes_left == 0)
+    has[list(columns.leniencies)] = False
+    return has
 
 
 def _still_open(pending: Latest, tombstones: Latest, known: Mapping[int, RecordSchema]) -> frozenset[CommitKey]:
