@@ -1,4 +1,4 @@
-"""Tables in Spark: over log segment files, over DataFrames of raw rows, and in SQL.
+"""Tables in Spark: over log segment files, over DataFrames of raw rows, over streams of them, and in SQL.
 
 from kafka_records_tables.spark import current_offsets, read_table, register
 
@@ -18,7 +18,7 @@ from kafka_records_engine import arguments
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
-from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of
+from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of, table_called
 from kafka_records_tables.engines.joined_tables import asked_of_inputs
 from kafka_records_tables.engines.logs_to_read import asked_of_logs, logs_to_read
 from kafka_records_tables.engines.spark_engine import over_logs
@@ -27,6 +27,8 @@ from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
 from kafka_records_tables.engines.spark_views import joined_frames
 from kafka_records_tables.engines.spread_tasks import spread
+from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables.declaration import can_go_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FINDINGS_SCHEMA",
+    "changes",
     "current_offsets",
     "findings",
     "groups",
+    "merged",
     "offset_commits",
     "read_findings",
     "read_table",
@@ -105,7 +109,7 @@ def table(
     UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
         At once, for arguments that do not fit.
     StreamGiven
-        At once, for a streaming DataFrame: build the table in `foreachBatch`, from the raw rows that were saved.
+        At once, for a streaming DataFrame: `changes` takes those.
     MissingColumn
         At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
         `as_raw_rows` makes some of them.
@@ -190,6 +194,115 @@ def findings(
         return _together([findings(raw, each, group=some, **same, **own) for each, some, own in of_inputs])
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
+
+
+# -- over a stream of raw rows ----------------------------------------------------------------------------------------
+
+
+def changes(
+    raw: DataFrame,
+    name: str | Table,
+    *,
+    group: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    untold: Literal["committed"] | None = None,
+    mode: str = FAILFAST,
+    package: str = "kafka_records",
+    **options: Any,
+) -> DataFrame:
+    """What each micro-batch of a stream of raw rows changes in a table.
+
+    Parameters
+    ----------
+    raw
+        A streaming DataFrame with rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, control rows among them: from
+        the start of the log, each log partition in order from one micro-batch to the next, as `readStream` with
+        `format("kafka-records")` gives them. Within a micro-batch rows come in any order.
+    name
+        The name of a table of facts (`offset_commits`), or of one in which the last record of a key decides
+        (`current_offsets`, `groups`, `members`, …).
+    columns
+        The names of the columns of the table to return; all by default. `merged` needs all of them.
+    mode
+        `FAILFAST` ends the query at the first damage that is found, and at a row below the offset up to which its log
+        partition was read. `PERMISSIVE` gives the rows that can be told, and leaves such a row out.
+    group, untold, package, **options
+        As in `table`.
+
+    Returns
+    -------
+    DataFrame
+        A streaming DataFrame for the output mode `append`. `change` is `upsert` (the row is new or was another one) or
+        `delete` (it is no more, and comes as it was); `as_of_offset` the offset behind the last record of the log
+        partition that the table had seen. The columns of the table follow. Applied in their order, the changes of all
+        micro-batches so far give exactly the rows of `table` over all raw rows so far.
+
+    Raises
+    ------
+    UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
+        At once, for arguments that do not fit, and for tables that need more of a log than can be kept.
+    NoStream
+        At once, for a DataFrame that is no streaming one.
+    OtherQuestion
+        In a worker, where the checkpoint belongs to another question.
+    MissingColumn, WorkerPython, DamageFound, UntoldTransactions, OutOfOrder
+        As `table` raises them; the last one in a worker, under FAILFAST.
+
+    Notes
+    -----
+    State is kept per log partition: the raw rows that decide, of each key the last value and the last tombstone, as
+    long as something is left of its group, and the records of open transactions. A commit waits there for its marker:
+    `offset_commits` tells it as `open` first and again when it is decided.
+
+    Examples
+    --------
+    >>> brokers = spark.readStream.format("kafka-records").option("bootstrap", "broker-1:9092")
+    >>> raw = brokers.option("topic", "__consumer_offsets").load()
+    >>> query = changes(raw, "current_offsets").writeStream.format("delta").option("checkpointLocation", "/data/cp")
+    >>> query.start("/data/changes_of_offsets")
+    """
+    from kafka_records_tables.engines.spark_changes import changed_rows
+
+    request = request_of(of_records(name), group=group, untold=untold, package=package, options=options)
+    names = chosen_columns(request.table, columns)
+    if not can_go_on(request.table):
+        known = ", ".join(each.name for each in TABLES.values() if can_go_on(each))
+        raise ValueError(
+            f"{request.table.name} cannot be told by its changes, for it needs more of a log than can be kept: save "
+            f"the raw rows and call table over them, or ask for one of {known}"
+        )
+    arguments.frame("raw", raw)
+    return changed_rows(raw, request, names, checked_mode(mode, _ALLOWED) == FAILFAST)
+
+
+def merged(told: DataFrame, name: str | Table, before: DataFrame | None = None) -> DataFrame:
+    """The rows of a table after some changes.
+
+    Parameters
+    ----------
+    told
+        Rows that `changes` gave, with all columns, not streaming: those of one micro-batch (`foreachBatch`), or all
+        that a sink has kept. In any order, each as often as it likes.
+    name
+        The table.
+    before
+        The rows of the table that `told` changes; without it there were none.
+
+    Returns
+    -------
+    DataFrame
+        Rows as the table declares them.
+
+    Examples
+    --------
+    >>> merged(spark.read.parquet("/data/changes_of_offsets"), "current_offsets").where("group_id = 'billing'").show()
+    """
+    from kafka_records_tables.engines.spark_changes import merged_rows
+
+    arguments.frame("told", told)
+    if before is not None:
+        arguments.frame("before", before)
+    return merged_rows(told, table_called(name), before)
 
 
 # -- over logs --------------------------------------------------------------------------------------------------------

@@ -19,8 +19,16 @@ from tests.docs.pages import blocks, commands, run_console, run_python
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/command.md", "docs/generator.md", "docs/python.md", "docs/snapshots.md", "docs/spark.md")
-WITH_SPARK = ("README.md", "docs/spark.md")
+PAGES = (
+    "README.md",
+    "docs/command.md",
+    "docs/generator.md",
+    "docs/python.md",
+    "docs/snapshots.md",
+    "docs/spark.md",
+    "docs/streams.md",
+)
+WITH_SPARK = ("README.md", "docs/spark.md", "docs/streams.md")
 
 
 def environment() -> dict[str, str]:
@@ -88,9 +96,12 @@ def test_python_gives_what_the_page_shows(page: str, clone: Path) -> None:
 
 
 @pytest.mark.spark
-def test_python_with_spark_gives_what_the_pages_show(clone: Path) -> None:
-    found = run_pythons(*WITH_SPARK, clone=clone)
-    for page in WITH_SPARK:
+@pytest.mark.parametrize(
+    "pages", [WITH_SPARK[:-1], pytest.param(WITH_SPARK[-1:], marks=pytest.mark.matrix)], ids=["usual", "streams"]
+)
+def test_python_with_spark_gives_what_the_pages_show(pages: tuple[str, ...], clone: Path) -> None:
+    found = run_pythons(*pages, clone=clone)
+    for page in pages:
         compare(found[page], blocks(ROOT / page, "python"))
 
 

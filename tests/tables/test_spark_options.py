@@ -131,8 +131,8 @@ def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
         ({**LIVE, "bytesPerTask": "5"}, "the option bytesPerTask is for queries that are no stream (read)"),
         (
             {"bootstrap": "broker-1:9092", "table": "groups"},
-            "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, save "
-            "the rows, and build the table in foreachBatch from all that was saved",
+            "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, and "
+            "give the rows to kafka_records_tables.spark.changes",
         ),
         (
             {"path": "/data", "topic": "t"},

@@ -182,7 +182,7 @@ class Asked:
         if self.rows is not None:
             raise BadOption(
                 "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, "
-                "save the rows, and build the table in foreachBatch from all that was saved"
+                "and give the rows to kafka_records_tables.spark.changes"
             )
         for name in _OF_BATCHES:
             if name in self.given:

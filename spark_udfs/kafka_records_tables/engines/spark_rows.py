@@ -42,8 +42,8 @@ class StreamGiven(KafkaRecordsError, TypeError):
     def __str__(self) -> str:
         return (
             f"{self.table} needs a log from its start, and a streaming DataFrame has one piece of it after another: "
-            "save the raw rows of the stream, and build the table in foreachBatch from all that was saved; "
-            "decode_records takes the stream as it is"
+            f'kafka_records_tables.spark.changes(raw, "{self.table}") says what each piece changes in the table; or '
+            "save the raw rows of the stream, and build the table from all that was saved"
         )
 
 
@@ -55,13 +55,20 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
 
     Raises StreamGiven, MissingColumn and WrongColumnType at once.
     """
-    table = request.table
     arguments.frame("raw", raw)
-    refuse_stream(raw, table)
+    refuse_stream(raw, request.table)
+    # All rows together are needed to know where a cleaner has been, and where the moment of `as_of` lies.
+    needs_all = request.table.is_history or request.as_of_ms is not None
+    rows, columns = needed_rows(raw, request, needs_all=needs_all)
+    return rows.repartition("partition").sortWithinPartitions(*_LOG_ORDER), columns
+
+
+def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
+    """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic, those
+    that are not needed without what they hold. Raises MissingColumn and WrongColumnType at once."""
+    table = request.table
     check_workers(raw.sparkSession)
     names = {*_LOG_ORDER, "key", "value", "control", *table.reads}
-    # All rows together are needed to know where a cleaner has been, and where the moment of `as_of` lies.
-    needs_all = table.is_history or request.as_of_ms is not None
     if request.as_of_ms is not None:
         names.add("timestamp_ms")
     columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
@@ -80,14 +87,18 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
         rows = rows.where(wanted)
         if table.last_of_key:
             rows = map_batches(rows, columns, LastOfKeys(request), columns)
-    return rows.select(*columns.names).repartition("partition").sortWithinPartitions(*_LOG_ORDER), columns
+    return rows.select(*columns.names), columns
 
 
 def refuse_stream(df: DataFrame, table: Table) -> None:
     """Raise StreamGiven for a streaming DataFrame."""
-    is_stream = _reads_stream(df) if is_connect(df.sparkSession) else df.isStreaming
-    if is_stream:
+    if is_stream(df):
         raise StreamGiven(table.name)
+
+
+def is_stream(df: DataFrame) -> bool:
+    """Whether a DataFrame is a streaming one."""
+    return _reads_stream(df) if is_connect(df.sparkSession) else df.isStreaming
 
 
 def _reads_stream(df: Any) -> bool:

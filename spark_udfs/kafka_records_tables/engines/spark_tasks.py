@@ -151,7 +151,7 @@ class LogFrames:
             try:
                 for rows in self.request.answer(log, context):
                     for start in range(0, rows.num_rows, _ROWS_PER_FRAME):
-                        yield _frame("rows", _stream_of(rows.slice(start, _ROWS_PER_FRAME)))
+                        yield _frame("rows", stream_of(rows.slice(start, _ROWS_PER_FRAME)))
                 yield _frame("report", pickle.dumps((context.findings, context.counts)))
             except Exception as error:
                 yield _frame("error", pickle.dumps(portable(error)))
@@ -167,7 +167,8 @@ def _frame(kind: str, content: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([kind]), pa.array([content], pa.binary())], schema=FRAMES)
 
 
-def _stream_of(rows: pa.RecordBatch) -> bytes:
+def stream_of(rows: pa.RecordBatch) -> bytes:
+    """A batch as an Arrow stream, which `pyarrow.ipc.open_stream` reads."""
     compression = "lz4" if pa.Codec.is_available("lz4") else None
     held = pa.BufferOutputStream()
     with pa.ipc.new_stream(held, rows.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as stream:
@@ -195,7 +196,7 @@ class SortedRows:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table, kind = self.request.table, FailFast if self.is_failfast else Context
-        for partition, rows in _partitions(batches):
+        for partition, rows in by_partition(batches):
             context = self.request.context(table.topic, partition, kind)
             for answer in table.rows(_each_offset_once(rows), context):
                 yield answer.select(self.names)
@@ -209,7 +210,7 @@ class SortedFindings:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = self.request.table
-        for partition, rows in _partitions(batches):
+        for partition, rows in by_partition(batches):
             context = self.request.context(table.topic, partition)
             for _ in table.rows(_each_offset_once(rows), context):
                 pass
@@ -271,7 +272,8 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         start = end
 
 
-def _partitions(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """Neighbouring rows of each log partition, with its number."""
     runs: Any = (run for batch in batches for run in _runs(_as_raw(batch)))
     for partition, of_partition in groupby(runs, key=itemgetter(0)):
         yield partition, (rows for _, rows in of_partition)

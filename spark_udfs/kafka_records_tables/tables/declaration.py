@@ -150,6 +150,18 @@ class Table:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that no two rows have in common: what sorts them, and the log partition, for a group may stand in
+        two."""
+        of_log = ("log_partition",) if "log_partition" in self.names else ()
+        return tuple(dict.fromkeys((*self.sort, *of_log)))
+
+
+def can_go_on(table: Table) -> bool:
+    """Whether a table can go on with the rows that come next, having kept some of those before (`carried_rows`)."""
+    return table.helper == "facts" or table.last_of_key
+
 
 def timestamps(name: str, about: str) -> tuple[Column, Column]:
     """An instant as people and as programs want it: `<name>_timestamp` and `<name>_timestamp_ms`."""

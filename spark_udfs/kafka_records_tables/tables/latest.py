@@ -6,7 +6,7 @@ each key are dropped, as Kafka's own cleaner does it. Memory follows the number 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -145,13 +145,19 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
 
 
-def last_of_same(offsets: INT64, *keys: pa.Array) -> FLAGS:
-    """Which rows have the highest offset among those that are equal in all `keys`."""
-    codes = np.zeros(len(offsets), np.int64)
+def codes_of_same(keys: Sequence[pa.Array]) -> INT64:
+    """A number for each row, the same for rows that are equal in all `keys`; null is equal to null."""
+    codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         part = key.dictionary_encode().indices
         part = part.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
-        _, codes = np.unique(codes * (len(offsets) + 2) + part, return_inverse=True)
+        _, codes = np.unique(codes * (len(codes) + 2) + part, return_inverse=True)
+    return codes
+
+
+def last_of_same(offsets: INT64, *keys: pa.Array) -> FLAGS:
+    """Which rows have the highest offset among those that are equal in all `keys`."""
+    codes = codes_of_same(keys)
     order = np.argsort(offsets, kind="stable")
     chosen = np.zeros(len(offsets), np.bool_)
     chosen[order[_last_of_each(codes[order])]] = True

@@ -1,0 +1,163 @@
+"""A table over a log that comes piece by piece: what each piece changes in its rows.
+
+The rule of a table stands in its function alone. It is asked twice, about what was carried and about that with what
+came, and the difference is what changed. Only groups that a piece is about are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.arrow_rows import in_log_order
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.tables.carried_rows import ByGroup, carried, is_by_group, not_over
+from kafka_records_tables.tables.latest import codes_of_same, joined
+
+if TYPE_CHECKING:
+    from kafka_records_tables.engines.request import TableRequest
+    from kafka_records_tables.tables.declaration import Table
+
+CHANGE: Final = "change"
+"""The column that says what became of a row: UPSERT or DELETE."""
+UPSERT: Final = "upsert"
+"""The row is new, or was another one."""
+DELETE: Final = "delete"
+"""The row is no more; it comes as it was."""
+AS_OF_OFFSET: Final = "as_of_offset"
+"""The column with the offset behind the last record of the log partition that the table had seen."""
+
+
+class OutOfOrder(KafkaRecordsError, ValueError):
+    """Raw rows of a log partition below an `offset` up to which it was read before."""
+
+    def __init__(self, topic: str, partition: int, offset: int, read_to: int) -> None:
+        super().__init__(topic, partition, offset, read_to)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.read_to = read_to
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: a row of offset {self.offset} came after the log was read up to "
+            f"{self.read_to}: it was read twice, or comes too late. A stream has each log partition in order, as "
+            'brokers give it; mode "PERMISSIVE" leaves such rows out'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """How far a log partition was read, and the raw rows that are carried from there."""
+
+    read_to: int
+    rows: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class GoingOn:
+    """Goes on with a table over one log partition after another piece of it has come."""
+
+    request: TableRequest
+    kind: type[Context] = Context
+    """Of the contexts that get what is found about records which came."""
+    drops_late: bool = False
+    """Whether rows below what was read are left out. Otherwise they are an error."""
+
+    def step(self, partition: int, state: LogState | None, came: pa.Table) -> tuple[LogState, pa.RecordBatch]:
+        """Where the log is now, and what has changed: the columns of the table, CHANGE and AS_OF_OFFSET.
+
+        `came` are raw rows in any order, each as often as it likes; the columns are those of what was carried. Raises
+        OutOfOrder, and whatever the table raises.
+        """
+        table = self.request.table
+        new = _one(in_log_order(came, table.topic))
+        if state is None:
+            state = LogState(0, new.slice(0, 0))
+        new, old = self._behind(new, partition, state.read_to), state.rows
+        read_to = new.column("offset")[-1].as_py() + 1 if new.num_rows else state.read_to
+        whole = joined([old, new])
+        quiet = self.request.context(table.topic, partition)
+        goes_by_group = is_by_group(table)
+        touched = self._touched(whole, old.num_rows, quiet) if goes_by_group else np.ones(whole.num_rows, np.bool_)
+        before = old.filter(pa.array(touched[: old.num_rows]))
+        now = whole.filter(pa.array(touched))
+        rows_before = self._rows(before, quiet)
+        rows_now = self._rows(now, self.request.context(table.topic, partition, self.kind))
+        left = carried(now, table, quiet)
+        if goes_by_group:
+            left = not_over(left, rows_now.column(table.group).combine_chunks(), table, quiet)
+        untouched = old.filter(pa.array(~touched[: old.num_rows]))
+        kept = joined([untouched, left])
+        kept = kept.take(pa.array(np.argsort(kept.column("offset").to_numpy(), kind="stable")))
+        return LogState(read_to, kept), changes(table, rows_before, rows_now, read_to)
+
+    def _behind(self, new: pa.RecordBatch, partition: int, read_to: int) -> pa.RecordBatch:
+        offsets = new.column("offset").to_numpy()
+        late = int(np.searchsorted(offsets, read_to))
+        if late and not self.drops_late:
+            raise OutOfOrder(self.request.table.topic, partition, int(offsets[0]), read_to)
+        return new.slice(late)
+
+    def _touched(self, rows: pa.RecordBatch, old: int, context: Context) -> FLAGS:
+        """The rows about groups for which something came, or which wait for a marker."""
+        begins = np.arange(rows.num_rows) >= old
+        if "transaction" in rows.schema.names:
+            waits = pc.not_equal(rows.column("transaction"), "none").fill_null(True).to_numpy(zero_copy_only=False)
+            begins = begins | waits
+        return ByGroup(rows, self.request.table, context).of_same_groups(begins)
+
+    def _rows(self, rows: pa.RecordBatch, context: Context) -> pa.Table:
+        table = self.request.table
+        given = [rows] if rows.num_rows else []
+        return pa.Table.from_batches(table.rows(iter(given), context), table.schema)
+
+
+def changes(table: Table, before: pa.Table, now: pa.Table, read_to: int) -> pa.RecordBatch:
+    """How the rows `before` become those of `now`: first what is no more, then what is new or different."""
+    both = pa.concat_tables([before, now])
+    codes = codes_of_same([both.column(name).combine_chunks() for name in table.identity])
+    first, second = codes[: before.num_rows], codes[before.num_rows :]
+    gone = ~np.isin(first, second)
+    _, at_first, at_second = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    is_same = _equal(before.take(pa.array(at_first)), now.take(pa.array(at_second)))
+    changed = np.ones(now.num_rows, np.bool_)
+    changed[at_second[is_same]] = False
+    parts = [(DELETE, before.filter(pa.array(gone))), (UPSERT, now.filter(pa.array(changed)))]
+    told = [
+        part.append_column(CHANGE, pa.repeat(pa.scalar(word), part.num_rows)).append_column(
+            AS_OF_OFFSET, pa.repeat(pa.scalar(read_to, pa.int64()), part.num_rows)
+        )
+        for word, part in parts
+    ]
+    return _one(pa.concat_tables(told))
+
+
+def _equal(some: pa.Table, others: pa.Table) -> FLAGS:
+    """Which rows are equal to those at the same places."""
+    same = np.ones(some.num_rows, np.bool_)
+    for name in some.column_names:
+        one, other = some.column(name), others.column(name)
+        if pa.types.is_nested(one.type):
+            same &= np.fromiter(
+                (a == b for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)), np.bool_, len(same)
+            )
+            continue
+        equal = pc.or_(pc.equal(one, other).fill_null(False), pc.and_(pc.is_null(one), pc.is_null(other)))
+        same &= equal.to_numpy()
+    return same
+
+
+def _one(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table as one batch."""
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(
+        [column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks) for column in columns],
+        schema=table.schema,
+    )

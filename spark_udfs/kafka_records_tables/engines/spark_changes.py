@@ -1,0 +1,173 @@
+"""Structured Streaming: what each micro-batch of raw rows changes in the rows of a table.
+
+`applyInPandasWithState`, which all PySparks from 3.5 on have, goes on with the state of one log partition. pandas would
+turn numbers that may be null into fractions. So rows cross it as Arrow streams, a packet of them in one binary cell,
+and so does the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+from kafka_records_engine.sources import Context
+from kafka_records_engine.spark.mapping import map_batches
+from kafka_records_engine.spark.spark_types import spark_schema
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, UPSERT, GoingOn, LogState
+from kafka_records_tables.engines.spark_rows import is_stream, needed_rows
+from kafka_records_tables.engines.spark_schema import schema_of
+from kafka_records_tables.engines.spark_tasks import FailFast, by_partition, stream_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_records_tables.engines.request import TableRequest
+    from kafka_records_tables.tables.declaration import Table
+
+_PACKETS: Final = StructType([StructField("partition", IntegerType()), StructField("rows", BinaryType())])
+_STATE: Final = StructType(
+    [StructField("asked", StringType()), StructField("read_to", LongType()), StructField("rows", BinaryType())]
+)
+_CHANGES: Final = StructType([StructField("rows", BinaryType())])
+
+_COMMENTS: Final = {
+    CHANGE: "upsert: the row is new, or was another one; delete: it is no more",
+    AS_OF_OFFSET: "offset behind the last record of the log partition that the table had seen",
+}
+CHANGE_COLUMNS: Final = pa.schema(
+    [
+        pa.field(CHANGE, pa.string(), metadata={"comment": _COMMENTS[CHANGE]}),
+        pa.field(AS_OF_OFFSET, pa.int64(), metadata={"comment": _COMMENTS[AS_OF_OFFSET]}),
+    ]
+)
+"""The columns that stand before those of the table."""
+
+_ROWS_PER_PACKET: Final = 65_536
+
+_BEFORE_ALL: Final = -1
+
+
+class NoStream(KafkaRecordsError, TypeError):
+    """A DataFrame that is no streaming one, given where changes of the `table` are asked for."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(table)
+        self.table = table
+
+    def __str__(self) -> str:
+        return (
+            f"changes of {self.table} come from a streaming DataFrame of raw rows (spark.readStream), and this one is "
+            f'not: kafka_records_tables.spark.table(raw, "{self.table}") gives the rows'
+        )
+
+
+class OtherQuestion(KafkaRecordsError, ValueError):
+    """State in a checkpoint that was kept for another question than the one that is `asked` now."""
+
+    def __init__(self, kept: str, asked: str) -> None:
+        super().__init__(kept, asked)
+        self.kept = kept
+        self.asked = asked
+
+    def __str__(self) -> str:
+        return (
+            f"the checkpoint has state of {self.kept}, and the query asks for {self.asked}: give the query a new "
+            "checkpointLocation, and it reads the log from its start"
+        )
+
+
+def changed_rows(raw: DataFrame, request: TableRequest, names: Sequence[str], is_failfast: bool) -> DataFrame:
+    """CHANGE_COLUMNS and the columns `names` of each row that a micro-batch changes. Raises NoStream at once."""
+    table = request.table
+    if not is_stream(raw):
+        raise NoStream(table.name)
+    rows, columns = needed_rows(raw, request, needs_all=False)
+    packets = map_batches(rows, columns, packed, _PACKETS)
+    going_on = GoingOn(request, FailFast if is_failfast else Context, drops_late=not is_failfast)
+    told = packets.groupBy("partition").applyInPandasWithState(
+        StateOfLog(going_on), _CHANGES, _STATE, "append", GroupStateTimeout.NoTimeout
+    )
+    returned = StructType([*spark_schema(CHANGE_COLUMNS), *schema_of(table, names)])
+    return map_batches(told, _CHANGES, Unpacked(tuple(returned.names)), returned)
+
+
+def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> DataFrame:
+    """The rows of a table after some changes, each the last one told of it."""
+    names = [CHANGE, AS_OF_OFFSET, *table.names]
+    rows = told.select(*names)
+    if before is not None:
+        known = before.withColumns({CHANGE: F.lit(UPSERT), AS_OF_OFFSET: F.lit(_BEFORE_ALL)})
+        rows = rows.unionByName(known.select(*names))
+    last = F.max_by(F.struct(CHANGE, *table.names), F.col(AS_OF_OFFSET)).alias("last")
+    kept = rows.groupBy(*table.identity).agg(last).where(F.col(f"last.{CHANGE}") == UPSERT)
+    return kept.select(*(F.col(f"last.{name}").alias(name) for name in table.names))
+
+
+def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Raw rows in packets, each of one log partition."""
+    for batch in batches:
+        by_number = np.argsort(batch.column("partition").to_numpy(), kind="stable")
+        for partition, rows in by_partition(iter([batch.take(pa.array(by_number))])):
+            for part in rows:
+                content = stream_of(part.drop_columns(["partition"]))
+                yield pa.RecordBatch.from_pydict(
+                    {"partition": pa.array([partition], pa.int32()), "rows": pa.array([content], pa.binary())}
+                )
+
+
+@dataclass(frozen=True)
+class StateOfLog:
+    """Goes on with one log partition, for `applyInPandasWithState`."""
+
+    going_on: GoingOn
+
+    def __call__(self, key: tuple[int], frames: Iterator[Any], state: GroupState) -> Iterator[Any]:
+        came = pa.Table.from_batches([rows for frame in frames for cell in frame["rows"] for rows in _batches(cell)])
+        asked = _asked(self.going_on.request, came.column_names)
+        now, told = self.going_on.step(int(key[0]), self._kept(state, asked), came)
+        state.update((asked, now.read_to, stream_of(now.rows)))
+        for start in range(0, told.num_rows, _ROWS_PER_PACKET):
+            yield pa.table({"rows": [stream_of(told.slice(start, _ROWS_PER_PACKET))]}).to_pandas()
+
+    def _kept(self, state: GroupState, asked: str) -> LogState | None:
+        kept = state.getOption
+        if kept is None:
+            return None
+        asked_then, read_to, content = kept
+        if asked_then != asked:
+            raise OtherQuestion(asked_then, asked)
+        (rows,) = _batches(content)
+        return LogState(int(read_to), rows)
+
+
+def _asked(request: TableRequest, columns: Sequence[str]) -> str:
+    """What the rows of a state are kept for. Names, for it is compared with what another version asks."""
+    said = [("table", request.table.name), ("group", request.groups), ("untold", request.untold)]
+    said += [("package", request.package), *request.options, ("columns", ",".join(columns))]
+    return " ".join(f"{name}={value!r}" for name, value in said if value is not None)
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """The rows of packets, with the columns `names`."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for cell in batch.column("rows"):
+                for rows in _batches(cell.as_buffer()):
+                    yield rows.select(self.names)
+
+
+def _batches(content: Any) -> list[pa.RecordBatch]:
+    batches: list[pa.RecordBatch] = list(pa.ipc.open_stream(content))
+    return batches

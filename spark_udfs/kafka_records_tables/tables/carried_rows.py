@@ -1,0 +1,151 @@
+"""What a log has to leave behind so that a table can go on with the rows that come next.
+
+A table is a function of a log from its start. Here stands which raw rows of a log are enough, whatever comes behind
+them: the table over what was carried and what came is the table over the whole log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
+from kafka_records_tables.tables.latest import Latest, codes_of, joined
+from kafka_records_tables.tables.transactions_settled import (
+    ABORTED,
+    COMMITTED,
+    NONE,
+    OPEN,
+    UNKNOWN,
+    Settling,
+    outside_transactions,
+)
+
+if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import FLAGS
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.declaration import Table
+
+_VALUE: Final = "value"
+_TOMBSTONE: Final = "tombstone"
+
+
+def is_by_group(table: Table) -> bool:
+    """Whether the rows about a group depend on records about that group alone, and on markers. Names of topics may come
+    from records of others; of facts nothing is carried but what waits."""
+    return table.helper != "facts" and table.group is not None and not table.names_topics
+
+
+def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
+    """The rows that have to be carried, out of all that were carried or came; both in the order of the log.
+
+    Of a table of facts these are the records of open transactions. Of a table in which the last record of a key decides
+    (`Table.last_of_key`), these and of each key the last value and the last tombstone. A record whose transaction has
+    ended is carried as one that never was in any, for its marker does not come again.
+    """
+    known = schemas(context, table.folder)
+    types = numbers_of(known, table.records)
+    chosen = of_types(iter([rows]), types, context, "")
+    parts = _waiting(chosen, context) if table.helper == "facts" else _last(chosen, table, context)
+    found = [part for part in parts if part is not None and part.num_rows]
+    if not found:
+        return rows.slice(0, 0)
+    left = joined(found)
+    return left.take(pa.array(np.argsort(left.column("offset").to_numpy(), kind="stable")))
+
+
+def _waiting(rows: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:
+    settling = Settling(context, tombstones_at_once=False, last_of_key=False)
+    for batch in rows:
+        for _ in settling.take(batch):
+            pass
+    yield from (batch for outcome, batch in settling.rest() if outcome == OPEN)
+
+
+def _last(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Iterator[pa.RecordBatch | None]:
+    kept: dict[str, Latest] = {}
+
+    def add(which: str, batch: pa.RecordBatch) -> None:
+        kept.setdefault(which, Latest(batch.schema.names)).add(batch)
+
+    for outcome, batch in _settled(rows, table, context):
+        if outcome == OPEN:
+            yield batch
+        elif outcome == UNKNOWN:
+            add(outcome, batch)
+        elif outcome != ABORTED:
+            is_tombstone = batch.column("value").is_null()
+            add(_TOMBSTONE, batch.filter(is_tombstone))
+            add(_VALUE, _ended(batch.filter(pc.invert(is_tombstone)), outcome))
+    yield from (latest.rows() for latest in kept.values())
+
+
+def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Records by the outcome of their transactions; all as if there were none where rows do not depend on it."""
+    if not table.needs_transactions:
+        for batch in rows:
+            yield NONE, batch.filter(pc.is_null(batch.column("control")))
+        return
+    settling = Settling(context, tombstones_at_once=True, last_of_key=False)
+    for batch in rows:
+        yield from settling.take(batch)
+    yield from settling.rest()
+
+
+def _ended(batch: pa.RecordBatch, outcome: str) -> pa.RecordBatch:
+    """The rows as ones that no marker may decide any more."""
+    if outcome != COMMITTED:
+        return batch
+    words = pa.repeat(pa.scalar(NONE), batch.num_rows)
+    return batch.set_column(batch.schema.get_field_index("transaction"), "transaction", words)
+
+
+# -- group by group ----------------------------------------------------------------------------------------------------
+
+
+class ByGroup:
+    """Which group each of some raw rows is about, or whatever else the first field of every key of the table names."""
+
+    def __init__(self, rows: pa.RecordBatch, table: Table, context: Context) -> None:
+        found = DecodedRecords(rows.select(["offset", "key"]), schemas(context, table.folder))
+        firsts = [
+            pc.struct_field(column, ["key", found.key_names(number)[0]])
+            for number, column in found.columns.records.items()
+        ]
+        named = pc.coalesce(*firsts) if firsts else pa.nulls(rows.num_rows, pa.string())
+        encoded = named.dictionary_encode()
+        self._names = encoded.dictionary
+        self._codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+
+    def of_same_groups(self, rows: FLAGS) -> FLAGS:
+        """The rows that are about the same groups as some `rows`, and those that are about none."""
+        chosen = np.zeros(len(self._names) + 1, np.bool_)
+        chosen[self._codes[rows]] = True
+        chosen[-1] = True
+        same: FLAGS = chosen[self._codes]
+        return same
+
+    def named(self, names: pa.Array) -> FLAGS:
+        """The rows that are about groups with these names."""
+        is_named = pc.is_in(self._names, value_set=names).to_numpy(zero_copy_only=False)
+        rows: FLAGS = np.append(is_named, False)[self._codes]
+        return rows
+
+
+def not_over(rows: pa.RecordBatch, shown: pa.Array, table: Table, context: Context) -> pa.RecordBatch:
+    """Carried rows without those of groups that are over: they have no row among those `shown`, a tombstone ends all of
+    their keys, and nothing of them waits for a marker. Whatever comes of such a group next begins it anew."""
+    if not rows.num_rows:
+        return rows
+    keys = codes_of([rows.column("key")])
+    last = np.full(int(keys.max(initial=-1)) + 2, -1, np.int64)
+    last[keys] = np.arange(rows.num_rows)
+    stays = (last[keys] == np.arange(rows.num_rows)) & rows.column("value").is_valid().to_numpy(zero_copy_only=False)
+    if table.needs_transactions:
+        stays |= ~outside_transactions(rows, context, tombstones_at_once=True)
+    groups = ByGroup(rows, table, context)
+    return rows.filter(pa.array(groups.of_same_groups(stays | groups.named(shown))))

@@ -1,0 +1,208 @@
+"""Changes of tables by Structured Streaming: at the end of every micro-batch they add up to the table over all raw rows
+so far, through restarts and a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA as ARROW_SCHEMA
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_tables import TABLES, read_table
+from kafka_records_tables import spark as tables
+from kafka_records_tables.engines.spark_changes import NoStream
+from kafka_records_tables.tables.declaration import can_go_on
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SECONDS = 300
+PARTS = 4
+OTHERS = [name for name, table in TABLES.items() if can_go_on(table) and name != "current_offsets"]
+
+
+@pytest.fixture(scope="module")
+def log(topics_dir: Path) -> pa.Table:
+    """The raw rows of a captured data directory, as a stream tells them whose micro-batches end before the markers."""
+    source = Segments(topics_dir / "kafka-4.3" / "segments")
+    logs = [each for topic in source.topics() for each in source.partitions(topic)]
+    rows = pa.Table.from_batches(
+        batch.select(ARROW_SCHEMA.names) for each in logs for batch in each.batches(Context(), ARROW_SCHEMA.names)
+    )
+    words = pc.if_else(pc.equal(rows["transaction"], "none"), rows["transaction"], pa.scalar("open"))
+    return rows.set_column(rows.schema.get_field_index("transaction"), ARROW_SCHEMA.field("transaction"), words)
+
+
+@pytest.fixture(scope="module")
+def parts(log: pa.Table) -> list[pa.Table]:
+    """The log in parts, of each log partition some offsets. A part ends within a transaction."""
+    numbers = pc.divide(pc.multiply(log["offset"], PARTS), 400)
+    found = [log.filter(pc.equal(pc.min_element_wise(numbers, PARTS - 1), each)) for each in range(PARTS)]
+    assert all(part.num_rows for part in found)
+    return found
+
+
+def add(folder: Path, number: int, rows: pa.Table) -> None:
+    """A file of raw rows for a stream. Files come by their times."""
+    folder.mkdir(exist_ok=True)
+    part = folder / f".{number}"
+    pq.write_table(rows, part)
+    os.utime(part, (1_700_000_000 + number, 1_700_000_000 + number))
+    part.rename(folder / f"{number}.parquet")
+
+
+def stream_of(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.readStream.schema(RAW_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def drain(rows: DataFrame, place: Path) -> None:
+    """Write the changes of everything that is there into files, and wait for it."""
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(place / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(place / "changes"))
+    assert query.awaitTermination(SECONDS)
+
+
+def rows_of(frame: DataFrame, name: str) -> pa.Table:
+    sort = [(each, "ascending") for each in TABLES[name].identity]
+    return frame.toArrow().cast(TABLES[name].schema).sort_by(sort)
+
+
+def expected(name: str, parts: Sequence[pa.Table]) -> pa.Table:
+    sort = [(each, "ascending") for each in TABLES[name].identity]
+    return read_table(name, pa.concat_tables(parts)).table.sort_by(sort)
+
+
+def check(spark: SparkSession, name: str, parts: Sequence[pa.Table], place: Path, runs: Sequence[int]) -> None:
+    """Run a query as often as there are `runs`, each time over so many parts more."""
+    place.mkdir()
+    came = 0
+    for more in runs:
+        for number in range(came, came + more):
+            add(place / "raw", number, parts[number])
+        came += more
+        drain(tables.changes(stream_of(spark, place / "raw"), name), place)
+        assert len(list(place.glob("checkpoint/commits/[0-9]*"))) == came
+        told = spark.read.parquet(str(place / "changes"))
+        assert rows_of(tables.merged(told, name), name).equals(expected(name, parts[:came]))
+
+
+def test_a_stream_gives_the_rows_of_the_table_at_every_restart(
+    spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path
+) -> None:
+    check(spark, "current_offsets", parts, tmp_path / "place", [2, 2])
+    with pytest.raises(NoStream, match=r'kafka_records_tables.spark.table\(raw, "groups"\) gives the rows'):
+        tables.changes(spark.read.parquet(str(tmp_path / "place" / "raw")), "groups")
+
+
+@pytest.mark.parametrize("name", ["expirations", "open_transactions", "share_partitions"])
+def test_a_table_that_needs_a_whole_log_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} cannot be told by its changes, .* or ask for one of .*current_off"):
+        tables.changes(None, name)  # type: ignore[arg-type]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_table_that_can_be_followed(
+    spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path, name: str
+) -> None:
+    check(spark, name, parts, tmp_path / "place", [1, 3])
+
+
+@pytest.mark.matrix
+def test_each_micro_batch_merged_into_the_rows_before(
+    spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path
+) -> None:
+    for number, part in enumerate(parts):
+        add(tmp_path / "raw", number, part)
+    seen = []
+
+    def merge(told: DataFrame, number: int) -> None:
+        session = told.sparkSession
+        before = session.read.parquet(str(tmp_path / f"rows-{number - 1}")) if number else None
+        tables.merged(told, "groups", before).write.mode("overwrite").parquet(str(tmp_path / f"rows-{number}"))
+        seen.append(number)
+
+    told = tables.changes(stream_of(spark, tmp_path / "raw"), "groups")
+    query = told.writeStream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert query.trigger(availableNow=True).start().awaitTermination(SECONDS)
+    assert seen == [*range(PARTS)]
+    for number in seen:
+        rows = rows_of(spark.read.parquet(str(tmp_path / f"rows-{number}")), "groups")
+        assert rows.equals(expected("groups", parts[: number + 1]))
+
+
+@pytest.mark.matrix
+def test_a_checkpoint_goes_with_the_question(spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path) -> None:
+    add(tmp_path / "raw", 0, parts[0])
+    drain(tables.changes(stream_of(spark, tmp_path / "raw"), "groups"), tmp_path)
+    add(tmp_path / "raw", 1, parts[1])
+    with pytest.raises(Exception, match="give the query a new checkpointLocation, and it reads the log from its start"):
+        drain(tables.changes(stream_of(spark, tmp_path / "raw"), "groups", group="inventory-sync"), tmp_path)
+
+
+_KILLED = """\
+import sys
+from pyspark.sql import SparkSession
+from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_tables.spark import changes
+
+folder = sys.argv[1]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+raw = spark.readStream.schema(RAW_SCHEMA).option("maxFilesPerTrigger", 1).parquet(folder + "/raw")
+writer = changes(raw, "offset_commits").writeStream.format("parquet")
+writer.option("checkpointLocation", folder + "/checkpoint").start(folder + "/changes").awaitTermination()
+"""
+
+
+@pytest.mark.matrix
+def test_a_query_that_is_killed_goes_on(spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path) -> None:
+    for number, part in enumerate(parts):
+        add(tmp_path / "raw", number, part)
+    script = tmp_path / "killed.py"
+    script.write_text(_KILLED, encoding="utf-8")
+    with open(tmp_path / "said", "wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path)],
+            stdout=said,
+            stderr=said,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            start_new_session=True,
+        )
+    try:
+        wait_for(lambda: (tmp_path / "checkpoint" / "offsets" / "1").exists(), process, tmp_path / "said")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert len(list(tmp_path.glob("checkpoint/commits/[0-9]*"))) < PARTS
+    drain(tables.changes(stream_of(spark, tmp_path / "raw"), "offset_commits"), tmp_path)
+
+    told = spark.read.parquet(str(tmp_path / "changes"))
+    assert rows_of(tables.merged(told, "offset_commits"), "offset_commits").equals(expected("offset_commits", parts))
+    decided = told.where("transaction != 'open'")
+    assert rows_of(decided.select(*TABLES["offset_commits"].names), "offset_commits").equals(
+        expected("offset_commits", parts).filter(pc.field("transaction") != "open")
+    )
+
+
+def wait_for(happened: Callable[[], Any], process: subprocess.Popen[bytes], said: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not happened():
+        assert process.poll() is None, said.read_text()
+        assert time.monotonic() < deadline, said.read_text()
+        time.sleep(0.02)
