@@ -8,9 +8,9 @@ is not needed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +23,6 @@ from tools.judge.answers import OF_CLEANED_LOGS, UNTOLD, Loaded
 from tools.judge.comparing import differences
 
 pytestmark = pytest.mark.slow
-
-TOLD_AS_IT_HAPPENS = ("timeline",)
-"""Tables whose rows do not change when more records come, which a test of each holds: all are read once only."""
 
 
 def test_every_history_is_here() -> None:
@@ -92,13 +89,30 @@ def _loaded(name: str, cut: int) -> Loaded:
 def _read(name: str, table: str, cut: int | None = None, as_of: int | None = None, **options: Any) -> pa.Table:
     """The rows of a table over a history, up to a cut or all of it; there is nothing to find."""
     if table in TOLD_AS_IT_HAPPENS and (cut, as_of) != (None, None):
-        rows = _read(name, table)
-        column, limit = ("log_offset", cut) if as_of is None else ("at_timestamp_ms", as_of)
-        return rows.filter(pc.less_equal(rows[column], limit))
+        return TOLD_AS_IT_HAPPENS[table](_read(name, table), cut, as_of)
     rows = history(name).rows if cut is None else history(name).up_to(cut)
     result = read_table(table, rows, as_of=as_of, **options)
     assert result.findings == ()
     return result.table
+
+
+def _events_until(rows: pa.Table, cut: int | None, as_of: int | None) -> pa.Table:
+    column, limit = ("log_offset", cut) if as_of is None else ("at_timestamp_ms", as_of)
+    return rows.filter(pc.less_equal(rows[column], limit))
+
+
+def _spans_until(rows: pa.Table, cut: int | None, as_of: int | None) -> pa.Table:
+    kind, limit = ("log_offset", cut) if as_of is None else ("timestamp_ms", as_of)
+    rows = rows.filter(pc.less_equal(rows[f"valid_from_{kind}"], limit))
+    is_current = pc.fill_null(pc.greater(rows[f"valid_to_{kind}"], limit), True)
+    return rows.set_column(rows.schema.get_field_index("is_current"), "is_current", is_current)
+
+
+TOLD_AS_IT_HAPPENS: Final[Mapping[str, Callable[[pa.Table, int | None, int | None], pa.Table]]] = {
+    "timeline": _events_until,
+    "history": _spans_until,
+}
+"""Tables of which the rows at a moment follow from all rows, which a test of each holds: all are read once only."""
 
 
 # -- commits -----------------------------------------------------------------------------------------------------------

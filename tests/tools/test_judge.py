@@ -73,6 +73,8 @@ def test_a_table_that_is_right_has_no_difference() -> None:
         {"table": "groups", "column": "protocol", "value": "other"},
         {"table": "groups", "column": "member_count", "value": 4711},
         {"table": "expirations", "column": "expires_timestamp_ms", "value": 4711},
+        {"table": "history", "column": "offset", "value": 4711},
+        {"table": "history", "column": "is_current", "value": False},
         {"table": "timeline"},
         {"table": "timeline", "column": "event", "value": "emptied"},
         {"table": "timeline", "column": "member_id", "value": "other"},

@@ -18,19 +18,29 @@ _FETCHES: Final = ("fetch_all_offsets", "fetch_offsets")
 
 def current_offsets(loaded: Loaded) -> Iterator[Difference]:
     """The answers to OffsetFetch: offset, leader epoch and metadata of what is not refused."""
+    yield from _committed(loaded, "current_offsets", loaded.read("current_offsets"))
+
+
+def history(loaded: Loaded) -> Iterator[Difference]:
+    """The same of the offsets that hold at the end."""
+    rows = loaded.read("history")
+    yield from _committed(loaded, "history", rows.filter(rows["is_current"]))
+
+
+def _committed(loaded: Loaded, table: str, rows: pa.Table) -> Iterator[Difference]:
     committed: dict[str, dict[Place, Any]] = {}
     columns = ("group_id", "topic", "partition", "offset", "leader_epoch", "metadata")
-    for group, topic, partition, offset, epoch, metadata in columns_of(loaded.read("current_offsets"), *columns):
+    for group, topic, partition, offset, epoch, metadata in columns_of(rows, *columns):
         told = (offset, -1 if epoch is None else epoch, metadata)
         if (topic, partition) in committed.setdefault(group, {}):
-            yield Difference("current_offsets", f"two rows of {group!r} {topic} {partition}", "one row", told)
+            yield Difference(table, f"two rows of {group!r} {topic} {partition}", "one row", told)
         committed[group][topic, partition] = told
     for question in loaded.questions:
         if question["question"] in _FETCHES:
             offsets = committed.get(question["group"], {})
             left_out = _refused(question).keys() | _without_group(loaded, question["group"], offsets.keys())
             got = {place: told for place, told in offsets.items() if place not in left_out}
-            yield from differing("current_offsets", asked(question), _fetched(question["answer"]), got)
+            yield from differing(table, asked(question), _fetched(question["answer"]), got)
 
 
 def _without_group(loaded: Loaded, group: str, offsets: Set[Place]) -> Set[Place]:

@@ -14,7 +14,7 @@ from tools.judge.compared_deletable import deletable_offsets
 from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
-from tools.judge.compared_offsets import current_offsets, offset_commits, pending_offsets
+from tools.judge.compared_offsets import current_offsets, history, offset_commits, pending_offsets
 from tools.judge.compared_share import share_partitions
 from tools.judge.compared_timeline import timeline
 
@@ -31,6 +31,7 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "deletable_offsets": deletable_offsets,
         "assignments": assignments,
         "timeline": timeline,
+        "history": history,
     },
     "__share_group_state": {"share_partitions": share_partitions},
 }

@@ -79,6 +79,8 @@ examples:
       what expires by tomorrow where the brokers keep offsets for two weeks
   kafka-records table timeline /var/lib/kafka/data --group billing
       what happened to one group
+  kafka-records table history /var/lib/kafka/data --group billing --where topic=orders --where partition=3
+      from when to when each of its offsets held
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
   kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv

@@ -1,0 +1,112 @@
+"""The committed offsets over time: from when to when each held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.declaration import Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+TABLE: Final = Table(
+    name="history",
+    topic="__consumer_offsets",
+    about="committed offsets over time: from when to when each held, and what ended it",
+    helper="fold",
+    records=COMMITS,
+    reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
+    columns=(
+        Column("group_id", "string", "the group that committed"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("offset", "int64", "offset of the next record to consume"),
+        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
+        Column("metadata", "string", "what the client stored beside the offset"),
+        *timestamps("valid_from", "from when it held; null where the source has no times"),
+        *timestamps("valid_to", "when it ended, no longer held then; null where it holds"),
+        Column("is_current", "bool", "whether it holds at the end of the log, or at the moment of as_of"),
+        Column(
+            "ended_by",
+            "string",
+            "commit, transaction (its marker), tombstone, or unusable (a record that nobody can use); null where it "
+            "holds",
+        ),
+        Column("commits", "int64", "records that committed the same, one after the other"),
+        *timestamps("commit", "what the first of them says: by the clock of the broker or as the client said"),
+        Column("log_partition", "int32", "partition of the topic that the records stand in"),
+        Column("log_offset", "int64", "offset of the first of them"),
+        Column("last_log_offset", "int64", "offset of the last of them"),
+        Column("valid_from_log_offset", "int64", "offset of the record from which it held: its own, or of the marker"),
+        Column("valid_to_log_offset", "int64", "offset of the record that ended it; null where it holds"),
+    ),
+    sort=("group_id", "topic", "partition", "log_partition", "valid_from_log_offset"),
+    needs_transactions=True,
+    group="group_id",
+    module=__name__,
+    is_history=True,
+    essential=("group_id", "topic", "partition", "offset", "valid_from_timestamp", "valid_to_timestamp"),
+    details=(
+        "topic_id",
+        "leader_epoch",
+        "metadata",
+        "commits",
+        "commit_timestamp",
+        "log_partition",
+        "log_offset",
+        "last_log_offset",
+        "valid_from_log_offset",
+        "valid_to_log_offset",
+    ),
+    rules="""\
+One row per span of time in which a committed offset held, a slowly changing dimension of type 2: of `valid_from` <= T <
+`valid_to` there is one row per group, topic and partition, the one of `current_offsets` as of T.
+
+Commits of a partition that follow each other and say the same (offset, leader epoch, metadata, topic id) are one row,
+which counts them: a consumer that has nothing to read commits the same every few seconds. A commit in a transaction
+holds from the marker on, unless a later record of its partition stands before the marker
+(`OffsetMetadataManager.replayEndTransactionMarker`); one in an aborted or open transaction never does. A tombstone ends
+an offset at once, whoever wrote it. The tombstone of a group ends none: a coordinator deletes the offsets of a group by
+tombstones of their own.
+
+Times are those of the records and markers in the log. Where a clock went back, a record has the latest time before it,
+so that an answer as of a moment and the rows of that moment are the same. A source that has no markers and says
+`committed` has commits in transactions hold from their own place on.
+
+A record that cannot be decoded, or a commit of whose transaction nobody can tell how it ended, ends the offset before
+it (`unusable`); a finding names it. A cleaner takes away commits that were written over, in time. Where it has been a
+finding says from which offset on no record is missing: spans from there on are whole, and before it an offset may seem
+to have held longer than it did, or begin late.
+""",
+)
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    from kafka_records_tables.tables.commit_effects import effects, with_clock
+    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.offset_spans import OffsetSpans
+
+    known = schemas(context, "consumer_offsets")
+    spans = OffsetSpans(known, context)
+    chosen = of_types(with_clock(batches), numbers_of(known, COMMITS), context, "not used: nobody can tell whose it is")
+    for found, waits in effects(chosen, context):
+        for columns in spans.add(found, waits):
+            yield _batch(columns, context)
+    for columns in spans.rest():
+        yield _batch(columns, context)
+
+
+def _batch(columns: dict[str, Any], context: Context) -> Any:
+    from kafka_records_tables.tables.column_types import instants, record_batch
+    from kafka_records_tables.tables.commit_effects import NO_TIME
+    from kafka_records_tables.tables.decoded_records import nulled
+
+    for name in ("valid_from", "valid_to", "commit"):
+        times = nulled(columns[f"{name}_timestamp_ms"], NO_TIME)
+        columns |= {f"{name}_timestamp_ms": times, f"{name}_timestamp": instants(times)}
+    columns["log_partition"] = context.partition
+    return record_batch(TABLE.schema, columns, len(columns["group_id"]))

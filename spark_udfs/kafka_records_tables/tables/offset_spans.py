@@ -1,0 +1,198 @@
+"""From commits and tombstones to spans of time in which a committed offset held, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.commits import COMMITS, commit_columns
+from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, undecided
+from kafka_records_tables.tables.latest import joined
+from kafka_records_tables.tables.transactions_settled import UNKNOWN
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.tables.commit_effects import Effect
+
+COMMIT: Final = "commit"
+TRANSACTION: Final = "transaction"
+TOMBSTONE: Final = "tombstone"
+UNUSABLE: Final = "unusable"
+ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
+"""What a record does to the offset that held before it; in columns the place among these."""
+
+_KEY: Final = ("group_id", "topic", "partition")
+_SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
+"""What a commit says. Commits of one key that follow each other and say the same are one span."""
+
+_MOST_ROWS: Final = 262_144
+"""Spans are made when N rows have gathered, or twice as many as there are offsets if that is more."""
+
+_LOST: Final = "which offset held from here on is not told"
+
+
+class OffsetSpans:
+    """Makes spans of what takes effect. Memory follows the keys, and the deleted ones while a transaction is open."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
+        self._schemas = schemas
+        self._context = context
+        self._types = numbers_of(schemas, COMMITS)
+        self._waiting: list[pa.RecordBatch] = []
+        self._count = 0
+        self._kept = 0
+
+    def add(self, found: list[Effect], waits: bool) -> Iterator[dict[str, Any]]:
+        """Add what took effect by the end of a batch; `waits` says whether rows wait for their markers. Columns of
+        spans that have ended."""
+        for effect in found:
+            changes = self._changes(effect)
+            if changes.num_rows:
+                self._waiting.append(changes)
+                self._count += changes.num_rows
+        if self._count > max(_MOST_ROWS, 2 * self._kept):
+            yield from self._ended(waits)
+
+    def rest(self) -> Iterator[dict[str, Any]]:
+        """At the end of the log: the spans that have ended, and those that have not."""
+        if self._waiting:
+            yield from self._ended(waits=True)
+            rows = self._waiting[0]
+            yield _columns(rows.filter(_holds(rows)), None)
+
+    # -- changes of offsets --------------------------------------------------------------------------------------------
+
+    def _changes(self, effect: Effect) -> pa.RecordBatch:
+        found = DecodedRecords(effect.rows, self._schemas)
+        is_undecided = effect.outcome == UNKNOWN
+        found.report(
+            self._context, lambda row: _LOST if found.has_key[row] else "not used: nobody can tell whose it is"
+        )
+        if is_undecided:
+            self._report(found)
+        does = np.full(len(effect.place), ENDS.index(TRANSACTION if effect.is_transactional else COMMIT), np.int8)
+        does[found.is_tombstone] = ENDS.index(TOMBSTONE)
+        does[found.has_error | (is_undecided & ~found.is_tombstone)] = ENDS.index(UNUSABLE)
+        columns = commit_columns(found, self._types, self._context)
+        chosen = {name: columns[name] for name in (*_KEY, *_SAID, "commit_timestamp_ms", "log_offset")}
+        chosen |= {"does": pa.array(does), "place": pa.array(effect.place), "clock": pa.array(effect.clock)}
+        chosen |= {"newest": chosen["log_offset"], "commits": pa.array(np.ones(len(does), np.int64))}
+        return pa.RecordBatch.from_pydict(chosen).filter(pa.array(found.has_key))
+
+    def _report(self, found: DecodedRecords) -> None:
+        group, topic, partition = (found.member(self._types, "key", name) for name in ("group", "topic", "partition"))
+        for row in np.flatnonzero(found.has_key & ~found.has_error).tolist():
+            what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
+            number = int(found.columns.record_type[row])
+            self._context.report(undecided(found.rows, row, self._context, number, what, _LOST))
+
+    # -- spans ---------------------------------------------------------------------------------------------------------
+
+    def _ended(self, waits: bool) -> Iterator[dict[str, Any]]:
+        """The spans that have ended; the last change of each key waits on."""
+        rows, keys = _in_order(joined(self._waiting))
+        rows, keys = _first_of_runs(rows, keys)
+        is_last = np.append(keys[1:] != keys[:-1], True)
+        following = np.minimum(np.arange(len(keys)) + 1, len(keys) - 1)
+        has_ended = ~is_last & _holds(rows).to_numpy(zero_copy_only=False)
+        ended = np.flatnonzero(has_ended)
+        if len(ended):
+            by = rows.select(["does", "place", "clock"]).take(pa.array(following[ended]))
+            yield _columns(rows.take(pa.array(ended)), by)
+        # A deleted key matters as long as an older commit of it may come with its marker.
+        stays = is_last if waits else is_last & _holds(rows).to_numpy(zero_copy_only=False)
+        self._waiting = [rows.filter(pa.array(stays))]
+        self._count = self._kept = self._waiting[0].num_rows
+
+
+def _holds(rows: pa.RecordBatch) -> pa.BooleanArray:
+    """Which rows are committed offsets."""
+    return pc.less(rows.column("does"), ENDS.index(TOMBSTONE))
+
+
+def _in_order(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, INT64]:
+    """The rows by key, and by when they took effect, without those that took none; and a number for each key.
+
+    Of two commits the one that stands later in the log is right, though the other's marker may come behind it; and a
+    tombstone takes the commits of open transactions along (`OffsetMetadataManager.replayEndTransactionMarker`).
+    """
+    keys = _numbers(rows)
+    place, newest = rows.column("place").to_numpy(), rows.column("newest").to_numpy()
+    order = np.lexsort((newest, place, keys))
+    keys, place = keys[order], place[order]
+    # Key and place in the log as one number, so that the highest one so far is that of the key.
+    _, key_ranks = np.unique(keys, return_inverse=True)
+    _, ranks = np.unique(newest[order], return_inverse=True)
+    width = len(ranks) + 1
+    so_far = key_ranks.astype(np.int64) * width + ranks
+    counts = so_far == np.maximum.accumulate(so_far)
+    # Of what took effect at the same marker the last counts.
+    same = np.append((keys[1:] == keys[:-1]) & (place[1:] == place[:-1]), False)
+    counts &= ~same
+    return rows.take(pa.array(order[counts])), keys[counts]
+
+
+def _numbers(rows: pa.RecordBatch) -> INT64:
+    """A number for each group, topic and partition."""
+    group, topic = (_codes(rows.column(name)) for name in ("group_id", "topic"))
+    _, pairs = np.unique(group * (int(topic.max()) + 1) + topic, return_inverse=True)
+    found: INT64 = pairs.astype(np.int64) * 2**32 + rows.column("partition").to_numpy()
+    return found
+
+
+def _codes(column: pa.Array) -> INT64:
+    codes: INT64 = column.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64) + 1
+    return codes
+
+
+def _first_of_runs(rows: pa.RecordBatch, keys: INT64) -> tuple[pa.RecordBatch, INT64]:
+    """Rows of one key that follow each other and say the same become the first of them, with the sum of `commits`; and
+    those that delete, or of which nobody can tell, too."""
+    is_first = np.append(True, (keys[1:] != keys[:-1]) | _differs(rows))
+    run = np.cumsum(is_first) - 1
+    commits = np.bincount(run, weights=rows.column("commits").to_numpy()).astype(np.int64)
+    last = np.append(np.flatnonzero(is_first)[1:], len(keys)) - 1
+    newest = rows.column("newest").to_numpy()[last]
+    rows = rows.filter(pa.array(is_first))
+    rows = rows.set_column(rows.schema.get_field_index("commits"), "commits", pa.array(commits))
+    return rows.set_column(rows.schema.get_field_index("newest"), "newest", pa.array(newest)), keys[is_first]
+
+
+def _differs(rows: pa.RecordBatch) -> FLAGS:
+    """Which rows behind the first say something else than the row before them."""
+    holds = _holds(rows).to_numpy(zero_copy_only=False)
+    does = np.where(holds, 0, rows.column("does").to_numpy())
+    differs = does[1:] != does[:-1]
+    said = np.zeros(len(differs), np.bool_)
+    for name in _SAID:
+        column = rows.column(name)
+        codes = _codes(column) if pa.types.is_string(column.type) else _with_null(column)
+        said |= codes[1:] != codes[:-1]
+    found: FLAGS = differs | (holds[1:] & said)
+    return found
+
+
+def _with_null(column: pa.Array) -> INT64:
+    """Numbers, with one that stands for null: no offset and no epoch is as low."""
+    numbers: INT64 = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
+    return numbers
+
+
+def _columns(rows: pa.RecordBatch, by: pa.RecordBatch | None) -> dict[str, Any]:
+    """The columns of some spans. `by` are the changes that ended them; None where they have not ended."""
+    found = {name: rows.column(name) for name in (*_KEY, *_SAID, "commit_timestamp_ms", "commits", "log_offset")}
+    found |= {"valid_from_log_offset": rows.column("place"), "last_log_offset": rows.column("newest")}
+    found["valid_from_timestamp_ms"] = rows.column("clock")
+    nothing = pa.nulls(rows.num_rows, pa.int64())
+    found["valid_to_timestamp_ms"] = nothing if by is None else by.column("clock")
+    found["valid_to_log_offset"] = nothing if by is None else by.column("place")
+    words = pa.array(ENDS, pa.string())
+    found["ended_by"] = pa.nulls(rows.num_rows, pa.string()) if by is None else words.take(by.column("does"))
+    found["is_current"] = pa.array(np.full(rows.num_rows, by is None))
+    return found
