@@ -12,6 +12,7 @@ OF_RECORDS: Final = tuple(name for name, table in TABLES.items() if table.record
 _NOT_IN: Final = {
     "transactions": ("kafka-4.3-expiry",),
     "pending_offsets": ("kafka-4.3-expiry",),
+    "regressions": ("kafka-2.8", "kafka-4.3-expiry"),
     "share_partitions": ("kafka-2.8", "kafka-4.3-expiry"),
     "share_group_topics": ("kafka-2.8", "kafka-4.3-expiry"),
 }

@@ -284,30 +284,31 @@ def _producers(rows: pa.RecordBatch) -> frozenset[int]:
 _WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)
 
 
-def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
-    """How each row ends: by the first marker of its producer behind it, unless there is a hole before that."""
+def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
+    """For each row the index of the first of `markers` of its producer behind it; -1 where there is none."""
     offsets = rows.column("offset").to_numpy()
     producers = rows.column("producer_id").fill_null(-1).to_numpy()
-    ends_at = markers.column("offset").to_numpy()
+    of_markers = markers.column("producer_id").fill_null(-1).to_numpy()
     known, row_codes = np.unique(producers, return_inverse=True)
-    places = np.searchsorted(known, markers.column("producer_id").fill_null(-1).to_numpy())
-    ours = known[np.minimum(places, len(known) - 1)] == markers.column("producer_id").fill_null(-1).to_numpy()
-    commits = pc.equal(markers.column("control"), "commit").to_numpy(zero_copy_only=False)[ours]
-    ends_at, marker_codes = ends_at[ours], places[ours]
+    places = np.minimum(np.searchsorted(known, of_markers), len(known) - 1)
+    ours = np.flatnonzero(known[places] == of_markers)
     # Producer and place in the log as one number, so that one sorted search finds the next marker of a producer.
-    _, ranks = np.unique(np.concatenate([offsets, ends_at]), return_inverse=True)
+    _, ranks = np.unique(np.append(offsets, markers.column("offset").to_numpy()[ours]), return_inverse=True)
     width = len(ranks) + 1
     wanted = row_codes.astype(np.int64) * width + ranks[: len(offsets)]
-    there = marker_codes.astype(np.int64) * width + ranks[len(offsets) :]
+    there = places[ours].astype(np.int64) * width + ranks[len(offsets) :]
     order = np.argsort(there)
-    there, commits, ends_at = there[order], commits[order], ends_at[order]
+    there = np.append(there[order], _NOWHERE)
     at = np.searchsorted(there, wanted, side="right")
-    found = at < len(there)
-    at = np.minimum(at, max(len(there) - 1, 0))
-    ended = np.full(len(offsets), _WAITING, np.int8)
-    if not len(there):
-        return ended
-    found &= there[at] // width == row_codes
-    ended[found] = np.where(commits[at], _COMMITTED, _ABORTED)[found]
-    ended[found & (holes < ends_at[at])] = _HIDDEN
+    found: INT64 = np.where(there[at] // width == row_codes, np.append(ours[order], -1)[at], -1)
+    return found
+
+
+def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
+    """How each row ends: by the first marker of its producer behind it, unless there is a hole before that."""
+    at = next_markers(rows, markers)
+    commits = pc.equal(markers.column("control"), "commit").to_numpy(zero_copy_only=False)
+    ended = np.where(commits[at], _COMMITTED, _ABORTED).astype(np.int8)
+    ended[holes < markers.column("offset").to_numpy()[at]] = _HIDDEN
+    ended[at < 0] = _WAITING
     return ended

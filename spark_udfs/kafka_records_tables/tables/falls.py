@@ -1,0 +1,231 @@
+"""Committed offsets that are lower than the ones before them: each commit beside the one that it took the place of.
+
+What has to be remembered of all commits so far is a few numbers for each group, topic and partition. So commits may
+come in lots of any size, such as micro-batches, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.commit_steps import STEPS
+
+_NONE: Final = np.iinfo(np.int64).min
+"""Stands for null in vectors of offsets."""
+
+_OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "low", "low_log_offset")
+
+HELD: Final = pa.schema([*STEPS, *((name, pa.int64()) for name in _OF_RUNS)])
+"""What is remembered: of each partition of a group the last commit that took effect, and the last tombstone where that
+came later. `topic_id` is the last one that any commit told. Beside a commit stands what `Runs` says of its run."""
+
+FALLS: Final = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("from_offset", pa.int64()),
+        ("to_offset", pa.int64()),
+        ("from_topic_id", pa.string()),
+        ("topic_id", pa.string()),
+        ("from_commit_timestamp_ms", pa.int64()),
+        ("commit_timestamp_ms", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("from_log_offset", pa.int64()),
+        ("log_offset", pa.int64()),
+        ("counted_at", pa.int64()),
+        ("tombstone_log_offset", pa.int64()),
+        ("is_sawtooth", pa.bool_()),
+        ("high_log_offset", pa.int64()),
+        ("low_log_offset", pa.int64()),
+    ]
+)
+"""A commit (`to_offset`, and what has no prefix) that is lower than the one before it (`from_…`).
+`tombstone_log_offset` is where the offset was deleted between them. Of a sawtooth, `high_log_offset` is where the other
+sequence stood at the fall before, and `low_log_offset` where this one was left."""
+
+
+class Followed(NamedTuple):
+    """What `follow` gives."""
+
+    falls: pa.RecordBatch
+    """As FALLS."""
+    held: pa.RecordBatch
+    """As HELD, for the next call."""
+
+
+def follow(held: pa.RecordBatch | None, steps: pa.RecordBatch) -> Followed:
+    """Compare `steps` (STEPS, as `CommitSteps.steps` gives them) with each other and with those of earlier calls, of
+    which `held` is left."""
+    rows, chain = _in_chains(_with_held(held, steps))
+    is_value = rows.column("offset").is_valid().to_numpy(zero_copy_only=False)
+    values = np.flatnonzero(is_value)
+    commits, of_chain = rows.take(pa.array(values)), chain[values]
+    commits = _with_known_ids(commits, of_chain)
+    offsets = commits.column("offset").to_numpy()
+    log_offsets = commits.column("log_offset").to_numpy()
+
+    is_next = ~_begins(of_chain)
+    before = np.where(is_next, np.arange(len(values)) - 1, 0)
+    is_lower = is_next & (offsets < offsets[before])
+    was_deleted = is_next & (values - values[before] > 1)
+    ids = commits.column("topic_id")
+    is_recreated = is_next & _differ(ids, ids.take(pa.array(before)))
+    is_apart = ~is_next | was_deleted | is_recreated
+
+    runs = Runs(commits, offsets, log_offsets, is_apart, is_lower)
+    lower = np.flatnonzero(is_lower)
+    is_sawtooth = runs.is_sawtooth(lower, before[lower]) & ~is_apart[lower]
+    deleted_at = np.where(was_deleted, rows.column("log_offset").to_numpy()[values - 1], _NONE)
+    falls = _falls(commits, lower, before[lower], deleted_at[lower], is_sawtooth, runs)
+    kept = runs.remembered(commits, _ends(of_chain))
+    tombstones = _with_runs(rows.select(STEPS.names).filter(pa.array(_ends(chain) & ~is_value)))
+    return Followed(falls, _one([kept, tombstones]))
+
+
+class Runs:
+    """Commits of a partition between one fall and the next, an element per commit that says which run it is of.
+
+    Of each run: what the offset `fell_from` and `fell_to` where it began (_NONE where it began without a fall), and
+    `low`, the last commit of it below what it fell from.
+    """
+
+    def __init__(
+        self, commits: pa.RecordBatch, offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
+    ) -> None:
+        self._offsets = offsets
+        begins = is_apart | is_lower
+        self.of = np.cumsum(begins) - 1
+        starts = np.flatnonzero(begins)
+        fell = is_lower[starts] & ~is_apart[starts]
+        told = {name: commits.column(name).fill_null(_NONE).to_numpy()[starts] for name in _OF_RUNS}
+        self.fell_from = np.where(fell, offsets[starts - 1], told["fell_from"])
+        self.fell_from_log_offset = np.where(fell, log_offsets[starts - 1], told["fell_from_log_offset"])
+        self.fell_to = np.where(fell, offsets[starts], told["fell_to"])
+        self.low, self.low_log_offset = told["low"], told["low_log_offset"]
+        is_low = offsets < self.fell_from[self.of]
+        # Among equal indexes the last assignment wins.
+        self.low[self.of[is_low]] = offsets[is_low]
+        self.low_log_offset[self.of[is_low]] = log_offsets[is_low]
+
+    def is_sawtooth(self, lower: INT64, before: INT64) -> FLAGS:
+        """Whether the falls to the commits `lower`, from those `before` them, go on where a lower sequence was left.
+
+        The run before began with a fall, it came back to where it had fallen from, most of the way in one step, and the
+        offset is not below what was committed right before that step.
+        """
+        run = self.of[before]
+        high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]
+        came_back = (high != _NONE) & (self._offsets[before] >= high)
+        # Offsets of hostile records differ by more than an int64 holds.
+        jumped = high.astype(np.float64) - low > low.astype(np.float64) - bottom
+        goes_on: FLAGS = came_back & jumped & (self._offsets[lower] >= low)
+        return goes_on
+
+    def remembered(self, commits: pa.RecordBatch, which: FLAGS) -> pa.RecordBatch:
+        """Some commits as HELD, each beside its run."""
+        run = self.of[which]
+        columns = commits.select(STEPS.names).filter(pa.array(which)).columns
+        told = [_nullable(getattr(self, name)[run]) for name in _OF_RUNS]
+        return pa.RecordBatch.from_arrays([*columns, *told], schema=HELD)
+
+
+def _with_held(held: pa.RecordBatch | None, steps: pa.RecordBatch) -> pa.RecordBatch:
+    steps = _with_runs(steps)
+    return steps if held is None else _one([held, steps])
+
+
+def _with_runs(steps: pa.RecordBatch) -> pa.RecordBatch:
+    nothing = [pa.nulls(steps.num_rows, pa.int64()) for _ in _OF_RUNS]
+    return pa.RecordBatch.from_arrays([*steps.columns, *nothing], schema=HELD)
+
+
+def _one(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    columns = [pa.concat_arrays([part.column(index) for part in parts]) for index in range(len(HELD))]
+    return pa.RecordBatch.from_arrays(columns, schema=HELD)
+
+
+def _in_chains(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, INT64]:
+    """The rows by group, topic and partition, and of each of these in the order in which they took effect; without
+    those that never did. Beside them a number for each group, topic and partition.
+
+    Of several commits in one transaction the last counts. One that stands before what took effect meanwhile does not
+    count at all (`OffsetMetadataManager.replayEndTransactionMarker`).
+    """
+    codes = _codes(rows)
+    at, place = rows.column("counted_at").to_numpy(), rows.column("log_offset").to_numpy()
+    order = np.lexsort((place, at, codes))
+    codes, at, place = codes[order], at[order], place[order]
+    if (at != place).any():
+        _, ranks = np.unique(place, return_inverse=True)
+        reached = codes * len(ranks) + ranks
+        counts = (reached >= np.maximum.accumulate(reached)) & (_ends(codes) | np.append(at[1:] != at[:-1], True))
+        order, codes = order[counts], codes[counts]
+    return rows.take(pa.array(order)), codes
+
+
+def _codes(rows: pa.RecordBatch) -> INT64:
+    """A number for each group, topic and partition."""
+    codes = np.zeros(rows.num_rows, np.int64)
+    for name in ("group_id", "topic", "partition"):
+        part = rows.column(name).dictionary_encode()
+        pairs = pa.array(codes * len(part.dictionary) + part.indices.to_numpy())
+        codes = pairs.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def _begins(chain: INT64) -> FLAGS:
+    """Which elements are others than those before them."""
+    begins = np.ones(len(chain), np.bool_)
+    begins[1:] = chain[1:] != chain[:-1]
+    return begins
+
+
+def _ends(chain: INT64) -> FLAGS:
+    """Which elements are others than those behind them."""
+    ends = np.ones(len(chain), np.bool_)
+    ends[:-1] = chain[1:] != chain[:-1]
+    return ends
+
+
+def _with_known_ids(commits: pa.RecordBatch, chain: INT64) -> pa.RecordBatch:
+    """The commits, those without the id of the topic with that of the last one before them that has one."""
+    ids = commits.column("topic_id")
+    if not ids.null_count:
+        return commits
+    is_told = ids.is_valid().to_numpy(zero_copy_only=False)
+    last = np.maximum.accumulate(np.where(is_told, np.arange(len(chain)), -1))
+    same = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
+    known = ids.take(pa.array(np.where(same, last, 0), mask=~same))
+    return commits.set_column(commits.schema.get_field_index("topic_id"), "topic_id", known)
+
+
+def _differ(one: pa.Array, other: pa.Array) -> FLAGS:
+    differ: FLAGS = pc.fill_null(pc.not_equal(one, other), False).to_numpy(zero_copy_only=False)
+    return differ
+
+
+def _falls(
+    commits: pa.RecordBatch, lower: INT64, before: INT64, deleted_at: INT64, is_sawtooth: FLAGS, runs: Runs
+) -> pa.RecordBatch:
+    to, since = commits.take(pa.array(lower)), commits.take(pa.array(before))
+    run = runs.of[before]
+    columns = {
+        **{name: to.column(name) for name in to.schema.names},
+        **{f"from_{name}": since.column(name) for name in STEPS.names},
+        "to_offset": to.column("offset"),
+        "tombstone_log_offset": _nullable(deleted_at),
+        "is_sawtooth": pa.array(is_sawtooth),
+        "high_log_offset": _nullable(np.where(is_sawtooth, runs.fell_from_log_offset[run], _NONE)),
+        "low_log_offset": _nullable(np.where(is_sawtooth, runs.low_log_offset[run], _NONE)),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in FALLS.names], schema=FALLS)
+
+
+def _nullable(numbers: INT64) -> pa.Array:
+    return pa.array(numbers, mask=numbers == _NONE)

@@ -1,0 +1,153 @@
+"""The rule of `regressions` once more, record by record in plain Python, out of raw rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_records.consumer_offsets import decode_record
+
+Row = dict[str, Any]
+CommitKey = tuple[str, str, int]
+
+_MEMBERS = ("ConsumerGroupMemberMetadataKey", "StreamsGroupMemberMetadataKey", "ShareGroupMemberMetadataKey")
+
+
+@dataclass
+class _Commit:
+    offset: int
+    topic_id: str | None
+    place: int
+    at_ms: int
+
+
+@dataclass
+class _Chain:
+    """What was committed for one partition of a group, one after the other."""
+
+    last: _Commit | None = None
+    deleted_at: int | None = None
+    reached: int = -1
+    topic_id: str | None = None
+    fell: tuple[_Commit, _Commit] | None = None
+    """From what to what, where the run of commits since began with a fall."""
+    run: list[_Commit] = field(default_factory=list)
+
+
+class _Coordinator:
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._chains: dict[CommitKey, _Chain] = {}
+        self._pending: dict[int, dict[CommitKey, tuple[_Commit, bool]]] = {}
+        self._members: dict[str, set[str]] = {}
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        place, producer = row["offset"], row["producer_id"]
+        if row["control"] is not None:
+            for key, (commit, had_members) in self._pending.pop(producer, {}).items():
+                if row["control"] == "commit":
+                    self._committed(key, commit, had_members, place, producer)
+            return
+        decoded = decode_record(row["key"], row["value"])
+        key, value = decoded.key, decoded.value
+        kind = type(key).__name__
+        if kind == "GroupMetadataKey":
+            self._members[key.group] = set() if value is None else {each.member_id for each in value.members}
+        elif kind in _MEMBERS:
+            members = self._members.setdefault(key.group_id, set())
+            members.discard(key.member_id) if value is None else members.add(key.member_id)
+        elif kind in ("OffsetCommitKey", "LegacyOffsetCommitKey"):
+            of = key.group, key.topic, key.partition
+            if value is None:
+                self._deleted(of, place)
+                return
+            told = str(getattr(value, "topic_id", "A" * 22))
+            commit = _Commit(value.offset, None if told == "A" * 22 else told, place, value.commit_timestamp)
+            had_members = bool(self._members.get(key.group))
+            if row["transaction"] == "none":
+                self._committed(of, commit, had_members, place, None)
+            else:
+                self._pending.setdefault(producer, {})[of] = commit, had_members
+
+    def _deleted(self, of: CommitKey, place: int) -> None:
+        chain = self._chains.setdefault(of, _Chain())
+        chain.deleted_at = chain.reached = place
+        for pending in self._pending.values():
+            pending.pop(of, None)
+
+    def _committed(self, of: CommitKey, commit: _Commit, had_members: bool, at: int, producer: int | None) -> None:
+        chain = self._chains.setdefault(of, _Chain())
+        if commit.place < chain.reached:
+            return
+        before, known = chain.last, chain.topic_id
+        if commit.topic_id is None:
+            commit.topic_id = known
+        fell = before is not None and commit.offset < before.offset
+        is_recreated = None not in (known, commit.topic_id) and known != commit.topic_id
+        was_deleted = before is not None and chain.deleted_at is not None
+        low = self._left_at(chain, commit) if fell else None
+        if fell:
+            assert before is not None
+            if is_recreated:
+                kind = "topic_recreated"
+            elif was_deleted:
+                kind = "after_deletion"
+            elif low is not None:
+                kind = "sawtooth"
+            else:
+                kind = "rewind_by_member" if had_members else "reset_while_empty"
+            evidence = [
+                ("tombstone", chain.deleted_at if was_deleted else None),
+                ("marker", at if at > commit.place else None),
+            ]
+            if kind in ("sawtooth",) and chain.fell is not None and low is not None:
+                evidence += [("high", chain.fell[0].place), ("low", low.place)]
+            self.rows.append(
+                {
+                    "group_id": of[0],
+                    "topic": of[1],
+                    "partition": of[2],
+                    "from_offset": before.offset,
+                    "to_offset": commit.offset,
+                    "kind": kind,
+                    "is_certain": True,
+                    "producer_id": producer,
+                    "topic_id": commit.topic_id,
+                    "from_topic_id": known,
+                    "commit_timestamp_ms": commit.at_ms,
+                    "from_commit_timestamp_ms": before.at_ms,
+                    "log_offset": commit.place,
+                    "from_log_offset": before.place,
+                    "evidence": [{"what": what, "log_offset": there} for what, there in evidence if there is not None],
+                }
+            )
+        if before is None or is_recreated or was_deleted:
+            chain.fell, chain.run = None, []
+        elif fell:
+            chain.fell, chain.run = (before, commit), []
+        chain.run.append(commit)
+        chain.last, chain.deleted_at, chain.reached, chain.topic_id = commit, None, commit.place, commit.topic_id
+
+    @staticmethod
+    def _left_at(chain: _Chain, commit: _Commit) -> _Commit | None:
+        """Where the lower of two sequences was left that `commit` goes on with; None where it is none."""
+        if chain.fell is None:
+            return None
+        high, bottom = chain.fell
+        lower = [each for each in chain.run if each.offset < high.offset]
+        if len(lower) == len(chain.run):
+            return None
+        low = lower[-1]
+        jumped = high.offset - low.offset > low.offset - bottom.offset
+        return low if jumped and commit.offset >= low.offset else None
+
+
+def plain_regressions(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """The rows that the raw `rows` of one log partition amount to, in order, without what the group was."""
+    coordinator = _Coordinator()
+    for row in rows:
+        coordinator.take(row)
+    return sorted(
+        coordinator.rows, key=lambda row: (row["group_id"], row["topic"], row["partition"], row["log_offset"])
+    )
