@@ -176,7 +176,11 @@ def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureF
         assert said(*arguments) == (2, f"kafka-records {arguments[0]}: error: {sentence}"), arguments
 
 
-@pytest.mark.parametrize("example", [each for each in examples() if each.is_live], ids=lambda each: each.line)
+@pytest.mark.parametrize(
+    "example",
+    [each for each in examples() if each.is_live and not each.is_of_a_deletion],
+    ids=lambda each: each.line,
+)
 def test_the_examples_of_the_help_run(
     example: Example,
     quiet: Broker,

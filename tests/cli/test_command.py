@@ -22,7 +22,7 @@ from tests.cli.running import run
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ((), ("table",), ("dump",), ("counts",), ("snapshot",), ("explain",))
+COMMANDS = ((), ("table",), ("dump",), ("counts",), ("snapshot",), ("delete-offsets",), ("explain",))
 
 SUBSCRIPTION = "00000001000474617073ffffffff0000000000000005ffff"
 
@@ -41,6 +41,11 @@ class Example(NamedTuple):
     def is_live(self) -> bool:
         """Whether it wants a broker; tests/broker runs it."""
         return "--bootstrap" in self.line
+
+    @property
+    def is_of_a_deletion(self) -> bool:
+        """Whether it makes sense behind the others of `delete-offsets` alone."""
+        return "delete-offsets" in self.line or "deletable_offsets" in self.line
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "README.md",
     "docs/command.md",
+    "docs/deleting.md",
     "docs/generator.md",
     "docs/python.md",
     "docs/snapshots.md",

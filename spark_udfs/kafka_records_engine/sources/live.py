@@ -48,11 +48,7 @@ class LiveBrokers:
     """
 
     def __init__(self, bootstrap: str | Sequence[str], config: Config | None = None) -> None:
-        texts = arguments.texts("bootstrap", bootstrap)
-        addresses = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-        self._bootstrap = tuple(map(address_of, addresses))
-        if not self._bootstrap:
-            raise ValueError("no broker: name one at least, HOST:PORT")
+        self._bootstrap = addresses_of(bootstrap)
         self._config = config_of(config)
         self._waited_for: dict[str, frozenset[int]] = {}
         """Partitions that were waited for in vain: asked again, they are not waited for once more."""
@@ -139,6 +135,15 @@ class LiveBrokers:
         if isinstance(failed, BrokerFailure):
             return LogSourceError(failed.address, failed.detail)
         return LogSourceError(self.name, str(failed))
+
+
+def addresses_of(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
+    """The brokers that somebody named, see LiveBrokers. Raises ValueError, TypeError."""
+    texts = arguments.texts("bootstrap", bootstrap)
+    addresses = tuple(address_of(part.strip()) for text in texts for part in text.split(",") if part.strip())
+    if not addresses:
+        raise ValueError("no broker: name one at least, HOST:PORT")
+    return addresses
 
 
 def address_of(text: str) -> Address:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kafka_records_tables.cli import counts, dump, explain, snapshot, table
+from kafka_records_tables.cli import counts, delete_offsets, dump, explain, snapshot, table
 from kafka_records_tables.cli.parser import Parser
 from kafka_records_tables.cli.source_options import path_argument
 from kafka_records_tables.near_names import did_you_mean
@@ -35,6 +35,8 @@ examples:
       how many records of which type there are
   kafka-records snapshot /var/lib/kafka/data --output kept
       keep what is in the logs before it is compacted away
+  kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders
+      what would be deleted; --execute deletes
   kafka-records explain --message OffsetCommitValue --version 3 000000000000002a000000070000000001988f2b6f40
       a message byte by byte
 """
@@ -110,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="kafka-records", description=_DESCRIPTION, epilog=f"{_EXAMPLES}\n{EXIT_STATUS_HELP}")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (table, dump, counts, snapshot, explain):
+    for command in (table, dump, counts, snapshot, delete_offsets, explain):
         command.add_parser(commands)
     return parser
 

@@ -23,18 +23,9 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         "archive of log files (.tar, .tar.gz, .zip and the like; archive.tar!/inner/folder). Log files and saved rows "
         "also as a URL (s3://, gs://, abfs://, hdfs://, file://) and as a pattern ('/disks/*/__consumer_offsets-*')",
     )
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT[,…]",
-        help="read running brokers instead, up to where their logs end now; nothing is written, and no group joined",
+    add_brokers(
+        parser, "read running brokers instead, up to where their logs end now; nothing is written, and no group joined"
     )
-    parser.add_argument(
-        "--command-config",
-        type=path_argument,
-        metavar="FILE",
-        help="properties that say how to talk to brokers, as Kafka's own tools take them: TLS, users, passwords",
-    )
-
     saved = parser.add_argument_group("how rows were saved (told by names and content where that is beyond doubt)")
     saved.add_argument(
         "--saved-column",
@@ -63,6 +54,17 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         "--saved-time-unit",
         choices=["s", "ms", "us", "ns"],
         help="the unit of numbers that say when records were written, where their size does not tell it",
+    )
+
+
+def add_brokers(parser: argparse.ArgumentParser, about: str) -> None:
+    """The options --bootstrap, which is `about` something, and --command-config."""
+    parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)
+    parser.add_argument(
+        "--command-config",
+        type=path_argument,
+        metavar="FILE",
+        help="properties that say how to talk to brokers, as Kafka's own tools take them: TLS, users, passwords",
     )
 
 

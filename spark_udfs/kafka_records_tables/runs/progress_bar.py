@@ -18,8 +18,10 @@ _ROOMY: Final = 80
 class ByteProgress:
     """A context in which a bar shows how much has been read; draws nothing when standard error is not a terminal."""
 
-    def __init__(self, description: str) -> None:
+    def __init__(self, description: str, *, of_bytes: bool = True) -> None:
+        """Where what moves is not `of_bytes`, the bar shows a part of the whole and no numbers."""
         self._description = description
+        self._of_bytes = of_bytes
         self._started = time.monotonic()
         self._is_wanted = sys.stderr.isatty()
         self._progress: Any = None
@@ -50,7 +52,8 @@ class ByteProgress:
         # A descriptor of its own, because standard error is redirected while a JVM starts.
         self._file = open(os.dup(sys.stderr.fileno()), "w", encoding="utf-8")  # noqa: SIM115 (stop closes it)
         console = Console(file=self._file)
-        more = (DownloadColumn(), TimeElapsedColumn()) if console.width >= _ROOMY else ()
+        numbers = (DownloadColumn(),) if self._of_bytes else ()
+        more = (*numbers, TimeElapsedColumn()) if console.width >= _ROOMY else ()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -138,6 +138,10 @@ class Cluster:
                 raise
         return self._asked_by(Connection(*address, self.config), address, ask)
 
+    def asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+        """The same, and never asked anew: what changes something may have been done although no answer came."""
+        return self._asked_by(borrow(*address, self.config), address, ask)
+
     def _asked_by(
         self, connection: Connection, address: Address, ask: Callable[[Connection], dict[str, Any]]
     ) -> dict[str, Any]:
@@ -152,6 +156,11 @@ class Cluster:
     def address_of(self, node: int) -> Address | None:
         """Where a broker listens, as far as it was told."""
         return self._brokers.get(node)
+
+    def brokers(self) -> list[Address]:
+        """Where all brokers listen now."""
+        self._metadata([])
+        return [*self._brokers.values()]
 
     def topic(self, name: str) -> Topic:
         """The topic of that name. Nothing is created by asking. Raises TopicMissing, NotAllowed too."""

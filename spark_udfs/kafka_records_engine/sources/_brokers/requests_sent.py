@@ -1,4 +1,4 @@
-"""The few requests a reader sends, by the schemas of the generated package that knows them.
+"""The few requests that are sent, by the schemas of the generated package that knows them.
 
 Which fields a Fetch has in which version says `kafka_records`, as it does for the records. It is the one generated
 package that this one knows, by its name and here alone (docs/design.md, Five packages): it is imported when the first
@@ -29,9 +29,15 @@ class Exchange(NamedTuple):
 
 
 API_VERSIONS: Final = "ApiVersions"
+DELETE_GROUPS: Final = "DeleteGroups"
 FETCH: Final = "Fetch"
+FIND_COORDINATOR: Final = "FindCoordinator"
+LIST_GROUPS: Final = "ListGroups"
 LIST_OFFSETS: Final = "ListOffsets"
 METADATA: Final = "Metadata"
+OFFSET_COMMIT: Final = "OffsetCommit"
+OFFSET_DELETE: Final = "OffsetDelete"
+OFFSET_FETCH: Final = "OffsetFetch"
 SASL_AUTHENTICATE: Final = "SaslAuthenticate"
 SASL_HANDSHAKE: Final = "SaslHandshake"
 
@@ -39,9 +45,15 @@ _KEYS: Final = {
     FETCH: 1,
     LIST_OFFSETS: 2,
     METADATA: 3,
+    OFFSET_COMMIT: 8,
+    OFFSET_FETCH: 9,
+    FIND_COORDINATOR: 10,
+    LIST_GROUPS: 16,
     SASL_HANDSHAKE: 17,
     API_VERSIONS: 18,
     SASL_AUTHENTICATE: 36,
+    DELETE_GROUPS: 42,
+    OFFSET_DELETE: 47,
 }
 
 

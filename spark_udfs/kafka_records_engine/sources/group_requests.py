@@ -1,0 +1,356 @@
+"""What coordinators of groups are asked for and told to do: to list groups, to fetch, delete and commit offsets, and
+to delete groups.
+
+This is the one module that changes something on a cluster. Requests that change are sent once: when no answer comes,
+nobody knows whether they were carried out, and `AnswerLost` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers.cluster import PASSING, Address, Cluster, GivenUp, Patience, named
+from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.requests_sent import (
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+)
+from kafka_records_engine.sources.live import Config, addresses_of, config_of
+from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.uuids import Uuid
+
+TopicPartition = tuple[str, int]
+"""Topic and partition."""
+
+_Ask = Callable[..., dict[str, tuple[int, Any]]]
+"""Asks over a connection about `groups`: by group a code, and what came of it."""
+
+UNSTABLE: Final = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
+"""The error of a partition that an open transaction commits."""
+
+_PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+_WITH_NAMES: Final = 9
+"""The newest version of OffsetFetch and OffsetCommit that names topics; later ones have their ids."""
+_WITH_GROUPS: Final = 8
+"""The oldest version of OffsetFetch that asks about several groups (Kafka 3.0)."""
+_WITH_KEYS: Final = 4
+"""The oldest version of FindCoordinator that asks about several groups (Kafka 3.0)."""
+
+
+class AnswerLost(Exception):
+    """A request that changes something was sent, and no answer came; the text says why."""
+
+
+class CommittedOffset(NamedTuple):
+    """What a coordinator holds for a partition."""
+
+    offset: int
+    leader_epoch: int
+    """-1 where the commit had none."""
+    metadata: str
+
+
+class FetchedOffsets(NamedTuple):
+    """The committed offsets of a group."""
+
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    errors: Mapping[TopicPartition, str]
+    """The names of errors by partition: UNSTABLE, missing rights."""
+    error: str | None = None
+    """The name of an error about the group."""
+
+
+class ListedGroup(NamedTuple):
+    """A group as its coordinator lists it. States are those in memory, rebalances included."""
+
+    protocol_type: str
+    state: str
+    kind: str
+    """classic, consumer, share or streams; empty from brokers before Kafka 3.8."""
+
+
+class DescribedTopic(NamedTuple):
+    """A topic that is there."""
+
+    topic_id: str
+    """22 characters; all A from brokers that know no ids."""
+    partitions: frozenset[int]
+
+
+class GroupRequests:
+    """Asks the coordinators of a cluster, whichever they are now. For `bootstrap` and `config` see `live.LiveBrokers`.
+
+    Methods raise LogSourceError where no broker answers, a password is wrong, a broker is older than Kafka 3.0, or
+    nothing has moved for `default.api.timeout.ms`.
+    """
+
+    def __init__(self, bootstrap: str | Sequence[str], config: Config | None = None) -> None:
+        self._cluster = Cluster(addresses_of(bootstrap), config_of(config))
+        self._coordinators: dict[str, Address] = {}
+
+    @property
+    def name(self) -> str:
+        """The addresses, as one text."""
+        return named(self._cluster.bootstrap)
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    def groups(self) -> dict[str, ListedGroup]:
+        """All groups that may be described here, by their ids."""
+        found: dict[str, ListedGroup] = {}
+        for address in self._again(self._cluster.brokers):
+            answer = self._again(partial(self._listed, address))
+            for each in answer["groups"]:
+                state, kind = each["group_state"], each["group_type"]
+                found[each["group_id"]] = ListedGroup(each["protocol_type"], state, kind.lower())
+        return found
+
+    def _listed(self, address: Address) -> dict[str, Any]:
+        answer = self._cluster.asked(address, partial(Connection.ask, name=LIST_GROUPS, fields={}))
+        code = ErrorCode(answer["error_code"])
+        if code in _PASSING:
+            raise ConnectionLost(named([address]), code.name)
+        if code:
+            raise Refused(named([address]), f"it does not list groups: {code.name}")
+        return answer
+
+    def topics(self, names: Collection[str]) -> dict[str, DescribedTopic]:
+        """Those of some topics that are there and may be described."""
+        found = self._again(lambda: self._cluster.described(sorted(names)))
+        return {each.name: DescribedTopic(str(Uuid(each.topic_id)), frozenset(each.leaders)) for each in found}
+
+    def fetch(self, wanted: Mapping[str, Collection[TopicPartition] | None]) -> dict[str, FetchedOffsets]:
+        """The stable offsets of some partitions of each group, of all for None.
+
+        A partition that an open transaction commits has the error UNSTABLE; asked for all, only where there is an older
+        offset.
+        """
+        found: dict[str, FetchedOffsets] = self._answers(wanted, partial(_fetch, wanted=wanted), self._cluster.asked)
+        return found
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
+        """Delete offsets; the name of the error of each partition, None where nothing is left. Raises AnswerLost."""
+        codes: dict[TopicPartition, str | None] = self._told(group, partial(_delete_offsets, places=places))
+        return codes
+
+    def delete_group(self, group: str) -> str | None:
+        """Delete a group; the name of the error, None where it is deleted. Raises AnswerLost."""
+        code: str | None = self._told(group, _delete_group)
+        return code
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str | None]:
+        """Commit offsets as somebody who is no member; the name of the error of each partition. Raises AnswerLost."""
+        codes: dict[TopicPartition, str | None] = self._told(group, partial(_commit, offsets=offsets))
+        return codes
+
+    def _told(self, group: str, ask: _Ask) -> Any:
+        return self._answers([group], ask, self._asked_once)[group]
+
+    def _asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return self._cluster.asked_once(address, ask)
+        except ConnectionLost as lost:
+            self._coordinators.clear()
+            raise AnswerLost(str(lost)) from None
+
+    # -- coordinators --------------------------------------------------------------------------------------------------
+
+    def _answers(
+        self,
+        groups: Iterable[str],
+        ask: _Ask,
+        asked: Callable[[Address, Callable[[Connection], dict[str, Any]]], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """What the coordinator of each group answers. Who has a code that passes is asked again."""
+        done: dict[str, Any] = {}
+        left, patience = list(groups), Patience(self._cluster.config)
+        while left:
+            why = ""
+            try:
+                for address, ids in self._located(left):
+                    for group, (code, result) in asked(address, partial(ask, groups=ids)).items():
+                        if code in _PASSING:
+                            why = f"group {group}: {ErrorCode(code).name}"
+                            self._coordinators.pop(group, None)
+                        else:
+                            done[group] = result
+            except ConnectionLost as lost:
+                self._coordinators.clear()
+                why = str(lost)
+            except BrokerFailure as failed:
+                raise LogSourceError(failed.address, failed.detail) from None
+            waiting, left = len(left), [group for group in left if group not in done]
+            if left:
+                if len(left) < waiting:
+                    patience.moved()
+                self._wait(patience, why)
+        return done
+
+    def _located(self, groups: list[str]) -> Iterator[tuple[Address, list[str]]]:
+        """The groups by the addresses of their coordinators."""
+        unknown = [group for group in groups if group not in self._coordinators]
+        if unknown:
+            found = self._any_broker(partial(_find, groups=unknown))
+            self._coordinators |= {group: address for group, address in found.items() if address is not None}
+        by_address: dict[Address, list[str]] = {}
+        for group in groups:
+            if group in self._coordinators:
+                by_address.setdefault(self._coordinators[group], []).append(group)
+        if not by_address:
+            raise ConnectionLost(self.name, f"no coordinator of group {groups[0]} is available")
+        yield from by_address.items()
+
+    def _any_broker(self, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+        lost = ConnectionLost(self.name, "no broker answers")
+        for address in self._cluster.bootstrap:
+            try:
+                return self._cluster.asked(address, ask)
+            except ConnectionLost as error:
+                lost = error
+        raise lost
+
+    def _again(self, ask: Callable[[], Any]) -> Any:
+        """What `ask` returns, once brokers answer."""
+        patience = Patience(self._cluster.config)
+        while True:
+            try:
+                return ask()
+            except ConnectionLost as lost:
+                self._wait(patience, str(lost))
+            except BrokerFailure as failed:
+                raise LogSourceError(failed.address, failed.detail) from None
+
+    def _wait(self, patience: Patience, why: str) -> None:
+        try:
+            patience.wait(why)
+        except GivenUp as given_up:
+            raise LogSourceError(self.name, str(given_up)) from None
+
+
+def _at_least(connection: Connection, name: str, version: int, at_most: int = 0x7FFF) -> int:
+    """The version to use. Raises Refused for brokers older than Kafka 3.0."""
+    found = connection.version(name, at_most)
+    if found < version:
+        raise Refused(connection.address, "Kafka 3.0 and later are asked about groups, and this broker is older")
+    return found
+
+
+def _find(connection: Connection, groups: list[str]) -> dict[str, Address | None]:
+    version = _at_least(connection, FIND_COORDINATOR, _WITH_KEYS)
+    answer = connection.ask(FIND_COORDINATOR, {"coordinator_keys": tuple(groups)}, version)
+    found: dict[str, Address | None] = {}
+    for each in answer["coordinators"]:
+        code = ErrorCode(each["error_code"])
+        if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            what = f"the right to DESCRIBE group {each['key']} is missing: leave the group out, or grant it"
+            raise Refused(connection.address, what)
+        if code and code not in _PASSING:
+            raise Refused(connection.address, f"it names no coordinator of group {each['key']!r}: {code.name}")
+        found[each["key"]] = None if code else (each["host"], each["port"])
+    return found
+
+
+def _fetch(
+    connection: Connection, groups: list[str], wanted: Mapping[str, Collection[TopicPartition] | None]
+) -> dict[str, tuple[int, FetchedOffsets]]:
+    asked = [{"group_id": group, "topics": _topics(wanted[group], "partition_indexes")} for group in groups]
+    version = _at_least(connection, OFFSET_FETCH, _WITH_GROUPS, _WITH_NAMES)
+    answer = connection.ask(OFFSET_FETCH, {"groups": asked, "require_stable": True}, version)
+    return {each["group_id"]: (each["error_code"], _fetched(each)) for each in answer["groups"]}
+
+
+def _fetched(group: Mapping[str, Any]) -> FetchedOffsets:
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, str] = {}
+    for topic in group["topics"]:
+        for each in topic["partitions"]:
+            place = topic["name"], each["partition_index"]
+            if each["error_code"]:
+                errors[place] = ErrorCode(each["error_code"]).name
+            elif each["committed_offset"] >= 0:
+                epoch, metadata = each["committed_leader_epoch"], each["metadata"] or ""
+                offsets[place] = CommittedOffset(each["committed_offset"], epoch, metadata)
+    code = group["error_code"]
+    return FetchedOffsets(offsets, errors, ErrorCode(code).name if code else None)
+
+
+def _topics(places: Collection[TopicPartition] | None, partitions: str) -> list[dict[str, Any]] | None:
+    if places is None:
+        return None
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        by_topic.setdefault(topic, []).append(partition)
+    return [{"name": topic, partitions: numbers} for topic, numbers in by_topic.items()]
+
+
+def _delete_offsets(
+    connection: Connection, groups: list[str], places: Collection[TopicPartition]
+) -> dict[str, tuple[int, dict[TopicPartition, str | None]]]:
+    (group,) = groups
+    topics = [
+        {"name": each["name"], "partitions": [{"partition_index": number} for number in each["partitions"]]}
+        for each in _topics(places, "partitions") or ()
+    ]
+    answer = connection.ask(OFFSET_DELETE, {"group_id": group, "topics": topics})
+    code = answer["error_code"]
+    if code:  # about the group: no partition is listed
+        return {group: (code, dict.fromkeys(places, ErrorCode(code).name))}
+    return _by_partition(group, answer)
+
+
+def _delete_group(connection: Connection, groups: list[str]) -> dict[str, tuple[int, str | None]]:
+    answer = connection.ask(DELETE_GROUPS, {"groups_names": tuple(groups)})
+    return {
+        each["group_id"]: (each["error_code"], ErrorCode(each["error_code"]).name if each["error_code"] else None)
+        for each in answer["results"]
+    }
+
+
+def _commit(
+    connection: Connection, groups: list[str], offsets: Mapping[TopicPartition, CommittedOffset]
+) -> dict[str, tuple[int, dict[TopicPartition, str | None]]]:
+    (group,) = groups
+    topics = [
+        {
+            "name": each["name"],
+            "partitions": [
+                {
+                    "partition_index": number,
+                    "committed_offset": offsets[each["name"], number].offset,
+                    "committed_leader_epoch": offsets[each["name"], number].leader_epoch,
+                    "committed_metadata": offsets[each["name"], number].metadata,
+                }
+                for number in each["partitions"]
+            ],
+        }
+        for each in _topics(offsets, "partitions") or ()
+    ]
+    fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
+    version = connection.version(OFFSET_COMMIT, _WITH_NAMES)
+    return _by_partition(group, connection.ask(OFFSET_COMMIT, fields, version))
+
+
+def _by_partition(group: str, answer: Mapping[str, Any]) -> dict[str, tuple[int, dict[TopicPartition, str | None]]]:
+    """The errors of the partitions; a code that passes concerns all of them, and is the group's."""
+    codes = {
+        (topic["name"], each["partition_index"]): each["error_code"]
+        for topic in answer["topics"]
+        for each in topic["partitions"]
+    }
+    passing = [code for code in codes.values() if code in _PASSING]
+    named_codes = {place: ErrorCode(code).name if code else None for place, code in codes.items()}
+    return {group: (passing[0] if passing else 0, named_codes)}

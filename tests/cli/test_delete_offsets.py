@@ -1,0 +1,316 @@
+"""`kafka-records delete-offsets` without a broker: lists, the file of what was deleted, plans and wrong usage."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kafka_records_engine.sources.group_requests import (
+    UNSTABLE,
+    CommittedOffset,
+    DescribedTopic,
+    FetchedOffsets,
+    ListedGroup,
+)
+from kafka_records_tables.cli.main import main
+from kafka_records_tables.report.csv_lines import write_csv
+from kafka_records_tables.report.json_lines import write_json
+from kafka_records_tables.runs import asking
+from kafka_records_tables.runs.deleted_file import DeletedFile, deleted_of
+from kafka_records_tables.runs.deletion_lines import lines_of
+from kafka_records_tables.runs.deletion_list import DeletionList, Expected, Wanted, of_arguments, of_file
+from kafka_records_tables.runs.deletion_plan import GroupPlan, Item, leave_out_changed, planned
+from kafka_records_tables.runs.endings import CommandError
+
+ODD = '\u2028"odd",\n\x1b[31m'
+ROWS: list[dict[str, Any]] = [
+    {"kind": "offset", "group_id": ODD, "topic": "t", "partition": 0, "offset": 2**62, "metadata": ODD},
+    {"kind": "offset", "group_id": ODD, "topic": "t", "partition": 1, "offset": 0, "metadata": "", "leader_epoch": 3},
+    {"kind": "offset", "group_id": ODD, "topic": "t", "partition": 2, "offset": None, "metadata": None},
+    {"kind": "offset", "group_id": "g", "topic": "t", "partition": 0, "offset": 1, "is_deletable": False},
+    {"kind": "offset", "group_id": "g", "topic": "t", "partition": 1, "offset": 1, "is_deletable": None},
+    {"kind": "group", "group_id": ODD},
+    {"kind": "group", "group_id": "g", "is_deletable": False},
+]
+SCHEMA = pa.schema(
+    {
+        "kind": pa.string(),
+        "group_id": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "leader_epoch": pa.int32(),
+        "metadata": pa.string(),
+        "is_deletable": pa.bool_(),
+        "commit_timestamp_ms": pa.int64(),
+    }
+)
+
+
+def written(path: Path) -> Path:
+    """ROWS, as the command writes a table."""
+    usual: dict[str, Any] = {"is_deletable": True, "commit_timestamp_ms": 7}
+    rows = pa.Table.from_pylist([usual | row for row in ROWS], SCHEMA)
+    if path.suffix == ".parquet":
+        parquet.write_table(rows, path)
+        return path
+    with path.open("w", encoding="utf-8", newline="") as out:
+        if path.suffix == ".csv":
+            write_csv(rows.to_batches(), SCHEMA, out)
+        else:
+            write_json(rows.to_batches(), out)
+    return path
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_a_list_in_any_form_says_the_same(tmp_path: Path, ending: str) -> None:
+    path = str(written(tmp_path / f"list.{ending}"))
+    expected = {
+        ("t", 0): Expected(2**62, -1, ODD, 7),
+        ("t", 1): Expected(0, 3, "", 7),
+        ("t", 2): Expected(None, -1, "", 7),
+    }
+    assert of_file(path, whole=False) == DeletionList({ODD: Wanted(expected, has_list=True)}, passed_over=2, groups=2)
+    whole = of_file(path, whole=True)
+    assert whole == DeletionList({ODD: Wanted(expected, has_list=True, is_whole=True)}, passed_over=2)
+
+
+def test_a_list_comes_by_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = written(tmp_path / "list.json").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert of_file("-", whole=False).wanted.keys() == {ODD}
+
+
+def test_a_list_of_few_columns_is_compared_by_these(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_text('{"group_id":"g","topic":"t","partition":0,"offset":5}\n', encoding="utf-8")
+    (expected,) = of_file(str(path), whole=False).wanted["g"].expected.values()
+    assert expected == Expected(5)
+    assert expected.is_met_by(CommittedOffset(5, 9, "anything"))
+    assert not expected.is_met_by(CommittedOffset(6, 9, "anything"))
+    assert not expected.is_met_by(None)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b'{"group_id":"g","topic":"t","partition":0}\n', "it has no column offset"),
+        (b'{"group_id":"g"\n', "line 1: Expecting ',' delimiter: line 1 column 16 (char 15)"),
+        (b"group_id,topic\r\ng,t\r\n", "it has no column partition"),
+    ],
+)
+def test_what_is_no_list_says_so(tmp_path: Path, content: bytes, what: str) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(content)
+    with pytest.raises(CommandError) as caught:
+        of_file(str(path), whole=False)
+    rest = "this is no list of offsets, write one with `kafka-records table deletable_offsets … --format json`"
+    assert str(caught.value) == f"{path}: {what}: {rest}"
+
+
+def test_arguments_name_topics_and_partitions() -> None:
+    found = of_arguments(["g", "h"], ["orders:0,12", "returns"], whole=False)
+    assert found.wanted == dict.fromkeys(("g", "h"), Wanted(places={("orders", 0), ("orders", 12)}, topics={"returns"}))
+    for wrong in (":0", "orders:", "orders:x", "orders:-1", ""):
+        with pytest.raises(ValueError, match="is not TOPIC or TOPIC:PARTITION"):
+            of_arguments(["g"], [wrong], whole=False)
+
+
+# -- the file of what was deleted --------------------------------------------------------------------------------------
+
+
+def plan_of(group: str, *partitions: int) -> GroupPlan:
+    items = [Item("t", each, CommittedOffset(each + 10, each, ODD), commit_timestamp_ms=7) for each in partitions]
+    return GroupPlan(group, items)
+
+
+def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "deleted.jsonl"
+    topics = {"t": DescribedTopic("M4_2Tv--T0Gv8t6piaeUcQ", frozenset({0, 1}))}
+    with DeletedFile(path) as file:
+        file.before([plan_of(ODD, 0, 1), plan_of("h", 0)], topics)
+        on_disk = path.read_text(encoding="utf-8")
+        file.kept(plan_of(ODD), [("t", 1)])
+    assert json.loads(on_disk.splitlines()[0]) == {
+        "kind": "offset",
+        "group_id": ODD,
+        "topic": "t",
+        "topic_id": "M4_2Tv--T0Gv8t6piaeUcQ",
+        "partition": 0,
+        "offset": 10,
+        "leader_epoch": 0,
+        "metadata": ODD,
+        "commit_timestamp_ms": 7,
+    }
+    found = deleted_of(str(path))
+    assert {group: deleted.offsets for group, deleted in found.items()} == {
+        ODD: {("t", 0): CommittedOffset(10, 0, ODD)},
+        "h": {("t", 0): CommittedOffset(10, 0, ODD)},
+    }
+    assert found["h"].topic_ids == {"t": "M4_2Tv--T0Gv8t6piaeUcQ"}
+    with pytest.raises(CommandError, match="is there already; name another file with --output"):
+        DeletedFile(path)
+
+
+def test_a_line_that_was_not_finished_was_not_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "deleted.jsonl"
+    with DeletedFile(path) as file:
+        file.before([plan_of("g", 0, 1)], {})
+    whole = path.read_bytes()
+    for end in range(len(whole) + 1):
+        path.write_bytes(whole[:end])
+        found = deleted_of(str(path))
+        assert sum(len(each.offsets) for each in found.values()) == whole[:end].count(b"\n")
+
+
+@pytest.mark.parametrize(
+    "content", [b"x\n", b"{}\n", b'{"kind":"other","group_id":"g","topic":"t","partition":0}\n', b"\xff\n"]
+)
+def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    with pytest.raises(CommandError, match="this is no file that delete-offsets has written"):
+        deleted_of(str(path))
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+THERE = {"t": DescribedTopic("A" * 22, frozenset({0, 1, 2}))}
+HELD = {("t", 0): CommittedOffset(5, -1, ""), ("t", 1): CommittedOffset(6, -1, "")}
+
+
+@pytest.mark.parametrize(
+    ("listed", "whole", "error"),
+    [
+        (None, False, "GROUP_ID_NOT_FOUND"),
+        (ListedGroup("share", "Empty", "share"), False, "GROUP_ID_NOT_FOUND"),
+        (ListedGroup("share", "Empty", "share"), True, "SHARE_GROUP"),
+        (ListedGroup("connect", "Stable", "classic"), False, "NON_EMPTY_GROUP"),
+        (ListedGroup("consumer", "PreparingRebalance", "classic"), True, "NON_EMPTY_GROUP"),
+        (ListedGroup("consumer", "Reconciling", "consumer"), True, "NON_EMPTY_GROUP"),
+        (ListedGroup("consumer", "PreparingRebalance", "classic"), False, None),
+        (ListedGroup("consumer", "Assigning", "consumer"), False, None),
+        (ListedGroup("connect", "Empty", "classic"), True, None),
+        (ListedGroup("", "Empty", ""), True, None),
+    ],
+)
+def test_a_group_that_its_coordinator_would_refuse_is_not_asked_about(
+    listed: ListedGroup | None, whole: bool, error: str | None
+) -> None:
+    wanted = Wanted(topics={"t"}, is_whole=whole)
+    plan = planned("g", wanted, FetchedOffsets(HELD, {}), {} if listed is None else {"g": listed}, THERE)
+    assert (plan.error, plan.goes) == (error, error is None)
+    assert len(plan.items) == 2
+
+
+EMPTY = {"g": ListedGroup("consumer", "Empty", "consumer")}
+
+
+def test_each_partition_is_planned_by_what_is_there_now() -> None:
+    committed = {**HELD, ("gone", 0): CommittedOffset(1, -1, ""), ("t", 9): CommittedOffset(1, -1, "")}
+    fetched = FetchedOffsets(committed, {("t", 2): UNSTABLE})
+    places = {("t", number) for number in (0, 1, 2, 8, 9)} | {("gone", 0)}
+    plan = planned("g", Wanted(places=places, topics={"nothing"}), fetched, EMPTY, THERE)
+    assert {(item.topic, item.partition): (item.is_planned, item.error) for item in plan.items} == {
+        ("t", 0): (True, None),
+        ("t", 1): (True, None),
+        ("t", 2): (False, UNSTABLE),
+        ("t", 8): (False, None),
+        ("t", 9): (False, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("gone", 0): (False, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("nothing", None): (False, None),
+    }
+    lines = list(lines_of(plan, "to be deleted", "Deletion"))[2:]
+    assert lines[:4] == [
+        "TOPIC           PARTITION    STATUS",
+        "gone            0            Error: UNKNOWN_TOPIC_OR_PARTITION: there is no such topic or partition, or the "
+        "right to DESCRIBE it is missing",
+        "nothing         Not Provided nothing committed",
+        "t               0            to be deleted (offset 5)",
+    ]
+    assert lines[5].startswith("t               2            Error: UNSTABLE_OFFSET_COMMIT: an open transaction ")
+
+
+def test_a_whole_group_goes_if_its_list_names_all_that_it_has() -> None:
+    def plan(*expected: tuple[int, int]) -> GroupPlan:
+        named = {("t", partition): Expected(offset) for partition, offset in expected}
+        return planned("g", Wanted(named, is_whole=True, has_list=True), FetchedOffsets(HELD, {}), EMPTY, {})
+
+    assert plan((0, 5), (1, 6)).goes
+    for wrong in ([(0, 5)], [(0, 5), (1, 7)], [(0, 5), (1, 6), (2, 1)], []):
+        assert plan(*wrong).error == "CHANGED"
+
+
+def test_what_changes_behind_the_plan_is_left_out() -> None:
+    def again(*, whole: bool, **now: Any) -> GroupPlan:
+        plan = planned("g", Wanted(topics={"t"}, is_whole=whole), FetchedOffsets(HELD, {}), EMPTY, THERE)
+        leave_out_changed(plan, FetchedOffsets(**{"offsets": HELD, "errors": {}} | now))
+        return plan
+
+    other = {**HELD, ("t", 1): CommittedOffset(6, 1, "")}
+    more = {**HELD, ("t", 2): CommittedOffset(1, -1, "")}
+    assert set(again(whole=False).planned) == set(again(whole=False, offsets=more).planned) == {("t", 0), ("t", 1)}
+    assert set(again(whole=False, offsets=other).planned) == {("t", 0)}
+    assert set(again(whole=False, errors={("t", 0): UNSTABLE}).planned) == {("t", 1)}
+    assert not again(whole=False, error="GROUP_AUTHORIZATION_FAILED").goes
+    assert again(whole=True).goes
+    assert not again(whole=True, offsets=other).goes
+    assert not again(whole=True, offsets=more).goes
+
+
+def test_hostile_names_do_not_reach_a_terminal() -> None:
+    plan = GroupPlan(ODD, [Item(ODD, 0, CommittedOffset(1, -1, ""))])
+    text = "\n".join(lines_of(plan, "to be deleted", "Deletion"))
+    assert "\x1b" not in text
+    assert text.count("\n") == 3
+
+
+# -- usage -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["list"], "the following arguments are required: --bootstrap"),
+        (["--bootstrap", "h:1"], "name one LIST, or groups with --group, or a file with --restore"),
+        (["--bootstrap", "h:1", "a", "b"], "name one LIST, or groups with --group, or a file with --restore"),
+        (["--bootstrap", "h:1", "a", "--topic", "t"], "--topic goes with --group"),
+        (["--bootstrap", "h:1", "--group", "g"], "--group goes with --topic, or with --whole-groups"),
+        (["--bootstrap", "h:1", "a", "--overwrite"], "--overwrite goes with --restore"),
+        (
+            ["--bootstrap", "h:1", "--restore", "f", "--output", "o"],
+            "--restore goes with neither --whole-groups nor --output",
+        ),
+        (["--bootstrap", "h", "a"], "argument --bootstrap: 'h' is no broker: write HOST:PORT"),
+    ],
+)
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
+    assert main(["delete-offsets", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()[-1]) == ("", f"kafka-records delete-offsets: error: {complaint}")
+
+
+def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
+    with pytest.raises(CommandError, match="nobody can be asked here: --execute needs --yes"):
+        asking.confirmed("2 offsets will be deleted.")
+
+
+@pytest.mark.parametrize(("typed", "is_meant"), [("yes\n", True), ("y\n", False), ("", False), ("no\n", False)])
+def test_only_yes_is_yes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, is_meant: bool
+) -> None:
+    monkeypatch.setattr(asking, "can_ask", lambda: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert asking.confirmed("2 offsets will be deleted.") is is_meant
+    assert capsys.readouterr().err == "2 offsets will be deleted. Type yes to go on:\n"
