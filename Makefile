@@ -120,8 +120,9 @@ snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot at random points
 	KAFKA_RECORDS_KILLS=100 $(BIN)/python -m pytest -s tests/sources/test_killed_snapshots.py
 
 .PHONY: releases
-releases: $(INSTALLED) ## Generate from the specs of eight Kafka releases and round-trip every message; needs Maven.
+releases: $(INSTALLED) ## Round-trip every message of eight Kafka releases, and compare each with the next; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20
+	$(BIN)/python -m pytest tests/evolution/test_history.py
 
 .PHONY: spark-releases
 spark-releases: java-found $(INSTALLED) ## Run the tests that every supported PySpark has to pass, 3.5 to 4.3, which pip fetches once.

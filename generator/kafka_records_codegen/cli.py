@@ -28,6 +28,8 @@ _EXAMPLES = """examples:
   kafka-records-codegen generate --specs specs --out src/acme_messages --package acme_messages --check --strict
       for CI: write nothing; exit with 1 and a diff when the folder is not what the specs give, and with 1 when there
       is a warning
+  kafka-records-codegen compare main message_specs
+      list what the specs break, compared with those of another state; compare --help says more
 
 Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder
 --out belongs to one package and has its modules or its pages: a file whose first line says anything else stops the
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
-        status = _run(options)
+        status = int(options.job(options))
         sys.stdout.flush()
     except ModuleNotFoundError as error:
         if error.name not in ("black", "jinja2"):
@@ -248,7 +250,73 @@ def _parser() -> argparse.ArgumentParser:
     docs = _add_command(commands, "docs", "write reference pages from specs, or check that they are up to date")
     docs.set_defaults(run=_docs, written="pages")
     docs.add_argument("--code", type=_path, metavar="DIR", help="folder of the package: pages then link to its modules")
+    _add_compare(commands)
     return parser
+
+
+_RANKS: Final = ("bytes", "readers", "early-access", "versions", "names", "adds", "words")
+"""The ranks of changes, as `evolution.change_rules` has them: that is imported only by who compares."""
+
+_COMPARE_EXAMPLES = """OLD and NEW are each one of
+  a folder of specs            message_specs
+  a jar, a folder of jars      kafka-clients-4.3.1.jar, kafka_2.13-4.3.1/libs
+  a release of Kafka           4.3.1 (its jars are fetched once by Maven, mvn; their specs stay in $KAFKA_RECORDS_CACHE,
+                               by default kafka-records in the user's cache directory)
+  a revision of git            main, HEAD~1: the folder of the other side as it was then; main:message_specs names one
+
+Every change is listed with file, line and column, its rule and the source of the rule, and what it does to attributes,
+Spark columns, Avro schemas and Parquet files. Ranks, the worst first:
+  bytes         breaks bytes that exist
+  readers       breaks readers of the older state
+  early-access  changes a layout that nobody could rely on yet
+  versions      drops versions
+  names         changes names, types or defaults of attributes and columns, and no byte
+  adds          adds
+  words         only words
+
+examples:
+  kafka-records-codegen compare main message_specs
+      what the working tree would break, compared with the branch main
+  kafka-records-codegen compare 4.2.0 4.3.1 --show versions
+      what Kafka 4.3.1 breaks or drops
+  kafka-records-codegen compare v1.0 message_specs --fail-on versions --format json
+      for CI: exit with 1 when versions are dropped or worse, and tell a program why
+
+exit status:
+  0    nothing as bad as --fail-on
+  1    a change as bad as --fail-on, or worse
+  2    wrong usage, a side that cannot be read, specs that are refused
+  130  Ctrl-C
+"""
+
+
+def _add_compare(commands: Commands) -> None:
+    command = commands.add_parser(
+        "compare",
+        help="list what differs between two states of specs, and what it breaks",
+        epilog=_COMPARE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("older", metavar="OLD", help="folder, jar, folder of jars, release of Kafka, revision of git")
+    command.add_argument("newer", metavar="NEW", help="the same choice")
+    command.add_argument(
+        "--fail-on",
+        choices=_RANKS,
+        default="readers",
+        help="exit with 1 when a change is as bad as this, or worse (default: readers)",
+    )
+    command.add_argument(
+        "--show", choices=_RANKS, default="words", help="list changes as bad as this, or worse (default: all)"
+    )
+    command.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    _add_older_dialect(command)
+    command.set_defaults(job=_compare)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from kafka_records_codegen.evolution.compare_command import run
+
+    return run(options)
 
 
 def _add_command(commands: Commands, name: str, summary: str) -> argparse.ArgumentParser:
@@ -265,11 +333,8 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
     command.add_argument(
         "--check", action="store_true", help="write nothing; exit with 1 when the folder differs from the specs"
     )
-    command.add_argument(
-        "--older-dialect",
-        action="store_true",
-        help="read specs as Kafka wrote them before 4.0: flexibleVersions left out, listener zkBroker, text at the end",
-    )
+    _add_older_dialect(command)
+    command.set_defaults(job=_run)
     command.add_argument(
         "--strict",
         action="store_true",
@@ -277,6 +342,14 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
         "of structs without fields, null in versions that lack the field",
     )
     return command
+
+
+def _add_older_dialect(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--older-dialect",
+        action="store_true",
+        help="read specs as Kafka wrote them before 4.0: flexibleVersions left out, listener zkBroker, text at the end",
+    )
 
 
 def _package(name: str) -> str:

@@ -6,7 +6,7 @@ import keyword
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka_records_codegen.model.checks import check_message
@@ -46,6 +46,21 @@ def load(
     a message without `flexibleVersions` has none (2.8), text behind the end of the message is ignored (2.8), and
     requests may name the listener `zkBroker` (up to 3.9).
     """
+    return load_with_specs(specs_dir, older_dialect=older_dialect, strict=strict, warnings=warnings).model
+
+
+@dataclass(frozen=True)
+class LoadedSpecs:
+    """A model, and by name the specs that it was made from, retired ones too, with the place of all they say."""
+
+    model: Model
+    files: Mapping[str, SpecFile]
+
+
+def load_with_specs(
+    specs_dir: Path, *, older_dialect: bool = False, strict: bool = False, warnings: list[Violation] | None = None
+) -> LoadedSpecs:
+    """As `load`, for who has to name places in the files."""
     violations: list[Violation] = []
     doubts: list[Violation] = []
     folders: list[tuple[str, list[SpecFile], NotesSpec | None]] = []
@@ -84,7 +99,7 @@ def load(
     if warnings is not None:
         warnings += in_order(doubts)
     resolved = [_resolve_folder(*folder) for folder in folders]
-    return Model(tuple(folder for folder in resolved if folder.messages))
+    return LoadedSpecs(Model(tuple(folder for folder in resolved if folder.messages)), by_name)
 
 
 # ---- files and folders

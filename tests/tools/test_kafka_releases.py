@@ -11,6 +11,7 @@ import pytest
 
 from tools.kafka_releases import (
     MODULES,
+    SPEC_COUNTS,
     FetchError,
     cache_folder,
     extract_specs,
@@ -98,8 +99,7 @@ class TestFetching:
         (maven.parent / "mvn").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
         with pytest.raises(FetchError):
             fetch_specs("2.8.2")
-        assert [path.name for path in (cache_folder() / "specs").iterdir()] == ["2.8.2"]
-        assert list((cache_folder() / "specs" / "2.8.2").iterdir()) == []
+        assert list((cache_folder() / "specs").iterdir()) == []
 
     def test_two_runs_at_once_have_one_maven_at_a_time(self, maven: Path) -> None:
         script = maven.parent / "mvn"
@@ -117,9 +117,15 @@ class TestFetching:
         assert [run.communicate()[0] for run in runs] == [f"{root}\n"] * 2
         assert {path.name for path in root.iterdir()} == {folder_name(module) for module in MODULES["2.8.2"]}
 
-    def test_an_unknown_release(self) -> None:
-        with pytest.raises(KeyError):
-            fetch_specs("1.0.0")
+    def test_a_release_that_is_not_listed(self, maven: Path) -> None:
+        """It has the modules of the one before it."""
+        root = fetch_specs("4.3.7")
+        assert {path.name for path in root.iterdir()} == {folder_name(module) for module in MODULES["4.3.1"]}
+
+
+def test_modules_are_those_whose_specs_are_counted() -> None:
+    counted = {release: set(counts) for release, counts in SPEC_COUNTS.items()}
+    assert {release: set(modules) for release, modules in MODULES.items()} == counted
 
 
 class TestCache:

@@ -19,7 +19,7 @@ from kafka_records_runtime.casing import snake_case, upper_snake_case
 from kafka_records_runtime.framing import framed
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
-_SHORT: Final = {
+SQL_TYPES: Final = {
     "BooleanType": "boolean",
     "ByteType": "tinyint",
     "ShortType": "smallint",
@@ -121,7 +121,7 @@ def _spark(message: Message, field: Field) -> str:
 def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str]:
     """The columns of `struct`, one per line, those inside an array or struct further in."""
     for field in struct.fields:
-        element = "struct" if field.is_struct else _SHORT[SPARK_TYPES[field.base]]
+        element = "struct" if field.is_struct else SQL_TYPES[SPARK_TYPES[field.base]]
         yield f"{indent}{field.python_name} {f'array<{element}>' if field.is_array else element}"
         if field.is_struct:
             yield from _columns(message, message.struct(field.base), f"{indent}    ")

@@ -1,0 +1,252 @@
+"""The rules by which two states of specs are compared: each has a name, a rank, a source and a sentence.
+
+`RULES` is the whole list; docs/evolution.md shows it. What a rule is about stands in every change it finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Rank(Enum):
+    """How bad a change is, the worst first. The value is the word that the command and its JSON use."""
+
+    BYTES = "bytes"
+    READERS = "readers"
+    EARLY_ACCESS = "early-access"
+    VERSIONS = "versions"
+    NAMES = "names"
+    ADDS = "adds"
+    WORDS = "words"
+
+    @property
+    def title(self) -> str:
+        return _TITLES[self]
+
+    def is_at_least(self, other: Rank) -> bool:
+        """Whether this is as bad as `other`, or worse."""
+        order = list(Rank)
+        return order.index(self) <= order.index(other)
+
+
+_TITLES: Final = {
+    Rank.BYTES: "breaks bytes that exist",
+    Rank.READERS: "breaks readers of the older state",
+    Rank.EARLY_ACCESS: "changes a layout that was early access",
+    Rank.VERSIONS: "drops versions",
+    Rank.NAMES: "changes names, types or defaults of attributes and columns, and no byte",
+    Rank.ADDS: "adds",
+    Rank.WORDS: "only words",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`source` says whose rule it is: a class of Kafka's, or ours."""
+
+    name: str
+    rank: Rank
+    source: str
+    sentence: str
+
+
+_VERIFIER: Final = "Kafka's EvolutionVerifier"
+_UNIFIER: Final = "Kafka's Unifier, which EvolutionVerifier calls"
+_ORDER: Final = "Kafka's FieldSpecPairIterator, which EvolutionVerifier calls"
+_SERDE: Final = "Kafka's CoordinatorRecordSerde and CoordinatorLoaderImpl"
+_WIRE: Final = "Kafka's protocol: how a field lies in bytes"
+_TAGS: Final = "KIP-482: tagged fields"
+_CLASSES: Final = "Kafka's MessageDataGenerator: what generated classes do"
+_NEGOTIATED: Final = "Kafka's ApiVersions: both sides agree on a version that both have"
+_PRODUCTS: Final = "the generator's own products"
+
+MESSAGE_TYPE: Final = Rule("message-type", Rank.BYTES, _VERIFIER, "A message is of another type.")
+API_KEY: Final = Rule(
+    "api-key",
+    Rank.BYTES,
+    _VERIFIER,
+    "The number that says what a message is, in the head of a request or at the start of a record, is another one.",
+)
+FLEXIBLE: Final = Rule(
+    "flexible",
+    Rank.BYTES,
+    _VERIFIER,
+    "A version that both states have is flexible in one of them only: lengths and the end of every struct differ.",
+)
+FIELD_TYPE: Final = Rule(
+    "field-type", Rank.BYTES, _UNIFIER, "A field has another type in a version that both states have."
+)
+FIELD_INSERTED: Final = Rule(
+    "field-inserted",
+    Rank.BYTES,
+    _ORDER,
+    "A version that the older state has gets a field without a tag: bytes that exist lack it.",
+)
+FIELD_REMOVED: Final = Rule(
+    "field-removed",
+    Rank.BYTES,
+    _ORDER,
+    "A version that both states have loses a field without a tag: bytes that exist hold it.",
+)
+FIELD_MOVED: Final = Rule(
+    "field-moved", Rank.BYTES, _WIRE, "A field stands at another place among the others; fields are told by place."
+)
+FIELD_TAGGED: Final = Rule(
+    "field-tagged", Rank.BYTES, _WIRE, "A field is tagged in one state and stands at its place in the other."
+)
+TAG_NUMBER: Final = Rule("tag-number", Rank.BYTES, _TAGS, "A tagged field has another tag.")
+TAG_REUSED: Final = Rule("tag-reused", Rank.BYTES, _TAGS, "A tag that was used means another field.")
+TAG_REMOVED: Final = Rule(
+    "tag-removed", Rank.BYTES, _TAGS, "A tagged field is gone: bytes that exist hold it, and nobody looks at it."
+)
+TAG_DEFAULT: Final = Rule(
+    "tag-default",
+    Rank.BYTES,
+    _UNIFIER,
+    "A tagged field has another default: bytes leave it out where it has the default, so these mean another value.",
+)
+NULL_REFUSED: Final = Rule(
+    "null-refused", Rank.BYTES, _UNIFIER, "A version that both states have no longer allows null."
+)
+NULL_MARKER: Final = Rule(
+    "null-marker",
+    Rank.BYTES,
+    _WIRE,
+    "A struct may be null in one state only: a byte before it says so, in every message.",
+)
+RECORD_VERSION_DROPPED: Final = Rule(
+    "record-version-dropped",
+    Rank.BYTES,
+    _SERDE,
+    "The value of a coordinator's record loses a version: a broker that meets it stops loading the partition.",
+)
+NEWEST_DROPPED: Final = Rule(
+    "newest-version-dropped", Rank.BYTES, _VERIFIER, "Something that is stored loses its newest versions."
+)
+NULL_ALLOWED: Final = Rule(
+    "null-allowed",
+    Rank.READERS,
+    _UNIFIER,
+    "A version that both states have allows null from now on, which readers of the older state refuse.",
+)
+VERSION_UNSTABLE: Final = Rule(
+    "version-unstable",
+    Rank.READERS,
+    _NEGOTIATED,
+    "The newest version of a request was stable and no longer is: brokers stop offering it.",
+)
+VERSIONS_DROPPED: Final = Rule(
+    "versions-dropped", Rank.VERSIONS, _VERIFIER, "Versions are gone; the oldest may be given up when nobody uses them."
+)
+MESSAGE_REMOVED: Final = Rule("message-removed", Rank.VERSIONS, _WIRE, "A message is gone with all of its versions.")
+RECORD_REMOVED: Final = Rule(
+    "record-removed",
+    Rank.VERSIONS,
+    _SERDE,
+    "The key or value of a coordinator's record type is gone: brokers warn of such records and skip them.",
+)
+MESSAGE_RETIRED: Final = Rule(
+    "message-retired",
+    Rank.VERSIONS,
+    _CLASSES,
+    "A message has no versions left (`validVersions` none), so no class is made.",
+)
+MESSAGE_RENAMED: Final = Rule(
+    "message-renamed", Rank.NAMES, _WIRE, "A message of the same type and number has another name; bytes hold no names."
+)
+FIELD_RENAMED: Final = Rule(
+    "field-renamed",
+    Rank.NAMES,
+    _WIRE,
+    "A field at the same place, or with the same tag, has another name. If it means something else, bytes break.",
+)
+STRUCT_RENAMED: Final = Rule(
+    "struct-renamed", Rank.NAMES, _UNIFIER, "A struct that lies in bytes as before has another name."
+)
+DEFAULT_CHANGED: Final = Rule(
+    "default-changed",
+    Rank.NAMES,
+    _UNIFIER,
+    "A field has another default: whoever leaves it out, and versions that lack it, give another value.",
+)
+IGNORABLE_CHANGED: Final = Rule(
+    "ignorable-changed",
+    Rank.NAMES,
+    _CLASSES,
+    "Writing a version that lacks a field drops its value now, or refuses it now.",
+)
+TYPE_ELSEWHERE: Final = Rule(
+    "type-in-other-versions",
+    Rank.NAMES,
+    _PRODUCTS,
+    "A field has another type, though in no version that both states have it in: one attribute stands for both.",
+)
+FIELD_GONE: Final = Rule(
+    "field-gone", Rank.NAMES, _PRODUCTS, "A field that no common version has is gone, and its attribute with it."
+)
+FOLDER_CHANGED: Final = Rule(
+    "folder-changed", Rank.NAMES, _PRODUCTS, "A spec stands in another folder, so its classes are in another package."
+)
+MESSAGE_ADDED: Final = Rule("message-added", Rank.ADDS, _NEGOTIATED, "A message is new.")
+RECORD_ADDED: Final = Rule(
+    "record-added",
+    Rank.ADDS,
+    _SERDE,
+    "A record type of a coordinator is new: a broker of the older state warns of such records and skips them.",
+)
+VERSIONS_ADDED: Final = Rule("versions-added", Rank.ADDS, _NEGOTIATED, "A message has new versions.")
+RECORD_VERSION_ADDED: Final = Rule(
+    "record-version-added",
+    Rank.ADDS,
+    _SERDE,
+    "The value of a coordinator's record has a new version: a broker of the older state that meets it stops loading "
+    "the partition, so nobody may write it before all brokers know it.",
+)
+OLDER_ADDED: Final = Rule(
+    "older-versions-added",
+    Rank.ADDS,
+    _NEGOTIATED,
+    "Versions below the lowest are back. EvolutionVerifier refuses that of metadata records; Kafka did it to requests.",
+)
+FIELD_ADDED: Final = Rule("field-added", Rank.ADDS, _UNIFIER, "New versions have a field that no older version has.")
+FIELD_LEFT_OUT: Final = Rule(
+    "field-left-out", Rank.ADDS, _UNIFIER, "New versions lack a field that the newest of the older state has."
+)
+TAG_ADDED: Final = Rule(
+    "tag-added",
+    Rank.ADDS,
+    _TAGS,
+    "A version that both states have gets a tagged field, which readers of the older state skip. EvolutionVerifier "
+    "refuses that, against the comment in its class FieldDomain; Kafka does it in every release.",
+)
+NULL_ELSEWHERE: Final = Rule(
+    "null-in-new-versions", Rank.ADDS, _PRODUCTS, "New versions allow null, or no longer do; the attribute is one."
+)
+VERSION_STABLE: Final = Rule(
+    "version-stable", Rank.ADDS, _NEGOTIATED, "The newest version of a request is stable now: brokers offer it."
+)
+SPEC_FORM: Final = Rule(
+    "spec-form",
+    Rank.WORDS,
+    _SERDE,
+    "A record that was described as data is described as coordinator-key or coordinator-value: the bytes are the same.",
+)
+RANGE_SPELLED: Final = Rule(
+    "range-spelled", Rank.WORDS, _VERIFIER, "A range of versions differs where the message has no version."
+)
+NAME_SPELLED: Final = Rule(
+    "name-spelled", Rank.WORDS, _PRODUCTS, "A name is written otherwise, and gives the same attribute and JSON key."
+)
+ABOUT: Final = Rule("about", Rank.WORDS, _CLASSES, "The description of a field is another one.")
+COMMENT: Final = Rule("comment", Rank.WORDS, _PRODUCTS, "The comment that leads a spec is another one.")
+ATTRIBUTE: Final = Rule(
+    "attribute",
+    Rank.WORDS,
+    _CLASSES,
+    "`mapKey`, `entityType`, `zeroCopy` or `listeners` differ: what Java's classes do with a message, and no byte.",
+)
+
+RULES: Final = tuple(value for value in list(globals().values()) if isinstance(value, Rule))
+"""Every rule, in the order in which this module declares them: the worst first."""

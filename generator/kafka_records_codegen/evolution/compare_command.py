@@ -1,0 +1,44 @@
+"""The subcommand `compare`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Final
+
+from kafka_records_codegen.evolution.change_report import as_json, as_text
+from kafka_records_codegen.evolution.change_rules import Rank
+from kafka_records_codegen.evolution.comparing import compare
+from kafka_records_codegen.evolution.spec_sets import UnusableSpecs, read_spec_set
+from kafka_records_codegen.spec.violations import SpecErrors
+from kafka_records_runtime.printable import printable
+
+_BREAKS: Final = 1
+_UNUSABLE: Final = 2
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare what `options` name, print all changes; returns the exit status."""
+    try:
+        older = read_spec_set(options.older, options.newer, older_dialect=options.older_dialect, tell=_tell)
+        newer = read_spec_set(options.newer, options.older, older_dialect=options.older_dialect, tell=_tell)
+    except UnusableSpecs as error:
+        for line in str(error).splitlines():
+            _tell(f"kafka-records-codegen: {line}")
+        return _UNUSABLE
+    except SpecErrors as error:
+        print(error, file=sys.stderr)
+        _tell("specs that are refused cannot be compared; --older-dialect reads them as Kafka wrote them before 4.0")
+        return _UNUSABLE
+    comparison = compare(older, newer)
+    show, fail_on = Rank(options.show), Rank(options.fail_on)
+    if options.format == "json":
+        print(as_json(comparison, show, fail_on))
+    else:
+        for line in as_text(comparison, show):
+            print(line)
+    return _BREAKS if comparison.at_least(fail_on) else 0
+
+
+def _tell(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)

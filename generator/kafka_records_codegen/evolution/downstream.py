@@ -1,0 +1,183 @@
+"""What a change of a field means for decoded messages: attributes, columns, Avro schemas, files.
+
+All versions of a message share one class, one column and one Avro schema, so it is the field as a whole that counts
+here and not how it lies in one version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_records_codegen.evolution.changes import Downstream, Effect
+from kafka_records_codegen.model.messages import Field, Message
+from kafka_records_codegen.products.avro import AVRO_TYPES
+from kafka_records_codegen.products.spark import SQL_TYPES
+from kafka_records_codegen.python.names import annotation
+from kafka_records_runtime.spark_names import SPARK_TYPES
+
+_SAME: Final = Effect("same", "as before")
+_YES: Final = Effect("yes", "yes")
+
+_WIDER: Final[Mapping[str, tuple[str, ...]]] = {
+    "tinyint": ("smallint", "int", "bigint", "double"),
+    "smallint": ("int", "bigint", "double"),
+    "int": ("bigint", "double"),
+}
+"""SQL type → those that hold all of its values."""
+
+_PROMOTED: Final = frozenset(
+    {("int", "long"), ("int", "double"), ("long", "double"), ("string", "bytes"), ("bytes", "string")}
+)
+"""Avro type that was written → type that a reader may ask for instead (fastavro's `match_types`)."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A field with its message: what products make of it. `name` is its path, by Python's names."""
+
+    message: Message
+    field: Field
+    name: str
+
+    @property
+    def python(self) -> str:
+        return annotation(self.message, self.field)
+
+    @property
+    def sql(self) -> str:
+        one = "struct" if self.field.is_struct else SQL_TYPES[SPARK_TYPES[self.field.base]]
+        return f"array<{one}>" if self.field.is_array else one
+
+    @property
+    def avro(self) -> str:
+        """The Avro type of the field or, of an array, of an element; of a struct the name of its record."""
+        if self.field.is_struct:
+            return self.message.struct(self.field.base).python_name
+        return AVRO_TYPES[self.field.base]
+
+
+def of_message(python: str, records: str) -> Downstream:
+    """What a change of a whole message does: to its class, and to `records` in all other products."""
+    effect = Effect("message", records)
+    return Downstream(Effect("message", python), effect, effect, effect, effect)
+
+
+def nothing() -> Downstream:
+    """What a change does that no product shows."""
+    return Downstream(_SAME, _SAME, _YES, _YES, _SAME)
+
+
+def of_default(older: Attribute, newer: Attribute) -> Downstream:
+    """What another default does: no product has another type."""
+    text = f"{newer.name} is {newer.field.default!r} where nothing sets it, and was {older.field.default!r}"
+    value = Effect("default", text)
+    return Downstream(
+        value, Effect("default", f"{newer.name} has the new default where bytes lack it"), _YES, _YES, _SAME
+    )
+
+
+def of_ignorable(newer: Attribute) -> Downstream:
+    """What `ignorable` does: it is about writing versions that lack the field."""
+    verb = "drops" if newer.field.ignorable else "refuses"
+    effect = Effect("encode", f"encode {verb} {newer.name} in versions that lack it")
+    return Downstream(effect, _SAME, _YES, _YES, _SAME)
+
+
+def of_field(older: Attribute | None, newer: Attribute | None, *, stays: bool = False) -> Downstream:
+    """What becomes of an attribute; None stands for a side that has none.
+
+    `stays` says that the newer side still has an attribute of the older name, which other versions fill.
+    """
+    if older is None and newer is None:
+        return nothing()
+    if older is None:
+        assert newer is not None
+        return _added(newer)
+    if newer is None:
+        return _gone(older)
+    if older.name != newer.name:
+        return _renamed(older, newer, stays)
+    backward, forward = avro_reads(older, newer), avro_reads(newer, older)
+    return Downstream(_python(older, newer), _spark(older, newer), backward, forward, _parquet(older, newer))
+
+
+def _added(newer: Attribute) -> Downstream:
+    return Downstream(
+        Effect("added", f"{newer.name}: {newer.python} is new"),
+        Effect("added", f"{newer.name} {newer.sql} is new"),
+        Effect("yes", "yes, files without it give its default"),
+        Effect("yes", "yes, it is skipped"),
+        Effect("null", "files lack the column: null"),
+    )
+
+
+def _gone(older: Attribute) -> Downstream:
+    return Downstream(
+        Effect("gone", f"{older.name} is gone"),
+        Effect("gone", f"{older.name} {older.sql} is gone"),
+        Effect("yes", "yes, it is skipped"),
+        Effect("yes", "yes, files without it give its default"),
+        Effect("unread", "files keep the column, nobody reads it"),
+    )
+
+
+def _renamed(older: Attribute, newer: Attribute, stays: bool) -> Downstream:
+    if stays:
+        value = Effect("elsewhere", f"{newer.name} holds what {older.name} held, which stays for other versions")
+        default = Effect("default", "yes, but each has its default where the other is written")
+        return Downstream(value, value, default, default, Effect("null", f"{newer.name} is null in older files"))
+    return Downstream(
+        Effect("renamed", f"{older.name} is called {newer.name}"),
+        Effect("renamed", f"{older.name} is gone, {newer.name} {newer.sql} is new"),
+        Effect("default", f"yes, but {newer.name} has its default: fields are told by name"),
+        Effect("default", f"yes, but {older.name} has its default: fields are told by name"),
+        Effect("null", f"{older.name} stays unread, {newer.name} is null"),
+    )
+
+
+def _python(older: Attribute, newer: Attribute) -> Effect:
+    if older.python != newer.python:
+        nullable = f"{older.python} | None" == newer.python
+        return Effect("nullable" if nullable else "retyped", f"{newer.name}: {older.python} is {newer.python}")
+    return _SAME
+
+
+def _spark(older: Attribute, newer: Attribute) -> Effect:
+    if older.sql != newer.sql:
+        kind = "widened" if newer.sql in _WIDER.get(older.sql, ()) else "retyped"
+        return Effect(kind, f"{newer.name} {older.sql} is {newer.sql}")
+    if older.field.can_be_null != newer.field.can_be_null:
+        kind, text = ("nullable", "may be null") if newer.field.can_be_null else ("not-null", "is never null")
+        return Effect(kind, f"{newer.name} {text} now")
+    return _SAME
+
+
+def _parquet(older: Attribute, newer: Attribute) -> Effect:
+    if older.sql == newer.sql:
+        return _SAME
+    if newer.sql in _WIDER.get(older.sql, ()):
+        return Effect("widened", "Spark 4 and pyarrow read files as the wider type, Spark 3.5 not every")
+    return Effect("unreadable", f"files hold {older.sql}; read them by the older schema")
+
+
+def avro_reads(written: Attribute, read: Attribute) -> Effect:
+    """Whether a reader with the schema of `read` takes a value that was written under that of `written`."""
+    if written.field.is_array != read.field.is_array or not _matches(written, read):
+        return Effect("no", f"no: {_avro_text(written)} is not {_avro_text(read)}")
+    if written.avro == "bytes" and read.avro == "string":
+        return Effect("partly", "only bytes that are UTF-8")
+    if written.field.can_be_null and not read.field.can_be_null:
+        return Effect("partly", "unless it is null")
+    return _YES
+
+
+def _matches(written: Attribute, read: Attribute) -> bool:
+    if written.field.is_struct != read.field.is_struct:
+        return False
+    return written.avro == read.avro or (written.avro, read.avro) in _PROMOTED
+
+
+def _avro_text(attribute: Attribute) -> str:
+    return f"array of {attribute.avro}" if attribute.field.is_array else attribute.avro

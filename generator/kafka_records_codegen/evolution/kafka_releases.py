@@ -1,0 +1,179 @@
+"""The message specs of a Kafka release, taken out of its jars, which Maven fetches.
+
+The jars carry their specs as resources. Only those are kept, outside the repository, one folder per module below
+`$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader takes them all
+at once. Those of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+_ALWAYS: Final = ("kafka-clients", "kafka-metadata", "kafka-raft", "kafka-streams")
+_GROUPS: Final = (*_ALWAYS, "kafka-group-coordinator", "kafka-storage")
+_TRANSACTIONS: Final = (*_GROUPS, "kafka-transaction-coordinator")
+_SHARE: Final = (*_TRANSACTIONS, "kafka-share-coordinator")
+
+MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    # The records of coordinators were in the jar of the broker before they had modules of their own. Kafka did not
+    # publish the share coordinator of 3.9.
+    "2.8.2": (*_ALWAYS, "kafka_2.13"),
+    "3.5.2": (*_GROUPS, "kafka_2.13"),
+    "3.7.2": (*_GROUPS, "kafka_2.13"),
+    "3.9.1": _TRANSACTIONS,
+    "4.0.0": _SHARE,
+    "4.1.1": _SHARE,
+    "4.2.0": _SHARE,
+    "4.3.1": _SHARE,
+}
+"""Release → the modules whose jars hold its specs. Other releases have those of the one before them in this list."""
+
+RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9]+)?")
+"""What the number of a release looks like."""
+
+_FIRST: Final = "kafka-clients"
+"""A module that every release has: without it there is no such release."""
+
+_SPEC_FOLDERS: Final = frozenset({"common/message", "common/metadata", "message"})
+_ABSENT: Final = re.compile(r"(?:Could not|Unable to) find artifact")
+"""What Maven says when a repository answered that it has no such file; without a network it says something else."""
+
+
+class FetchError(Exception):
+    """A jar could not be fetched; the text says which one, and what Maven said.
+
+    `is_absent` says that there is no such jar: a repository was asked and has none.
+    """
+
+    def __init__(self, text: str, *, is_absent: bool = False) -> None:
+        super().__init__(text)
+        self.is_absent = is_absent
+
+
+def is_older_dialect(release: str) -> bool:
+    """Whether the specs of a release need the loader's `older_dialect`."""
+    return int(release.partition(".")[0]) < 4
+
+
+def release_order(release: str) -> tuple[int, ...]:
+    """What releases are sorted by."""
+    return tuple(int(number) for number in re.findall(r"[0-9]+", release)[:3])
+
+
+def modules_of(release: str) -> tuple[str, ...]:
+    """The modules that hold the specs of a release, as far as this knows: those of the one before it in `MODULES`."""
+    if release in MODULES:
+        return MODULES[release]
+    before = [known for known in MODULES if release_order(known) <= release_order(release)]
+    return MODULES[max(before, key=release_order)] if before else next(iter(MODULES.values()))
+
+
+def cache_folder() -> Path:
+    """Where fetched specs stay: `$KAFKA_RECORDS_CACHE`, else a folder of the user's cache directory."""
+    if chosen := os.environ.get("KAFKA_RECORDS_CACHE"):
+        return Path(chosen)
+    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(user_cache) / "kafka-records"
+
+
+def keep(made: Path, place: Path) -> None:
+    """Rename a complete folder to its place in the cache. If another process was faster, keep its folder instead."""
+    try:
+        made.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
+@contextmanager
+def alone_with_maven() -> Iterator[None]:
+    """Wait while another process fetches with Maven: two at once would write into one local repository."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "maven.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def folder_name(module: str) -> str:
+    """The folder of a module's specs: its name as an identifier, which the loader asks of folders."""
+    return re.sub(r"\W", "_", module)
+
+
+def fetch_specs(release: str, tell: Callable[[str], None] = lambda line: None) -> Path:
+    """The folder with the specs of `release`, which holds one folder per module.
+
+    Fetches what the cache does not have yet; `tell` gets a line of progress per jar. A module that a release outside of
+    `MODULES` does not have gets an empty folder (see `absent_modules`). Raises FetchError when Maven fails, or
+    when there is no such release.
+    """
+    root = cache_folder() / "specs" / release
+    missing = [module for module in modules_of(release) if not (root / folder_name(module)).is_dir()]
+    for number, module in enumerate(missing, start=1):
+        tell(f"Fetching {module} {release} by Maven ({number} of {len(missing)})")
+        root.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root.parent) as scratch:
+            specs = Path(scratch) / "specs"
+            try:
+                jar = fetch_jar(module, release, Path(scratch))
+            except FetchError as error:
+                if module == _FIRST or release in MODULES or not error.is_absent:
+                    raise
+                specs.mkdir()
+            else:
+                extract_specs(jar, specs)
+            root.mkdir(exist_ok=True)
+            # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
+            keep(specs, root / folder_name(module))
+    return root
+
+
+def absent_modules(root: Path) -> tuple[str, ...]:
+    """The folders of modules that Maven did not find for the release in `root`."""
+    return tuple(sorted(folder.name for folder in root.iterdir() if folder.is_dir() and not any(folder.iterdir())))
+
+
+def fetch_jar(module: str, release: str, folder: Path) -> Path:
+    """Copy the jar of a module of Kafka into `folder`. Raises FetchError."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise FetchError("Maven (mvn) is needed to fetch Kafka's jars; it is not on the PATH")
+    command = [
+        *(maven, "--batch-mode", "--quiet", "-Dstyle.color=never", "dependency:copy"),
+        *(f"-Dartifact=org.apache.kafka:{module}:{release}", f"-DoutputDirectory={folder}"),
+    ]
+    with alone_with_maven():
+        # In an empty folder, so that Maven finds no pom.
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    jar = folder / f"{module}-{release}.jar"
+    if done.returncode or not jar.is_file():
+        said = (done.stdout + done.stderr).strip()
+        is_absent = _ABSENT.search(said) is not None
+        raise FetchError(f"Maven did not deliver {module} {release}:\n{said}", is_absent=is_absent)
+    return jar
+
+
+def extract_specs(jar: Path, folder: Path) -> dict[str, str]:
+    """Write the specs inside `jar` to `folder`, each under its own file name; returns file name → entry of the jar.
+
+    Raises zipfile.BadZipFile for a file that is no jar.
+    """
+    entries: dict[str, str] = {}
+    with zipfile.ZipFile(jar) as archive:
+        folder.mkdir(parents=True)
+        for name in archive.namelist():
+            entry = PurePosixPath(name)
+            if entry.suffix == ".json" and str(entry.parent) in _SPEC_FOLDERS:
+                (folder / entry.name).write_bytes(archive.read(name))
+                entries[entry.name] = name
+    return entries

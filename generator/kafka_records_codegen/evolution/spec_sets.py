@@ -1,0 +1,201 @@
+"""What can be compared: a folder of specs, jars, a release of Kafka, a revision of git."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from kafka_records_codegen.evolution.kafka_releases import (
+    RELEASE,
+    FetchError,
+    absent_modules,
+    cache_folder,
+    extract_specs,
+    fetch_specs,
+    folder_name,
+    is_older_dialect,
+)
+from kafka_records_codegen.loader import LoadedSpecs, load_with_specs
+from kafka_records_codegen.spec.violations import SpecErrors, Violation
+from kafka_records_runtime.errors import KafkaRecordsError
+
+SpecSetKind = Literal["folder", "jars", "release", "git"]
+
+_VERSION_OF_JAR: Final = re.compile(r"-[0-9][^-]*(?:-[A-Za-z0-9]+)?$")
+
+
+class UnusableSpecs(KafkaRecordsError):
+    """Something that was to be compared cannot be read; the text says why and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class SpecSet:
+    """One side of a comparison. `title` is what it was called by; `release` its number, if it is one of Kafka's.
+
+    `files` says by the path below the specs directory what a person calls the file. `absent` are the folders of
+    modules that could not be had.
+    """
+
+    title: str
+    kind: SpecSetKind
+    loaded: LoadedSpecs
+    files: Mapping[str, str]
+    release: str | None = None
+    absent: tuple[str, ...] = field(default=())
+
+
+def read_spec_set(
+    word: str, other: str, *, older_dialect: bool = False, tell: Callable[[str], None] = lambda line: None
+) -> SpecSet:
+    """What `word` stands for; `other` is the other side, whose folder a revision of git is about.
+
+    Raises UnusableSpecs, and SpecErrors for specs that are refused.
+    """
+    path = Path(word)
+    if path.is_dir():
+        return _folder_or_jars(word, path, older_dialect)
+    if path.is_file():
+        return _jars(word, [path])
+    if RELEASE.fullmatch(word):
+        return _release(word, tell)
+    return _revision(word, other, older_dialect)
+
+
+def _load(root: Path, name_of: Callable[[str], str], older_dialect: bool) -> tuple[LoadedSpecs, dict[str, str]]:
+    """The specs below `root`, which violations and places call by their names and not by scratch folders."""
+    try:
+        loaded = load_with_specs(root, older_dialect=older_dialect)
+    except SpecErrors as errors:
+        start = f"{root}/"
+        raise SpecErrors(
+            _renamed(violation, name_of(violation.file.removeprefix(start))) for violation in errors.violations
+        ) from None
+    return loaded, {file.path: name_of(file.path) for file in loaded.files.values()}
+
+
+def _renamed(violation: Violation, file: str) -> Violation:
+    return replace(violation, file=file)
+
+
+# ---- folders and jars
+
+
+def _folder_or_jars(word: str, folder: Path, older_dialect: bool) -> SpecSet:
+    jars = sorted(folder.glob("*.jar"))
+    if jars and not any(folder.rglob("*.json")):
+        return _jars(word, jars)
+    if not any(folder.rglob("*.json")):
+        raise UnusableSpecs(
+            f"{word}: no spec here or below: a spec is a file that ends with .json; a folder of Kafka's jars works too"
+        )
+    loaded, files = _load(folder, lambda path: str(folder / path), older_dialect)
+    return SpecSet(word, "folder", loaded, files)
+
+
+def _jars(word: str, jars: list[Path]) -> SpecSet:
+    """Specs of jars are read in the older dialect: Kafka took them once."""
+    entries: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / "specs"
+        for jar in jars:
+            module = folder_name(_VERSION_OF_JAR.sub("", jar.stem))
+            try:
+                inside = extract_specs(jar, root / module)
+            except zipfile.BadZipFile:
+                raise UnusableSpecs(
+                    f"{jar}: is no jar; name a folder of specs, a jar, a release such as 4.3.1 or a revision of git"
+                ) from None
+            entries |= {f"{module}/{name}": f"{jar}!/{entry}" for name, entry in inside.items()}
+        if not entries:
+            raise UnusableSpecs(
+                f"{word}: holds no specs. Kafka's are in common/message of kafka-clients-….jar, "
+                "kafka-group-coordinator-….jar and others; a folder with these jars, such as libs, works too"
+            )
+        loaded, files = _load(root, lambda path: entries.get(path, path), True)
+    return SpecSet(word, "jars", loaded, files)
+
+
+# ---- releases
+
+
+def _release(word: str, tell: Callable[[str], None]) -> SpecSet:
+    try:
+        root = fetch_specs(word, tell)
+    except FetchError as error:
+        raise UnusableSpecs(_unfetched(word, error)) from error
+    absent = absent_modules(root)
+    for module in absent:
+        tell(
+            f"Maven has no {module} {word}: its messages are left out on both sides (rm -r {root / module} asks again)"
+        )
+    loaded, files = _load(root, lambda path: str(root / path), is_older_dialect(word))
+    return SpecSet(word, "release", loaded, files, word, absent)
+
+
+def _unfetched(word: str, error: FetchError) -> str:
+    cached = sorted(each.name for each in (cache_folder() / "specs").glob("*.*.*") if (each / "kafka_clients").is_dir())
+    here = f"; already fetched: {', '.join(cached)}" if cached else ""
+    if error.is_absent:
+        return f"{word}: Maven knows no such release of Kafka; name another, a folder, a jar or a revision of git{here}"
+    lines = str(error).splitlines()
+    said = next((line for line in lines[1:] if line.strip()), "")
+    return f"{word}: {lines[0]} {said}".rstrip() + f"\nWithout a network, name a folder or jars instead{here}"
+
+
+# ---- revisions
+
+
+def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
+    revision, colon, inside = word.partition(":")
+    folder = Path(inside or ".") if colon else Path(other)
+    if not colon and not folder.is_dir():
+        raise UnusableSpecs(
+            f"{word}: no such folder or jar, and no release such as 4.3.1. A revision of git needs a folder on the "
+            f"other side, or its own: {word}:message_specs"
+        )
+    start = folder if folder.is_dir() else Path()
+    top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")
+    commit = _git(start, word, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    absolute = folder.resolve()
+    try:
+        below = absolute.relative_to(Path(top).resolve()).as_posix()
+    except ValueError:
+        raise UnusableSpecs(f"{word}: {folder} is outside of the repository {top}") from None
+    tree = f"{commit.decode().strip()}:{'' if below == '.' else below}"
+    archive = _git(start, word, "-C", top, "archive", "--format=tar", tree)
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / "specs"
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(root, filter="data")
+        if not any(root.rglob("*.json")):
+            raise UnusableSpecs(f"{word}: {folder} held no spec then")
+        loaded, files = _load(root, lambda path: f"{revision}:{below}/{path}".replace(":./", ":"), older_dialect)
+    return SpecSet(word, "git", loaded, files)
+
+
+def _git(folder: Path, word: str, *arguments: str) -> bytes:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
+    except FileNotFoundError:
+        raise UnusableSpecs(f"{word}: git, which knows revisions, is not installed; name a folder or a jar") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip() or "there is no such revision"
+        raise UnusableSpecs(
+            f"{word}: no such folder or jar, no release such as 4.3.1, and no revision of git for {folder}: {said}"
+        )
+    return done.stdout

@@ -1,0 +1,130 @@
+"""`kafka-records-codegen compare`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_records_codegen.cli import _RANKS, main
+from kafka_records_codegen.evolution.change_rules import RULES, Rank
+from tests.evolution.spec_texts import Json, folder, key, value
+
+NARROW: list[Json] = [{"name": "Epoch", "type": "int16", "versions": "0+"}]
+
+
+@pytest.fixture
+def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders `older` and `newer`; the newer has a narrower type, and more to say about a field."""
+    monkeypatch.chdir(tmp_path)
+    folder(tmp_path / "older" / "teams", key(), value())
+    newer = key(fields=[{**key()["fields"][0], "about": "Its name."}])
+    folder(tmp_path / "newer" / "teams", newer, value(fields=NARROW))
+    return tmp_path
+
+
+def test_the_text(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "older", "newer"]) == 1
+    assert capsys.readouterr().out == (
+        "BREAKS BYTES THAT EXIST (1)\n"
+        "newer/teams/TeamValue.json:10:15: fields[0].type: TeamValue Epoch, versions 0-1: int32 is int16 now\n"
+        "    was      older/teams/TeamValue.json:10:15: fields[0].type\n"
+        "    rule     field-type (Kafka's Unifier, which EvolutionVerifier calls)\n"
+        "             A field has another type in a version that both states have.\n"
+        "    Spark    epoch int is smallint\n"
+        "    Parquet  files hold int; read them by the older schema\n"
+        "\n"
+        "ONLY WORDS (1)\n"
+        "newer/teams/TeamKey.json:12:16: fields[0].about: TeamKey Team: nothing is Its name. now\n"
+        "    was      older/teams/TeamKey.json:8:5: fields[0]\n"
+        "    rule     about (Kafka's MessageDataGenerator: what generated classes do)\n"
+        "             The description of a field is another one.\n"
+        "\n"
+        "older (2 messages) to newer (2 messages): 1 bytes, 1 words\n"
+    )
+
+
+def test_json(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "older", "newer", "--format", "json", "--show", "readers"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (change,) = found.pop("changes")
+    assert found == {
+        "older": {"specs": "older", "messages": 2},
+        "newer": {"specs": "newer", "messages": 2},
+        "left_out": [],
+        "counts": {rank.value: int(rank in (Rank.BYTES, Rank.WORDS)) for rank in Rank},
+        "fail_on": "readers",
+        "fails": True,
+    }
+    assert change["rule"] == "field-type"
+    assert change["versions"] == [[0, 1]]
+    assert change["newer_place"] == {
+        "file": "newer/teams/TeamValue.json",
+        "line": 10,
+        "column": 15,
+        "path": "fields[0].type",
+    }
+    assert change["downstream"]["spark"] == {"kind": "retyped", "text": "epoch int is smallint"}
+    assert change["downstream"]["avro_backward"]["kind"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("versions", "fail_on", "status"),
+    [
+        ("0-1", "words", 0),
+        ("0-2", "readers", 0),
+        ("0-2", "adds", 1),
+        ("1", "readers", 1),
+        ("1", "bytes", 1),
+    ],
+)
+def test_where_the_line_is(
+    sides: Path, capsys: pytest.CaptureFixture[str], versions: str, fail_on: str, status: int
+) -> None:
+    folder(sides / "newer" / "teams", key(), value(validVersions=versions))
+    assert main(["compare", "older", "newer", "--fail-on", fail_on]) == status
+
+
+def test_no_change(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "older", "older"]) == 0
+    assert capsys.readouterr().out == "older (2 messages) to older (2 messages): no change\n"
+
+
+def test_what_cannot_be_compared(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "older", "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("kafka-records-codegen: nowhere: no such folder or jar, no release such")
+    folder(sides / "newer" / "teams", value(colour="red"))
+    assert main(["compare", "older", "newer"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "newer/teams/TeamValue.json:14:3: colour: unknown attribute" in captured.err
+    assert "--older-dialect" in captured.err
+
+
+def test_names_from_specs_do_not_reach_the_terminal(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    about = "\x1b[2J\u202eevil"
+    folder(sides / "newer" / "teams", key(fields=[{**key()["fields"][0], "about": about}]), value())
+    assert main(["compare", "older", "newer"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\\x1b[2J\\u202eevil" in out
+
+
+def test_the_command_knows_every_rank() -> None:
+    assert tuple(rank.value for rank in Rank) == _RANKS
+
+
+def test_the_page_lists_every_rule() -> None:
+    page = Path("docs/evolution.md")
+    text = (Path(__file__).resolve().parents[2] / page).read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert [row for row in rows if row.count("|") == 5] == [
+        f"| `{rule.name}` | {rule.rank.value} | {rule.sentence} | {rule.source} |" for rule in RULES
+    ]
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    assert "kafka-records-codegen compare 4.2.0 4.3.1 --show versions" in capsys.readouterr().out
