@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from kafka_records_codegen.evolution.change_rules import Rank
-from kafka_records_codegen.evolution.changes import Change, Effect, SpecComparison
+from kafka_records_codegen.evolution.changes import Change, DownstreamEffect, SpecComparison
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
@@ -107,5 +107,5 @@ def _effects(change: Change) -> Iterator[tuple[str, str]]:
         yield "Parquet", products.parquet.text
 
 
-def _speaks(effect: Effect) -> bool:
+def _speaks(effect: DownstreamEffect) -> bool:
     return effect.kind != "yes" or effect.text != "yes"

@@ -25,7 +25,7 @@ class SpecPlace:
 
 
 @dataclass(frozen=True)
-class Effect:
+class DownstreamEffect:
     """What a change does to one product. `kind` is a word for programs, `same` for nothing; `text` is for people."""
 
     kind: str
@@ -41,11 +41,11 @@ class Downstream:
     where it depends on the values. `parquet` is what becomes of the column in files that were written before.
     """
 
-    python: Effect
-    spark: Effect
-    avro_backward: Effect
-    avro_forward: Effect
-    parquet: Effect
+    python: DownstreamEffect
+    spark: DownstreamEffect
+    avro_backward: DownstreamEffect
+    avro_forward: DownstreamEffect
+    parquet: DownstreamEffect
 
 
 @dataclass(frozen=True)

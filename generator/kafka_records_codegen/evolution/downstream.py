@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_records_codegen.evolution.changes import Downstream, Effect
+from kafka_records_codegen.evolution.changes import Downstream, DownstreamEffect
 from kafka_records_codegen.model.messages import Field, Message
 from kafka_records_codegen.products.avro import AVRO_TYPES
 from kafka_records_codegen.products.spark import SQL_TYPES
 from kafka_records_codegen.python.names import annotation
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
-_SAME: Final = Effect("same", "as before")
-_YES: Final = Effect("yes", "yes")
+_SAME: Final = DownstreamEffect("same", "as before")
+_YES: Final = DownstreamEffect("yes", "yes")
 
 _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
     "tinyint": ("smallint", "int", "bigint", "double"),
@@ -60,8 +60,8 @@ class Attribute:
 
 def of_message(python: str, records: str) -> Downstream:
     """What a change of a whole message does: to its class, and to `records` in all other products."""
-    effect = Effect("message", records)
-    return Downstream(Effect("message", python), effect, effect, effect, effect)
+    effect = DownstreamEffect("message", records)
+    return Downstream(DownstreamEffect("message", python), effect, effect, effect, effect)
 
 
 def nothing() -> Downstream:
@@ -72,16 +72,16 @@ def nothing() -> Downstream:
 def of_default(older: Attribute, newer: Attribute) -> Downstream:
     """What another default does: no product has another type."""
     text = f"{newer.name} is {newer.field.default!r} where nothing sets it, and was {older.field.default!r}"
-    value = Effect("default", text)
+    value = DownstreamEffect("default", text)
     return Downstream(
-        value, Effect("default", f"{newer.name} has the new default where bytes lack it"), _YES, _YES, _SAME
+        value, DownstreamEffect("default", f"{newer.name} has the new default where bytes lack it"), _YES, _YES, _SAME
     )
 
 
 def of_ignorable(newer: Attribute) -> Downstream:
     """What `ignorable` does: it is about writing versions that lack the field."""
     verb = "drops" if newer.field.ignorable else "refuses"
-    effect = Effect("encode", f"encode {verb} {newer.name} in versions that lack it")
+    effect = DownstreamEffect("encode", f"encode {verb} {newer.name} in versions that lack it")
     return Downstream(effect, _SAME, _YES, _YES, _SAME)
 
 
@@ -105,71 +105,77 @@ def of_field(older: Attribute | None, newer: Attribute | None, *, stays: bool = 
 
 def _added(newer: Attribute) -> Downstream:
     return Downstream(
-        Effect("added", f"{newer.name}: {newer.python} is new"),
-        Effect("added", f"{newer.name} {newer.sql} is new"),
-        Effect("yes", "yes, files without it give its default"),
-        Effect("yes", "yes, it is skipped"),
-        Effect("null", "files lack the column: null"),
+        DownstreamEffect("added", f"{newer.name}: {newer.python} is new"),
+        DownstreamEffect("added", f"{newer.name} {newer.sql} is new"),
+        DownstreamEffect("yes", "yes, files without it give its default"),
+        DownstreamEffect("yes", "yes, it is skipped"),
+        DownstreamEffect("null", "files lack the column: null"),
     )
 
 
 def _gone(older: Attribute) -> Downstream:
     return Downstream(
-        Effect("gone", f"{older.name} is gone"),
-        Effect("gone", f"{older.name} {older.sql} is gone"),
-        Effect("yes", "yes, it is skipped"),
-        Effect("yes", "yes, files without it give its default"),
-        Effect("unread", "files keep the column, nobody reads it"),
+        DownstreamEffect("gone", f"{older.name} is gone"),
+        DownstreamEffect("gone", f"{older.name} {older.sql} is gone"),
+        DownstreamEffect("yes", "yes, it is skipped"),
+        DownstreamEffect("yes", "yes, files without it give its default"),
+        DownstreamEffect("unread", "files keep the column, nobody reads it"),
     )
 
 
 def _renamed(older: Attribute, newer: Attribute, stays: bool) -> Downstream:
     if stays:
-        value = Effect("elsewhere", f"{newer.name} holds what {older.name} held, which stays for other versions")
-        default = Effect("default", "yes, but each has its default where the other is written")
-        return Downstream(value, value, default, default, Effect("null", f"{newer.name} is null in older files"))
+        value = DownstreamEffect(
+            "elsewhere", f"{newer.name} holds what {older.name} held, which stays for other versions"
+        )
+        default = DownstreamEffect("default", "yes, but each has its default where the other is written")
+        return Downstream(
+            value, value, default, default, DownstreamEffect("null", f"{newer.name} is null in older files")
+        )
     return Downstream(
-        Effect("renamed", f"{older.name} is called {newer.name}"),
-        Effect("renamed", f"{older.name} is gone, {newer.name} {newer.sql} is new"),
-        Effect("default", f"yes, but {newer.name} has its default: fields are told by name"),
-        Effect("default", f"yes, but {older.name} has its default: fields are told by name"),
-        Effect("null", f"{older.name} stays unread, {newer.name} is null"),
+        DownstreamEffect("renamed", f"{older.name} is called {newer.name}"),
+        DownstreamEffect("renamed", f"{older.name} is gone, {newer.name} {newer.sql} is new"),
+        DownstreamEffect("default", f"yes, but {newer.name} has its default: fields are told by name"),
+        DownstreamEffect("default", f"yes, but {older.name} has its default: fields are told by name"),
+        DownstreamEffect("null", f"{older.name} stays unread, {newer.name} is null"),
     )
 
 
-def _python(older: Attribute, newer: Attribute) -> Effect:
+def _python(older: Attribute, newer: Attribute) -> DownstreamEffect:
     if older.python != newer.python:
         nullable = f"{older.python} | None" == newer.python
-        return Effect("nullable" if nullable else "retyped", f"{newer.name}: {older.python} is {newer.python}")
+        return DownstreamEffect(
+            "nullable" if nullable else "retyped", f"{newer.name}: {older.python} is {newer.python}"
+        )
     return _SAME
 
 
-def _spark(older: Attribute, newer: Attribute) -> Effect:
+def _spark(older: Attribute, newer: Attribute) -> DownstreamEffect:
     if older.sql != newer.sql:
         kind = "widened" if newer.sql in _WIDER.get(older.sql, ()) else "retyped"
-        return Effect(kind, f"{newer.name} {older.sql} is {newer.sql}")
+        return DownstreamEffect(kind, f"{newer.name} {older.sql} is {newer.sql}")
     if older.field.can_be_null != newer.field.can_be_null:
         kind, text = ("nullable", "may be null") if newer.field.can_be_null else ("not-null", "is never null")
-        return Effect(kind, f"{newer.name} {text} now")
+        return DownstreamEffect(kind, f"{newer.name} {text} now")
     return _SAME
 
 
-def _parquet(older: Attribute, newer: Attribute) -> Effect:
+def _parquet(older: Attribute, newer: Attribute) -> DownstreamEffect:
     if older.sql == newer.sql:
         return _SAME
     if newer.sql in _WIDER.get(older.sql, ()):
-        return Effect("widened", "Spark 4 and pyarrow read files as the wider type, Spark 3.5 not every")
-    return Effect("unreadable", f"files hold {older.sql}; read them by the older schema")
+        return DownstreamEffect("widened", "Spark 4 and pyarrow read files as the wider type, Spark 3.5 not every")
+    return DownstreamEffect("unreadable", f"files hold {older.sql}; read them by the older schema")
 
 
-def avro_reads(written: Attribute, read: Attribute) -> Effect:
+def avro_reads(written: Attribute, read: Attribute) -> DownstreamEffect:
     """Whether a reader with the schema of `read` takes a value that was written under that of `written`."""
     if written.field.is_array != read.field.is_array or not _matches(written, read):
-        return Effect("no", f"no: {_avro_text(written)} is not {_avro_text(read)}")
+        return DownstreamEffect("no", f"no: {_avro_text(written)} is not {_avro_text(read)}")
     if written.avro == "bytes" and read.avro == "string":
-        return Effect("partly", "only bytes that are UTF-8")
+        return DownstreamEffect("partly", "only bytes that are UTF-8")
     if written.field.can_be_null and not read.field.can_be_null:
-        return Effect("partly", "unless it is null")
+        return DownstreamEffect("partly", "unless it is null")
     return _YES
 
 
