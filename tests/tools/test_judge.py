@@ -24,6 +24,7 @@ from tests.tables.histories import FOLDER, history
 from tools.judge import __main__ as command
 from tools.judge import rounds
 from tools.judge.answers import Difference, Loaded
+from tools.judge.compared_disappearances import precision_and_recall
 from tools.judge.comparing import COMPARISONS, differences
 from tools.judge.coordinators import Coordinators, CoordinatorsError, program
 from tools.judge.decoded_once import decoded_once
@@ -75,6 +76,9 @@ def test_a_table_that_is_right_has_no_difference() -> None:
         {"table": "expirations", "column": "expires_timestamp_ms", "value": 4711},
         {"table": "history", "column": "offset", "value": 4711},
         {"table": "history", "column": "is_current", "value": False},
+        {"table": "disappearances"},
+        {"table": "disappearances", "column": "cause", "value": "other"},
+        {"table": "disappearances", "column": "possible_causes", "value": ["other"]},
         {"table": "timeline"},
         {"table": "timeline", "column": "event", "value": "emptied"},
         {"table": "timeline", "column": "member_id", "value": "other"},
@@ -138,6 +142,19 @@ def _comparable(columns: RecordColumns) -> dict[str, Any]:
         "records": {number: record.to_pylist() for number, record in columns.records.items()},
         "errors": {row: str(error) for row, error in columns.errors.items()},
     }
+
+
+def test_precision_and_recall_of_causes() -> None:
+    noted = {
+        "expired told as expired, medium": 2,
+        "expired told as expired, high": 1,
+        "expired told as expired or offset_deleted, medium": 1,
+        "offset_deleted told as expired, medium": 1,
+    }
+    assert list(precision_and_recall(noted)) == [
+        "expired: 4 tombstones, precision 0.7500, recall 0.7500, sure 0.2500, one of several causes 0.2500",
+        "offset_deleted: 1 tombstones, precision -, recall 0.0000, sure 0.0000, one of several causes 0.0000",
+    ]
 
 
 def _compared(times: int) -> Compared:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tools.broker import MissingPrerequisite
 from tools.java_compiler import CompileError
+from tools.judge.compared_disappearances import precision_and_recall
 from tools.judge.coordinators import CoordinatorsError, program
 from tools.judge.ledger import Compared, Ledger
 from tools.judge.rounds import Verdict, verdicts
@@ -107,6 +108,8 @@ def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
         print(f"The histories that differ are in {keep}")
     differing.add(ledger.compared)
     print(*differing.lines(), sep="\n")
+    for line in precision_and_recall(differing.of("disappearances").noted):
+        print(line)
     print(_summary(len(seeds), earlier, differing.counts, found, minutes))
     return 1 if found else 0
 

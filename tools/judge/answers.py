@@ -67,6 +67,10 @@ class Loaded:
     read: Read
     used: Counter[str] = field(default_factory=Counter)
     """How often each rule of `UNTOLD` was needed."""
+    noted: Counter[str] = field(default_factory=Counter)
+    """What a comparison counts beside."""
+    first: int = 0
+    """The offset from which on the table was read."""
 
     @property
     def questions(self) -> list[Question]:

@@ -11,6 +11,7 @@ from typing import Final
 from tools.judge.answers import Difference, Loaded
 from tools.judge.compared_assignments import assignments
 from tools.judge.compared_deletable import deletable_offsets
+from tools.judge.compared_disappearances import disappearances
 from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
@@ -29,6 +30,7 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "members": members,
         "expirations": expirations,
         "deletable_offsets": deletable_offsets,
+        "disappearances": disappearances,
         "assignments": assignments,
         "timeline": timeline,
         "history": history,
@@ -36,6 +38,12 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
     "__share_group_state": {"share_partitions": share_partitions},
 }
 """By topic and table. A new table is one function and one entry."""
+
+HAPPENED: Final[Mapping[str, Mapping[str, Comparison]]] = {
+    "__consumer_offsets": {"disappearances": disappearances},
+    "__share_group_state": {},
+}
+"""Those of them that are also compared over the end of a log alone, which does not tell what is."""
 
 
 def differences(loaded: Loaded) -> Iterator[Difference]:

@@ -19,6 +19,9 @@ from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 
 Question = dict[str, Any]
 
+CLEANED = "cleaned"
+"""Ends the name of a history of which a cleaner has taken a part."""
+
 _OUTCOMES = {"commit": (b"\x00\x00\x00\x01", "committed"), "abort": (b"\x00\x00\x00\x00", "aborted")}
 
 
@@ -71,9 +74,10 @@ class History:
     @cached_property
     def why(self) -> Mapping[int, dict[str, Any]]:
         """By offset: the `call` that wrote a record, and `why`, if it is a tombstone."""
-        own = self.folder / f"{self.name.removesuffix('-share')}.why.jsonl.gz"
+        name = self.name.removesuffix(f"-{CLEANED}")
+        own = self.folder / f"{name.removesuffix('-share')}.why.jsonl.gz"
         lines = _read(own if own.exists() else self.folder / "why.jsonl.gz")
-        return {line["offset"]: line for line in lines if line["history"] == self.name}
+        return {line["offset"]: line for line in lines if line["history"] == name}
 
     def up_to(self, cut: int) -> pa.Table:
         """The rows with offsets up to `cut`."""

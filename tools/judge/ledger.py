@@ -28,6 +28,8 @@ class Tally:
     compared: int = 0
     differences: int = 0
     rules: Counter[str] = field(default_factory=Counter)
+    noted: Counter[str] = field(default_factory=Counter)
+    """What the comparison counted beside."""
 
     def add(self, other: Tally) -> None:
         """Add what was compared elsewhere."""
@@ -35,6 +37,7 @@ class Tally:
         self.compared += other.compared
         self.differences += other.differences
         self.rules += other.rules
+        self.noted += other.noted
 
 
 @dataclass
@@ -80,7 +83,11 @@ class Ledger:
         self.compared = Compared()
         if told.get("state") == self._state:
             self._seeds = {seed for first, last in told["seeds"] for seed in range(first, last + 1)}
-            tables = {name: Tally(**each | {"rules": Counter(each["rules"])}) for name, each in told["tables"].items()}
+            counted = ("rules", "noted")
+            tables = {
+                name: Tally(**each | {part: Counter(each[part]) for part in counted})
+                for name, each in told["tables"].items()
+            }
             self.compared = Compared(Counter(told["counts"]), tables)
 
     def left_of(self, seeds: Iterable[int]) -> list[int]:

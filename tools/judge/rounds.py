@@ -19,13 +19,12 @@ from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables import read_table
 from tools.judge.answers import COMPARISONS_MADE, Difference, Loaded, Read
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
-from tools.judge.comparing import COMPARISONS, Comparison
+from tools.judge.comparing import COMPARISONS, HAPPENED, Comparison
 from tools.judge.coordinators import Coordinators
 from tools.judge.decoded_once import decoded_once
-from tools.judge.histories import History, write_log
+from tools.judge.histories import CLEANED, History, write_log
 from tools.judge.ledger import Compared, Tally
 
-CLEANED = "cleaned"
 DOUBLED = 0.3
 
 
@@ -106,10 +105,20 @@ def _compare(history: History, verdict: Verdict) -> None:
             verdict.compared.counts["moments"] += 1
         else:
             compare_loaded(verdict, way, Loaded(history, cut, _over(shuffled)))
+    _compare_end(history, chance, verdict)
     times = history.rows["timestamp_ms"].to_pylist()
     if cut + 1 == len(times) or times[cut + 1] > times[cut]:
         whole = _Log(history.rows, history.topic)
         compare_loaded(verdict, "as of a time", Loaded(history, cut, _over(whole, as_of=times[cut])))
+
+
+def _compare_end(history: History, chance: Random, verdict: Verdict) -> None:
+    """Over the end of the log alone, what tells what happened, and not what is."""
+    cut, first = max(history.cuts), chance.randrange(history.rows.num_rows)
+    for table, comparison in HAPPENED[history.topic].items():
+        loaded = Loaded(history, cut, _over(_Log(history.rows.slice(first), history.topic)), first=first)
+        for difference in _found(verdict.compared.of(f"{table}, end of a log"), table, comparison, loaded):
+            verdict.differences.append(f"seed {verdict.seed}, {history.name}, from {first} on: {difference}")
 
 
 def _cleaned(history: History, chance: Random) -> tuple[History, int]:
@@ -188,5 +197,6 @@ def _found(tally: Tally, table: str, comparison: Comparison, loaded: Loaded) -> 
         found = list(comparison(loaded))
     except Exception as error:
         found = [Difference(table, "reading it", "rows", f"{type(error).__name__}: {error}")]
-    tally.add(Tally(1, COMPARISONS_MADE[table] - made, len(found), loaded.used - used))
+    tally.add(Tally(1, COMPARISONS_MADE[table] - made, len(found), loaded.used - used, loaded.noted))
+    loaded.noted = Counter()
     return found

@@ -109,6 +109,10 @@ class Table:
     findings: of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once
     then), and otherwise of all. An engine may leave out the others before it calls the table."""
 
+    needs_all_groups: bool = False
+    """Whether the rows of a group depend on records of others: the table sees all of them, and the rows of groups that
+    were not asked about are left out in the end."""
+
     names_topics: bool = False
     """Whether rows name topics whose ids stand in records: engines ask the source for names (`Context.topic_names`)."""
 
@@ -121,8 +125,20 @@ class Table:
         from kafka_records_tables.tables.incoming_rows import in_order
 
         function = cast(RowsFunction, import_module(self.module).rows)
-        yield from function(batches if self.helper == "ends" else in_order(batches, context, self), context)
+        found = function(batches if self.helper == "ends" else in_order(batches, context, self), context)
+        yield from self._of_groups(found, context.groups) if self.needs_all_groups else found
         context.sum_up()
+
+    def _of_groups(self, found: Iterator[Any], groups: tuple[str, ...] | None) -> Iterator[Any]:
+        """The rows of some groups."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for rows in found:
+            if groups is None:
+                yield rows
+            elif (chosen := rows.filter(pc.is_in(rows.column(self.group), pa.array(groups, pa.string())))).num_rows:
+                yield chosen
 
     def joined(self, parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         """The rows of a view as `pyarrow.RecordBatch`es of `schema`, in no particular order.

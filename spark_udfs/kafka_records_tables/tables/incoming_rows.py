@@ -37,7 +37,7 @@ def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) 
         context.counts.records += batch.num_rows - markers
         context.counts.markers += markers
         known.look_for(batch)
-        yield _of_groups(batch, context)
+        yield batch if table.needs_all_groups else _of_groups(batch, context)
     completeness.report()
     known.report()
 

@@ -74,9 +74,11 @@ final class Causes {
         return records.stream().anyMatch(record -> record.value() == null && GROUPS.contains(record.key().apiKey()));
     }
 
-    /** Whether members went over to the new kind, beside the one that joins it. */
+    /** Whether members went over to the new kind, beside the one that joins it: they leave the old one, or are in the new. */
     private static boolean takesMembersOver(List<CoordinatorRecord> records) {
-        return records.stream()
+        boolean leaves = records.stream()
+            .anyMatch(record -> record.value() == null && record.key().apiKey() == CONSUMER_MEMBER);
+        return leaves || records.stream()
             .filter(record -> record.value() != null && record.key().apiKey() == CONSUMER_MEMBER)
             .map(CoordinatorRecord::key).distinct().count() > 1;
     }

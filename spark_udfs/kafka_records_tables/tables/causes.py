@@ -1,0 +1,80 @@
+"""Why a record was deleted: the words, and what is said of each tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+EXPIRED: Final = "expired"
+GROUP_EXPIRED: Final = "group_expired"
+GROUP_DELETED: Final = "group_deleted"
+OFFSET_DELETED: Final = "offset_deleted"
+TOPIC_DELETED: Final = "topic_deleted"
+MEMBER_LEFT: Final = "member_left"
+SESSION_TIMEOUT: Final = "session_timeout"
+REBALANCE_TIMEOUT: Final = "rebalance_timeout"
+MEMBER_REPLACED: Final = "member_replaced"
+REGEX_UNUSED: Final = "regex_unused"
+CONVERSION: Final = "conversion"
+REPLACED_EMPTY_GROUP: Final = "replaced_empty_group"
+RECORD_UNUSED: Final = "record_unused"
+
+CAUSES: Final = {
+    EXPIRED: "a clean-up took an offset that was due",
+    GROUP_EXPIRED: "a clean-up took a group that was empty and had no offset left",
+    GROUP_DELETED: "an administrator deleted the group, with its offsets",
+    OFFSET_DELETED: "an administrator deleted offsets of the group",
+    TOPIC_DELETED: "the topic of the offset was deleted",
+    MEMBER_LEFT: "the member left, or an administrator removed it",
+    SESSION_TIMEOUT: "the coordinator heard nothing of the member for a session timeout",
+    REBALANCE_TIMEOUT: "the member did not give up partitions, join or sync within its rebalance timeout",
+    MEMBER_REPLACED: "a static member came back under a new id",
+    REGEX_UNUSED: "no member subscribes by the regular expression any more",
+    CONVERSION: "the group went over to the other protocol, with its members",
+    REPLACED_EMPTY_GROUP: "an empty group gave way to one of another kind",
+    RECORD_UNUSED: "a newer broker has no use for the record",
+}
+"""The words, in the order in which they stand in a group of them."""
+
+HIGH: Final = "high"
+MEDIUM: Final = "medium"
+LOW: Final = "low"
+
+CONFIDENCES: Final = (HIGH, MEDIUM, LOW)
+
+
+class Shown(NamedTuple):
+    """One thing that the log shows about a cause."""
+
+    shows: str
+    """A word of `disappearances.TABLE.rules`."""
+    log_offset: int | None
+    """The record that shows it; None where none does alone."""
+
+
+class Explained(NamedTuple):
+    """A tombstone, and why it was written."""
+
+    log_offset: int
+    timestamp_ms: int | None
+    record: str
+    key: tuple[object, ...]
+    """The fields of the key, in their order; the first is the group."""
+    write_offset: int
+    """Where the records begin that were written with it."""
+    cause: str
+    """One of CAUSES, or some of them (`cause_of`)."""
+    possible: tuple[str, ...]
+    """Every cause that the log does not rule out."""
+    confidence: str
+    evidence: tuple[Shown, ...]
+
+
+def cause_of(words: Collection[str]) -> str:
+    """Some causes as one text: `offset_deleted or topic_deleted`."""
+    return " or ".join(in_order(words))
+
+
+def in_order(words: Collection[str]) -> tuple[str, ...]:
+    """Some causes in the order of CAUSES."""
+    return tuple(word for word in CAUSES if word in words)

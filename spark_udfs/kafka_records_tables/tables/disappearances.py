@@ -1,0 +1,175 @@
+"""Why each record of offsets, groups and members was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Option, Table, timestamps
+from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.tables.causes import Explained
+
+_ROWS: Final = 8192
+
+TABLE: Final = Table(
+    name="disappearances",
+    topic="__consumer_offsets",
+    about="every record that deletes an offset, a group or a member: why it was written, and how sure that is",
+    helper="fold",
+    records=(*COMMITS, *GROUP_RECORDS, *PARTS),
+    reads=(
+        "offset",
+        "timestamp_ms",
+        "base_offset",
+        "leader_epoch",
+        "key",
+        "value",
+        "producer_id",
+        "transaction",
+        "control",
+    ),
+    columns=(
+        Column("record_type", "int16", "record type of the tombstone"),
+        Column("record", "string", "name of that type"),
+        Column("group_id", "string", "the group"),
+        Column("topic", "string", "topic of the offset; null for other records"),
+        Column("partition", "int32", "partition of that topic; null for other records"),
+        Column("member_id", "string", "the member; null for a record that is about none"),
+        Column("regular_expression", "string", "the regular expression; null for other records"),
+        Column("cause", "string", "why it was written: one of the words below, or several of them with `or` between"),
+        Column("confidence", "string", "high, medium or low, see below"),
+        Column("possible_causes", "list<string>", "every cause that the log does not rule out, whatever is assumed"),
+        Column(
+            "evidence",
+            "list<struct<shows: string, log_offset: int64>>",
+            "what the log shows, see below, and the record that shows it; null where none does alone",
+        ),
+        *timestamps("log", "when it was written"),
+        Column("write_offset", "int64", "offset of the first of the records that were written with it"),
+        *LOG_PLACE,
+    ),
+    sort=("log_partition", "log_offset"),
+    needs_transactions=True,
+    group="group_id",
+    module=__name__,
+    is_history=True,
+    needs_all_groups=True,
+    essential=("record", "group_id", "topic", "partition", "member_id", "cause", "confidence"),
+    details=(
+        "record_type",
+        "regular_expression",
+        "possible_causes",
+        "evidence",
+        "write_offset",
+        "log_partition",
+        "log_offset",
+    ),
+    options=(
+        Option("retention", "duration", "offsets.retention.minutes of the brokers", default="7d"),
+        Option(
+            "session_timeout",
+            "duration",
+            "group.consumer.session.timeout.ms of the brokers, and those of share and streams groups",
+            default="45s",
+        ),
+    ),
+    rules="""\
+One row per tombstone that the log still holds. A log says what was deleted and not why; much of it follows from what
+stands around a tombstone, for a coordinator writes all that one request or timer does at once.
+
+The causes, in the words of Kafka's own calls:
+
+- `expired`, `group_expired`: a clean-up took an offset that was due, or a group that was empty and without offsets
+  (`GroupCoordinatorShard.cleanupGroupMetadata`). The rules are those of `expirations`.
+- `group_deleted`, `offset_deleted`: an administrator did (DeleteGroups, OffsetDelete; KIP-229, KIP-496).
+- `topic_deleted`: the topic was deleted, and with it the offsets of all groups.
+- `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, was not heard of, or did not
+  give up partitions, join or sync in time (KIP-848).
+- `member_replaced`: a static member came back under a new id, which the same write adds (KIP-345).
+- `regex_unused`: no member subscribes by the regular expression any more.
+- `conversion`: the group went over between the classic and the consumer protocol, with its members.
+- `replaced_empty_group`: an empty group gave way to one of another kind; its offsets stay.
+- `record_unused`: a newer broker has no use for the record (type 4 since Kafka 4.1).
+
+How sure that is:
+
+- `high`: the log rules out every other cause, whatever the retention and the timeouts are. A cause of several words is
+  sure, too: it is one of them, and the log cannot tell which. For `expired` it is also high where several groups lost
+  at once what was due, by the retention, and nothing else: no request of an administrator does that.
+- `medium`: others are possible, but not with the given retention and timeouts, or only by chance: an administrator may
+  delete just what the next clean-up would take.
+- `low`: records around it are missing, or it is at odds with the rules. `possible_causes` says what else it may be.
+
+What evidence shows:
+
+- `not_due`: this offset could not expire yet: its commit names a later time, or (for `high`) it is younger than a
+  minute, the shortest retention there is. `due`: it could. `subscribed`: the group subscribed to its topic. `members`:
+  the group's members kept it. `open_transaction`: a transaction was open that commits it, or for the group.
+- `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
+  topic stays, so the topic was not deleted. `several_groups`: the write is about several, a request about one.
+- `group_ends`: the group ends in the same write, with this record. `other_kind`: there one of another kind begins.
+- `same_instance`: the record of the member that takes the place under the same instance id.
+- `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member made;
+  the session timeout was not over since, or just was, or the rebalance timeout was.
+
+What the log cannot know: heartbeats are in no record, so `member_left` and `session_timeout` are mostly one answer. A
+classic group keeps its members in one record; that one leaves is no tombstone. Two requests that a coordinator carried
+out within a millisecond and wrote into one batch look like one. Where a cleaner has been, or the log begins in the
+middle, less is ruled out, and tombstones are gone that were there; a finding says from which offset on the log is
+complete. A source without `timestamp_ms` shows no times, one without `base_offset` fewer writes.
+""",
+)
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    from kafka_records_tables.tables.decoded_records import schemas
+    from kafka_records_tables.tables.explained_tombstones import Explaining
+
+    known = schemas(context, "consumer_offsets")
+    asked = context.options
+    explaining = Explaining(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
+    found = chain(chain.from_iterable(explaining.take(batch) for batch in batches), explaining.rest())
+    while some := list(islice(found, _ROWS)):
+        yield _batch(some, known, context)
+
+
+def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: Context) -> Any:
+    import pyarrow as pa
+
+    from kafka_records_tables.tables.column_types import instants, record_batch
+
+    numbers = {schema.name: number for number, schema in known.items()}
+    names = {
+        schema.name: ["group_id", *(field.name for field in schema.key.root.fields[1:])] for schema in known.values()
+    }
+    keys = [dict(zip(names[each.record], each.key, strict=True)) for each in every]
+    times = pa.array([each.timestamp_ms for each in every], pa.int64())
+    evidence = [[shown._asdict() for shown in each.evidence] for each in every]
+    schema = TABLE.schema
+
+    def column(name: str, values: Iterable[Any]) -> Any:
+        return pa.array(values, schema.field(name).type)
+
+    of_keys = ("group_id", "topic", "partition", "member_id", "regular_expression")
+    columns = {
+        "record_type": column("record_type", (numbers[each.record] for each in every)),
+        "record": column("record", (each.record for each in every)),
+        **{name: column(name, (key.get(name) for key in keys)) for name in of_keys},
+        "cause": column("cause", (each.cause for each in every)),
+        "confidence": column("confidence", (each.confidence for each in every)),
+        "possible_causes": column("possible_causes", (list(each.possible) for each in every)),
+        "evidence": column("evidence", evidence),
+        "log_timestamp": instants(times),
+        "log_timestamp_ms": times,
+        "write_offset": column("write_offset", (each.write_offset for each in every)),
+        "log_partition": context.partition,
+        "log_offset": column("log_offset", (each.log_offset for each in every)),
+    }
+    return record_batch(schema, columns, len(every))

@@ -1,0 +1,296 @@
+"""Every tombstone of `__consumer_offsets`, explained: `Explaining` takes raw rows and gives what is known of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_tables.tables import causes
+from kafka_records_tables.tables.causes import Explained, Shown
+from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types
+from kafka_records_tables.tables.fold import Event
+from kafka_records_tables.tables.group_events import READS as READS_OF_GROUPS
+from kafka_records_tables.tables.group_replay import GROUP, MEMBER, ROLES
+from kafka_records_tables.tables.groups_known import GroupsKnown
+from kafka_records_tables.tables.live_offsets import LiveOffsets
+from kafka_records_tables.tables.member_causes import Said, of_member, said
+from kafka_records_tables.tables.sweeps import Sweep
+from kafka_records_tables.tables.tombstone_writes import Boundaries, Write, writes
+from kafka_records_tables.tables.transactions_settled import COMMITTED, OPEN, PENDING, outside_transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
+"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less can be said."""
+
+_ROWS: Final = 131_072
+"""Rows that are looked at together."""
+
+_NAMELESS: Final = "left out: nobody can tell what it is about"
+
+_LAST_OLD_TYPE: Final = 2
+_LAST_OLD_COMMIT: Final = 3
+"""The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
+
+_SWEEP_MS: Final = 60_000
+"""A coordinator before Kafka 4.0 writes a batch for each group, one behind the other: an offset that goes within this
+time of another one may have gone with it."""
+
+
+@dataclass(slots=True)
+class _Case:
+    """A write that waits until it is known what stayed."""
+
+    write: Write
+    told: dict[int, Said] = field(default_factory=dict)
+    """What is said of tombstones, by their offsets."""
+    sweep: Sweep | None = None
+    swept: list[Event] = field(default_factory=list)
+
+    def explained(self) -> Iterator[Explained]:
+        if self.sweep is not None:
+            verdicts = self.sweep
+            self.told |= {event.offset: verdicts.said(event) for event in self.swept}
+        for event in self.write.tombstones:
+            found = self.told[event.offset]
+            yield Explained(
+                event.offset,
+                event.timestamp_ms,
+                event.record,
+                event.key,
+                self.write.offset,
+                causes.cause_of(found.cause),
+                found.possible,
+                found.confidence,
+                found.evidence,
+            )
+
+
+class Explaining:
+    """Explains the tombstones of one log partition as its rows come. Memory follows the offsets, groups and members
+    that there are."""
+
+    def __init__(
+        self, schemas: Mapping[int, RecordSchema], context: Context, *, retention_ms: int, session_ms: int
+    ) -> None:
+        """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members that do not tell
+        their own. Neither decides where the confidence is high. Reports the records that cannot be decoded."""
+        self._schemas = schemas
+        self._context = context
+        self._retention_ms = retention_ms
+        self._session_ms = session_ms
+        self._types = numbers_of(schemas, COMMITS)
+        self._live = LiveOffsets()
+        self._groups = GroupsKnown(schemas, context)
+        self._boundaries = Boundaries()
+        self._came: list[pa.RecordBatch] = []
+        self._count = 0
+        self._whole_up_to = 0
+        self._is_whole = True
+        self._new_from: int | None = None
+        """Where the first record stands that only Kafka 4.0 and later write; None where none was seen."""
+        self._cases: deque[_Case] = deque()
+        self._watched: dict[int, list[_Case]] = {}
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
+        """Add raw rows behind those before, with READS. Gives what is explained by now: a tombstone waits for what
+        follows within a minute."""
+        for rows in of_types(iter([batch]), list(self._schemas), self._context, _NAMELESS):
+            self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
+            self._count += rows.num_rows
+        if self._count > _ROWS:
+            yield from self._go_on(is_end=False)
+
+    def rest(self) -> Iterator[Explained]:
+        """What is left at the end of the log."""
+        yield from self._go_on(is_end=True)
+        while self._cases:
+            yield from self._cases.popleft().explained()
+
+    def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
+        complete = self._boundaries.complete(self._came, is_end=is_end)
+        self._came, self._count = [], 0
+        if complete is None:
+            return
+        rows, starts, is_whole = complete
+        self._note_gaps(rows)
+        self._note_broker(rows)
+        self._groups.read(rows)
+        doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
+        for write in writes(rows, starts, is_whole, self._schemas):
+            yield from self._finished(write.timestamp_ms)
+            self._groups.up_to(write.offset)
+            doings.up_to(write.offset)
+            self._open(write)
+        last = int(rows.column("offset")[-1].as_py()) + 1
+        self._groups.up_to(last)
+        doings.up_to(last)
+        self._live.forget()
+
+    def _note_gaps(self, rows: pa.RecordBatch) -> None:
+        """Note up to where nothing is missing."""
+        if not self._is_whole:
+            return
+        offsets = rows.column("offset").to_numpy()
+        gaps = np.flatnonzero(np.diff(offsets, prepend=self._whole_up_to - 1) != 1)
+        self._is_whole = not len(gaps)
+        whole = len(offsets) if self._is_whole else int(gaps[0])
+        self._whole_up_to = int(offsets[whole - 1]) + 1 if whole else self._whole_up_to
+
+    def _note_broker(self, rows: pa.RecordBatch) -> None:
+        if self._new_from is not None:
+            return
+        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+        numbers, _ = prefix_column(rows.column("key"))
+        versions, has_version = prefix_column(rows.column("value"))
+        is_commit = np.isin(numbers, self._types) & has_version
+        new = np.flatnonzero(is_record & ((numbers > _LAST_OLD_TYPE) | (is_commit & (versions > _LAST_OLD_COMMIT))))
+        self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
+
+    def _finished(self, now_ms: int | None) -> Iterator[Explained]:
+        """The cases whose time has gone by."""
+        while self._cases and now_ms is not None:
+            then = self._cases[0].write.timestamp_ms
+            if then is None or now_ms <= then + _SWEEP_MS:
+                return
+            yield from self._cases.popleft().explained()
+
+    def _open(self, write: Write) -> None:
+        deleted = [(event.key[0], event.key[1], event.key[2]) for event in write.tombstones if event.record in COMMITS]
+        case = _Case(write)
+        ended = _ended(write)
+        replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
+        for event in write.tombstones:
+            group_id = event.key[0]
+            found = replaced.get(group_id) if event.record not in COMMITS else None
+            if found is None and group_id not in ended and event.record not in COMMITS:
+                found = of_member(event, write, self._groups, self._session_ms) or _alone(event, write)
+            if found is None:
+                case.swept.append(event)
+            else:
+                case.told[event.offset] = found
+        if case.swept:
+            self._watch(case, [group_id for group_id, said_of in replaced.items() if said_of is None])
+        for key in deleted:
+            self._went(key)
+        self._live.delete(deleted)
+        self._cases.append(case)
+
+    def _watch(self, case: _Case, ended: list[str]) -> None:
+        case.sweep = Sweep(case.write, case.swept, ended)
+        is_log_whole = case.write.offset < self._whole_up_to
+        is_new = self._new_from is not None and self._new_from <= case.write.offset
+        for each in case.sweep.look(
+            self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
+        ):
+            self._watched.setdefault(each.number, []).append(case)
+
+    def _went(self, key: tuple[str, str, int]) -> None:
+        number = self._live.number(key)
+        if number is None:
+            return
+        for case in self._watched.pop(number, ()):
+            if case.sweep is not None:
+                case.sweep.goes(number)
+
+
+def _ended(write: Write) -> dict[str, Event]:
+    """By group the last tombstone that ends it."""
+    return {
+        event.key[0]: event
+        for event in write.records
+        if ROLES.get(event.record) == GROUP and event.value is None and not event.is_broken
+    }
+
+
+def _how_replaced(write: Write, last: Event) -> Said | None:
+    """How a group gave way to one of another kind in the write that ends it; None where it did not."""
+    group_id = last.key[0]
+    made = [event for event in write.records if event.value is not None and event.key[0] == group_id]
+    if not any(event.offset > last.offset for event in made):
+        return None
+    members = {event.key[1] for event in made if event.record == "ConsumerGroupMemberMetadata"}
+    left = [event for event in write.tombstones if event.key[0] == group_id and ROLES.get(event.record) == MEMBER]
+    shown = (Shown("other_kind", next(event.offset for event in made if event.offset > last.offset)),)
+    if not write.is_whole:
+        return said((causes.CONVERSION, causes.REPLACED_EMPTY_GROUP), causes.LOW, shown)
+    has_members = len(members) > 1 or bool(left)
+    return said((causes.CONVERSION if has_members else causes.REPLACED_EMPTY_GROUP,), causes.HIGH, shown)
+
+
+def _alone(event: Event, write: Write) -> Said:
+    """What is said of a record of a group that went without the group, and is about no member."""
+    possible = (causes.GROUP_EXPIRED, causes.GROUP_DELETED, causes.CONVERSION, causes.REPLACED_EMPTY_GROUP)
+    return said(possible, causes.LOW, possible=(causes.RECORD_UNUSED,))
+
+
+class _Doings:
+    """What commits and markers among some rows do to offsets, in the order of the log."""
+
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        live: LiveOffsets,
+        types: tuple[int, ...],
+        schemas: Mapping[int, RecordSchema],
+        context: Context,
+    ) -> None:
+        self._live = live
+        offsets = rows.column("offset").to_numpy()
+        numbers, _ = prefix_column(rows.column("key"))
+        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+        is_value = rows.column("value").is_valid().to_numpy(zero_copy_only=False)
+        plain = outside_transactions(rows, context, tombstones_at_once=True)
+        is_commit = is_record & is_value & np.isin(numbers, types)
+        found = DecodedRecords(rows.filter(pa.array(is_commit)), schemas)
+        found.report(context, lambda row: "nothing is known of the offset that it commits")
+        self._commits = live.rows(found, types)
+        at = np.searchsorted(offsets, self._commits.log_offset)
+        words = rows.column("transaction").take(pa.array(at))
+        is_open = pc.is_in(words, pa.array([PENDING, OPEN])).to_numpy(zero_copy_only=False) & ~plain[at]
+        is_lost = ~plain[at] & ~is_open & ~pc.is_in(words, pa.array([COMMITTED])).to_numpy(zero_copy_only=False)
+        self._kind = np.where(is_open, 1, np.where(is_lost, 2, 0))
+        known = self._commits.is_known & (plain[at] | is_open)
+        self._commits = self._commits._replace(is_known=known)
+        self._producers = rows.column("producer_id").fill_null(-1).to_numpy()[at]
+        ends = np.flatnonzero(~is_record)
+        self._markers = deque(
+            zip(
+                offsets[ends].tolist(),
+                rows.column("producer_id").fill_null(-1).to_numpy()[ends].tolist(),
+                rows.column("control").take(pa.array(ends)).to_pylist(),
+                strict=True,
+            )
+        )
+        self._next = 0
+
+    def up_to(self, offset: int) -> None:
+        """Take what stands below an offset."""
+        while self._markers and self._markers[0][0] < offset:
+            at, producer, control = self._markers.popleft()
+            self._commit_up_to(at)
+            self._live.end(producer, control == "commit")
+        self._commit_up_to(offset)
+
+    def _commit_up_to(self, offset: int) -> None:
+        end = int(np.searchsorted(self._commits.log_offset, offset))
+        if end == self._next:
+            return
+        which = slice(self._next, end)
+        self._next = end
+        rows, kind, producers = self._commits.chosen(which), self._kind[which], self._producers[which]
+        self._live.commit(rows.chosen(kind == 0))
+        for producer in np.unique(producers[kind == 1]).tolist():
+            self._live.wait(producer, rows.chosen((kind == 1) & (producers == producer)))

@@ -1,0 +1,390 @@
+"""Why tombstones were written, against what was done to real brokers, and in planted cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.tables.causes import CAUSES, CONFIDENCES, in_order
+from tests.tables.histories import history
+from tests.tables.topic import Topic, struct
+
+Row = dict[str, Any]
+Record = tuple[str, dict[str, Any], dict[str, Any] | None]
+
+NOW_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+HOSTILE = "g'); DROP\n\u0000 or offset_deleted 組😀"
+
+
+class Log:
+    """A made-up log, one write of a coordinator after another."""
+
+    def __init__(self) -> None:
+        self._topic = Topic()
+        self._writes: list[tuple[int, int]] = []
+
+    def write(self, after_ms: int, *records: Record, transaction: str = "none", version: int | None = None) -> int:
+        """Write records at once, that long after NOW_MS. Returns the offset of the first."""
+        first = len(self._topic.rows)
+        for record, key, value in records:
+            self._topic.add(record, key, value, version=version, transaction=transaction)
+            self._writes.append((NOW_MS + after_ms, first))
+        return first
+
+    def marker(self, after_ms: int, control: str) -> None:
+        """End the open transaction."""
+        self._writes.append((NOW_MS + after_ms, len(self._topic.rows)))
+        self._topic.marker(control)
+
+    def table(self) -> pa.Table:
+        """The raw rows."""
+        rows = self._topic.table()
+        times, batches = zip(*self._writes, strict=True)
+        for name, values in (("timestamp_ms", times), ("base_offset", batches)):
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, RAW_SCHEMA.field(name), pa.array(values, RAW_SCHEMA.field(name).type))
+        return rows
+
+
+def commit(group: str, topic: str, partition: int, after_ms: int | None) -> Record:
+    """A commit, said to be made that long after NOW_MS; a tombstone without."""
+    key = {"group": group, "topic": topic, "partition": partition}
+    if after_ms is None:
+        return "OffsetCommit", key, None
+    return "OffsetCommit", key, {"offset": 7, "metadata": "", "commit_timestamp": NOW_MS + after_ms}
+
+
+def member(group: str, member_id: str, topics: Iterable[str] | None, instance_id: str | None = None) -> Record:
+    """A member of a consumer group; its tombstone without topics."""
+    key = {"group_id": group, "member_id": member_id}
+    if topics is None:
+        return "ConsumerGroupMemberMetadata", key, None
+    told = {"client_id": "c", "client_host": "/h", "rebalance_timeout_ms": 1000, "instance_id": instance_id}
+    return "ConsumerGroupMemberMetadata", key, told | {"subscribed_topic_names": tuple(topics)}
+
+
+def group(group_id: str, epoch: int | None = 1) -> Record:
+    """The record of a consumer group; its tombstone without an epoch."""
+    return "ConsumerGroupMetadata", {"group_id": group_id}, None if epoch is None else {"epoch": epoch}
+
+
+def classic(group_id: str, **told: Any) -> Record:
+    """The record of a classic group; its tombstone where nothing is told."""
+    value = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": None, "members": ()}
+    return "GroupMetadata", {"group": group_id}, value | told if told else None
+
+
+def explained(log: Log | pa.Table, **options: Any) -> list[Row]:
+    """The rows of the table."""
+    rows = log.table() if isinstance(log, Log) else log
+    found: list[Row] = read_table("disappearances", rows, **{"retention": "1d"} | options).table.to_pylist()
+    return found
+
+
+def told(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Cause and confidence of each row."""
+    return [(row["cause"], row["confidence"]) for row in rows]
+
+
+def shown(row: Row) -> list[tuple[str, int | None]]:
+    """The evidence of a row."""
+    return [(each["shows"], each["log_offset"]) for each in row["evidence"]]
+
+
+# -- real brokers ------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_broker_expired_has_expired(topics_dir: Path) -> None:
+    """An administrator deleted nothing there; members left, or their sessions ended."""
+    for retention in ("1m", "7d"):
+        rows = _captured(topics_dir / "kafka-4.3-expiry", retention=retention)
+        assert len(rows) == 37
+        for row in rows:
+            if row["member_id"] is not None:
+                assert row["cause"] in ("member_left", "member_left or session_timeout")
+                continue
+            true = "expired" if row["topic"] is not None else "group_expired"
+            assert true in row["possible_causes"]
+            assert row["confidence"] != "high" or row["cause"] == true
+            assert row["cause"] == true or retention == "7d"
+
+
+@pytest.mark.parametrize(
+    ("name", "group_id", "topic", "cause"),
+    [
+        ("kafka-4.3", "tmp-pickers", None, "group_deleted"),
+        ("kafka-4.3", "tmp-rollup", "returns", "group_deleted"),
+        ("kafka-4.3", "payments-settlement", "shipments", "offset_deleted"),
+        ("kafka-4.3", "coupon-archive", "coupons-2019", "topic_deleted"),
+        ("kafka-4.3", "price-feed", "price-list", "topic_deleted"),
+        ("kafka-2.8", "fares-v28-gzip", "journeys", "offset_deleted"),
+        ("kafka-2.8", "refund-checks-v09", "refunds", "group_deleted"),
+        ("kafka-2.8", "scratch-v28-gzip", "refunds", "group_deleted"),
+    ],
+)
+def test_what_was_deleted_on_a_broker(
+    topics_dir: Path, name: str, group_id: str, topic: str | None, cause: str
+) -> None:
+    """As the journal of the broker's run has it."""
+    of_group = [row for row in _captured(topics_dir / name) if (row["group_id"], row["topic"]) == (group_id, topic)]
+    found = [row for row in of_group if row["member_id"] is None]
+    assert found
+    for row in found:
+        assert cause in row["possible_causes"]
+        assert row["confidence"] != "high" or row["cause"] == cause
+
+
+def _captured(folder: Path, **options: Any) -> list[Row]:
+    rows: list[Row] = read_table("disappearances", folder / "segments", **options).table.to_pylist()
+    return rows
+
+
+# -- offsets and groups ------------------------------------------------------------------------------------------------
+
+
+def test_an_offset_that_is_younger_than_a_minute_is_deleted() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["other"]))
+    log.write(0, commit("g", "a", 0, 0), commit("g", "a", 1, 0))
+    deleted = log.write(59_999, commit("g", "a", 0, None))
+
+    (row,) = explained(log, retention="1s")
+
+    assert (row["cause"], row["confidence"]) == ("offset_deleted", "high")
+    assert shown(row) == [("not_due", 2), ("stays_in_topic", 3)]
+    assert (row["log_offset"], row["write_offset"], row["possible_causes"]) == (deleted, deleted, ["offset_deleted"])
+    assert (row["topic"], row["partition"], row["record_type"]) == ("a", 0, 1)
+
+
+def test_an_older_offset_that_stays_tells_that_no_clean_up_ran() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["other"]))
+    log.write(0, commit("g", "b", 0, 0), commit("g", "a", 1, 1), commit("g", "a", 0, 1))
+    log.write(DAY_MS + 1, commit("g", "a", 0, None))
+
+    (row,) = explained(log)
+
+    assert told([row]) == [("offset_deleted", "high")]
+    assert ("stays", 2) in shown(row)
+
+
+def test_what_is_just_due_has_expired_unless_somebody_was_in_time() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["other"]))
+    log.write(0, commit("g", "a", 0, 0))
+    log.write(DAY_MS, commit("g", "a", 0, None))
+
+    (row,) = explained(log)
+
+    assert told([row]) == [("expired", "medium")]
+    assert row["possible_causes"] == ["expired", "offset_deleted", "topic_deleted"]
+    assert shown(row) == [("due", 2)]
+
+
+def test_the_retention_decides_nothing_that_is_sure() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["other"]))
+    log.write(0, commit("g", "a", 0, 0))
+    log.write(DAY_MS, commit("g", "a", 0, None))
+
+    (row,) = explained(log, retention="8d")
+
+    assert told([row]) == [("offset_deleted or topic_deleted", "medium")]
+    assert "expired" in row["possible_causes"]
+
+
+def test_a_topic_that_members_subscribe_to_was_deleted() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["a"]))
+    log.write(0, commit("g", "a", 0, 0), commit("h", "a", 0, 0))
+    log.write(DAY_MS, commit("g", "a", 0, None), commit("h", "a", 0, None))
+
+    assert told(explained(log)) == [("topic_deleted", "high")] * 2
+
+
+def test_a_broker_before_4_0_deletes_a_topic_group_by_group() -> None:
+    log = Log()
+    log.write(0, commit("g", "a", 0, 0), commit("h", "a", 0, 0), version=3)
+    log.write(DAY_MS // 2, commit("g", "a", 0, None))
+    log.write(DAY_MS // 2 + 5, commit("h", "a", 0, None))
+
+    rows = explained(log)
+
+    assert [row["possible_causes"] for row in rows] == [
+        ["expired", "group_deleted", "offset_deleted", "topic_deleted"]
+    ] * 2
+    assert {row["confidence"] for row in rows} == {"medium"}
+
+
+@pytest.mark.parametrize(("outcome", "cause"), [(None, "group_deleted"), ("commit", "group_expired")])
+def test_an_open_transaction_keeps_a_group_from_a_clean_up(outcome: str | None, cause: str) -> None:
+    log = Log()
+    log.write(0, group("other"), member("other", "m", ["x"]))
+    log.write(0, commit("g", "a", 0, 0))
+    log.write(0, commit("g", "a", 1, 0), transaction="pending")
+    if outcome is not None:
+        log.marker(1, "abort")
+    log.write(DAY_MS, commit("g", "a", 0, None), ("GroupMetadata", {"group": "g"}, None))
+
+    rows = explained(log)
+
+    assert rows[-1]["cause"] == cause
+    assert [row["confidence"] for row in rows] == [{"group_deleted": "high"}.get(cause, "medium")] * 2
+    assert (("open_transaction", 3) in shown(rows[0])) == (outcome is None)
+
+
+def test_several_groups_that_lose_what_was_due_have_met_a_clean_up() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["x"]), group("h"), member("h", "m", ["x"]))
+    log.write(
+        0, commit("g", "a", 0, 0), commit("h", "b", 0, 0), commit("g", "b", 1, HOUR_MS), commit("h", "a", 1, HOUR_MS)
+    )
+    log.write(DAY_MS, commit("g", "a", 0, None), commit("h", "b", 0, None))
+
+    rows = explained(log)
+
+    assert told(rows) == [("expired", "high")] * 2
+    assert ("several_groups", None) in shown(rows[0])
+    assert told(explained(log, retention="9d")) != [("expired", "high")] * 2
+
+
+def test_subscriptions_of_a_classic_group_are_not_what_its_coordinator_knows_for_sure() -> None:
+    """A static member that comes back with other topics is in a record before they count."""
+    subscription = b"\x00\x00\x00\x00\x00\x01\x00\x01a\xff\xff\xff\xff"
+    one = struct("group_metadata", "MemberMetadata", member_id="m", client_id="", client_host="",
+                 session_timeout=1, subscription=subscription, assignment=b"")  # fmt: skip
+    log = Log()
+    log.write(0, group("x"), classic("g", members=(one,)), commit("g", "a", 0, 0), commit("g", "a", 1, 0))
+    log.write(DAY_MS, commit("g", "a", 0, None))
+
+    (row,) = explained(log)
+
+    assert row["confidence"] == "medium"
+    assert "expired" in row["possible_causes"]
+
+
+# -- members and kinds -------------------------------------------------------------------------------------------------
+
+
+def test_a_static_member_that_comes_back_replaces_itself() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "old", ["a"], "i"))
+    log.write(5, member("g", "old", None), member("g", "new", ["a"], "i"))
+
+    (row,) = explained(log)
+
+    assert told([row]) == [("member_replaced", "high")]
+    assert (row["member_id"], shown(row)) == ("old", [("same_instance", 3)])
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "cause"),
+    [(44_999, "member_left"), (45_000, "session_timeout"), (50_000, "member_left or session_timeout")],
+)
+def test_when_a_member_goes_tells_something(after_ms: int, cause: str) -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["a"]))
+    log.write(after_ms, member("g", "m", None), group("g", 2))
+
+    (row,) = explained(log)
+
+    assert told([row]) == [(cause, "medium")]
+    assert row["possible_causes"] == ["member_left", "session_timeout", "rebalance_timeout"]
+
+
+@pytest.mark.parametrize(("members", "cause"), [((), "replaced_empty_group"), (("old",), "conversion")])
+def test_a_group_goes_over_to_the_consumer_protocol(members: tuple[str, ...], cause: str) -> None:
+    log = Log()
+    log.write(0, classic("g", generation=2))
+    log.write(5, classic("g"), *(member("g", each, ["a"]) for each in (*members, "new")), group("g"))
+
+    (row,) = explained(log)
+
+    assert told([row]) == [(cause, "high")]
+
+
+def test_a_share_group_goes_by_an_administrator_alone() -> None:
+    log = Log()
+    log.write(0, ("ShareGroupMetadata", {"group_id": "g"}, {"epoch": 1, "metadata_hash": 0}))
+    log.write(DAY_MS, ("ShareGroupMetadata", {"group_id": "g"}, None))
+
+    assert told(explained(log)) == [("group_deleted", "high")]
+
+
+# -- logs with less in them --------------------------------------------------------------------------------------------
+
+
+def test_a_gap_beside_a_write_leaves_nothing_sure() -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["other"]))
+    log.write(0, commit("g", "a", 0, 0), commit("g", "a", 1, 0))
+    log.write(1000, commit("g", "a", 0, None), group("g", None))
+    log.write(2000, commit("z", "z", 0, 2000))
+    rows = log.table()
+    assert told(explained(rows)) == [("group_deleted", "high")] * 2
+
+    without_end = rows.filter(pc.not_equal(rows["offset"], 5))
+
+    (row,) = explained(without_end)
+    assert row["confidence"] == "low"
+    assert set(row["possible_causes"]) >= {"group_deleted", "offset_deleted", "topic_deleted"}
+
+
+def test_a_log_that_begins_in_the_middle_does_not_tell_a_simple_group() -> None:
+    """The record of the group may stand before: then its state decides, and not the commit."""
+    log = Log()
+    log.write(0, classic("g", current_state_timestamp=NOW_MS - 9 * DAY_MS), group("x"))
+    log.write(0, commit("g", "a", 0, 0), commit("g", "b", 0, 0))
+    log.write(1000, commit("g", "a", 0, None))
+
+    (row,) = explained(log.table().slice(2))
+
+    assert "expired" in row["possible_causes"]
+    assert row["confidence"] != "high"
+
+
+@pytest.mark.parametrize("left_out", ["timestamp_ms", "base_offset"])
+def test_a_source_may_tell_less(left_out: str) -> None:
+    log = Log()
+    log.write(0, group(HOSTILE), member(HOSTILE, "m", ["other"]))
+    log.write(0, commit(HOSTILE, "a", 0, 0), commit(HOSTILE, "a", 1, 0))
+    log.write(1000, commit(HOSTILE, "a", 0, None))
+
+    (row,) = explained(log.table().drop_columns([left_out]))
+
+    assert row["group_id"] == HOSTILE
+    assert "offset_deleted" in row["possible_causes"]
+
+
+def test_rows_of_one_group_are_those_among_all(topics_dir: Path) -> None:
+    """What is said of a group depends on others, so they are read, too."""
+    segments = topics_dir / "kafka-4.3" / "segments"
+    every = read_table("disappearances", segments).table.to_pylist()
+    some = read_table("disappearances", segments, group="payments-settlement").table.to_pylist()
+    assert some == [row for row in every if row["group_id"] == "payments-settlement"]
+    assert some
+
+
+def test_any_size_of_batches_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = history("0014").rows
+    whole = explained(rows)
+    for size in (1, 7):
+        monkeypatch.setattr("kafka_records_tables.tables.explained_tombstones._ROWS", size)
+        assert explained(rows) == whole
+    assert len(whole) > 10
+
+
+def test_every_word_is_explained() -> None:
+    rules = TABLES["disappearances"].rules
+    assert all(f"`{word}`" in rules for word in (*CAUSES, *CONFIDENCES))
+    assert in_order({"topic_deleted", "expired"}) == ("expired", "topic_deleted")

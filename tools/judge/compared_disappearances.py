@@ -1,0 +1,75 @@
+"""The table `disappearances`, against the calls that wrote the tombstones, and how often it is right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tools.judge.answers import Difference, Loaded, columns_of, differing
+
+_WRONG: Final = 40
+"""How many times too long or too short a retention is that must not make a sure answer a wrong one."""
+
+_TOLD: Final = " told as "
+_OR: Final = " or "
+
+
+def disappearances(loaded: Loaded) -> Iterator[Difference]:
+    """Every tombstone has a row. No row that is sure is wrong, and no true cause is ruled out, be the retention and the
+    timeouts those of the brokers or not."""
+    history = loaded.history
+    retention = history.header["offsets_retention_ms"]
+    session = int(history.settings["group.consumer.session.timeout.ms"])
+    expected = {
+        record["offset"]: history.why[record["offset"]]["why"]
+        for record in history.records
+        if "control" not in record and record["value"] is None and loaded.first <= record["offset"] <= loaded.cut
+    }
+    wrong = retention * _WRONG if loaded.cut % 2 else max(retention // _WRONG, 1)
+    for is_right, options in (
+        (True, {"retention": retention, "session_timeout": session}),
+        (False, {"retention": wrong, "session_timeout": 1}),
+    ):
+        rows = list(_rows(loaded, options))
+        got = Counter(offset for offset, *_ in rows)
+        yield from differing("disappearances", f"tombstones, {options}", Counter(list(expected)), got)
+        for offset, cause, confidence, possible in rows:
+            true = expected.get(offset, "")
+            is_told = true in cause.split(_OR)
+            if (confidence == "high" and not is_told) or true not in possible:
+                about = f"offset {offset}, {options}"
+                yield Difference("disappearances", about, true, (cause, confidence, possible))
+            if is_right:
+                loaded.noted[f"{true}{_TOLD}{cause}, {confidence}"] += 1
+
+
+def _rows(loaded: Loaded, options: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
+    table = loaded.read("disappearances", **options)
+    return columns_of(table, "log_offset", "cause", "confidence", "possible_causes")
+
+
+def precision_and_recall(noted: Mapping[str, int]) -> Iterator[str]:
+    """Lines on what `disappearances` has noted: for each cause how often it was told alone and how often that was
+    right, and of its tombstones how many were told so, and how many as one of several causes."""
+    told: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    among: Counter[str] = Counter()
+    there: Counter[str] = Counter()
+    sure: Counter[str] = Counter()
+    for note, times in noted.items():
+        true, _, rest = note.partition(_TOLD)
+        cause, _, confidence = rest.rpartition(", ")
+        there[true] += times
+        told[cause] += times
+        if cause == true:
+            right[true] += times
+            sure[true] += times * (confidence == "high")
+        elif true in cause.split(_OR):
+            among[true] += times
+    for cause in sorted(there):
+        precision = f"{right[cause] / told[cause]:.4f}" if told[cause] else "-"
+        yield (
+            f"{cause}: {there[cause]} tombstones, precision {precision}, recall {right[cause] / there[cause]:.4f}, "
+            f"sure {sure[cause] / there[cause]:.4f}, one of several causes {among[cause] / there[cause]:.4f}"
+        )
