@@ -7,7 +7,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -35,9 +35,14 @@ SEEDS = range(12)
 """Few, for `make test`; `make judge` takes as many as wanted."""
 
 
-def _with(change: dict[str, Any], table: str, *, rows: pa.Table, **options: Any) -> pa.Table:
+@cache
+def _read(cut: int, table: str, **options: Any) -> pa.Table:
+    return read_table(table, history("0001").up_to(cut), **options).table
+
+
+def _with(change: dict[str, Any], table: str, *, cut: int, **options: Any) -> pa.Table:
     """The rows of a table, with another value in a column, or without the last row."""
-    found = read_table(table, rows, **options).table
+    found = _read(cut, table, **options)
     if change.get("table") != table:
         return found
     if "column" not in change:
@@ -51,7 +56,7 @@ def _differences(change: dict[str, Any]) -> list[Difference]:
     told = history("0001")
     # Transactions are open at the one of the two, and not at the other.
     cut = 32 if change.get("table") == "pending_offsets" else 199
-    return list(differences(Loaded(told, cut, partial(_with, change, rows=told.up_to(cut)))))
+    return list(differences(Loaded(told, cut, partial(_with, change, cut=cut))))
 
 
 def test_a_table_that_is_right_has_no_difference() -> None:
@@ -79,6 +84,8 @@ def test_a_table_that_is_right_has_no_difference() -> None:
         {"table": "disappearances"},
         {"table": "disappearances", "column": "cause", "value": "other"},
         {"table": "disappearances", "column": "possible_causes", "value": ["other"]},
+        {"table": "activity", "column": "commits", "value": 4711},
+        {"table": "activity", "column": "unclear_deletions", "value": 4711},
         {"table": "timeline"},
         {"table": "timeline", "column": "event", "value": "emptied"},
         {"table": "timeline", "column": "member_id", "value": "other"},
@@ -112,7 +119,8 @@ def test_a_table_that_cannot_be_read_is_a_difference() -> None:
     first, *others = verdict.differences
     assert first.splitlines()[0] == "seed 1, 0001, cut 199, in order: current_offsets, reading it"
     assert "ValueError: no current_offsets" in first
-    assert len(others) == len(COMPARISONS[told.topic]) - 1
+    # The histories that are kept were asked before there were questions about deletions.
+    assert len(others) == len(COMPARISONS[told.topic].keys() - {"deletable_offsets"}) - 1
 
 
 def test_seeds_are_numbers_and_ranges(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,10 +5,11 @@ A function takes a `Loaded` and yields the differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from tools.judge.answers import Difference, Loaded
+from tools.judge.compared_activity import activity
 from tools.judge.compared_assignments import assignments
 from tools.judge.compared_deletable import deletable_offsets
 from tools.judge.compared_disappearances import disappearances
@@ -34,6 +35,7 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "assignments": assignments,
         "timeline": timeline,
         "history": history,
+        "activity": activity,
     },
     "__share_group_state": {"share_partitions": share_partitions},
 }
@@ -46,7 +48,8 @@ HAPPENED: Final[Mapping[str, Mapping[str, Comparison]]] = {
 """Those of them that are also compared over the end of a log alone, which does not tell what is."""
 
 
-def differences(loaded: Loaded) -> Iterator[Difference]:
-    """What all tables over a log say that a coordinator says otherwise."""
-    for comparison in COMPARISONS[loaded.history.topic].values():
-        yield from comparison(loaded)
+def differences(loaded: Loaded, left_out: Collection[str] = ()) -> Iterator[Difference]:
+    """What all tables over a log say that a coordinator says otherwise, but those that are `left_out`."""
+    for table, comparison in COMPARISONS[loaded.history.topic].items():
+        if table not in left_out:
+            yield from comparison(loaded)

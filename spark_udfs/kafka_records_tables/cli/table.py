@@ -81,6 +81,8 @@ examples:
       what happened to one group
   kafka-records table history /var/lib/kafka/data --group billing --where topic=orders --where partition=3
       from when to when each of its offsets held
+  kafka-records table activity /var/lib/kafka/data --window 1d --sort=-key_bytes --limit 20
+      which groups write most, by day
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
   kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv

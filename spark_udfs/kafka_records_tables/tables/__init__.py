@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafka_records_tables.tables import (
+    activity,
     assignments,
     current_offsets,
     deletable_offsets,
@@ -45,6 +46,7 @@ TABLES: Final[Mapping[str, Table]] = {
         timeline,
         history,
         disappearances,
+        activity,
         share_partitions,
         share_group_topics,
         transactions,

@@ -52,14 +52,20 @@ def _whole_batches(rows: pa.RecordBatch) -> int:
     return int(np.append(-1, np.flatnonzero(batches != batches[-1]))[-1]) + 1
 
 
+def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa.RecordBatch:
+    """The commits and tombstones of offsets among raw rows."""
+    numbers, _ = prefix_column(batch.column("key"))
+    is_commit = np.isin(numbers, numbers_of(schemas, COMMITS))
+    is_commit &= batch.column("control").is_null().to_numpy(zero_copy_only=False)
+    return batch if is_commit.all() else batch.filter(pa.array(is_commit))
+
+
 class CommitLot:
     """The commits and tombstones among some raw rows, in their order; arrays have an element for each."""
 
     def __init__(self, batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
         self.types = numbers_of(schemas, COMMITS)
-        numbers, _ = prefix_column(batch.column("key"))
-        is_commit = np.isin(numbers, self.types) & batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        self.rows: pa.RecordBatch = batch if is_commit.all() else batch.filter(pa.array(is_commit))
+        self.rows = of_offsets(batch, schemas)
         self.codes = codes_of([self.rows.column("key")]) if self.rows.num_rows else np.zeros(0, np.int64)
         """A number for each key, compared as bytes."""
         first = first_of_each(self.codes)

@@ -122,7 +122,7 @@ def _in_order(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, INT64]:
     Of two commits the one that stands later in the log is right, though the other's marker may come behind it; and a
     tombstone takes the commits of open transactions along (`OffsetMetadataManager.replayEndTransactionMarker`).
     """
-    keys = _numbers(rows)
+    keys = numbers_of_keys(rows)
     place, newest = rows.column("place").to_numpy(), rows.column("newest").to_numpy()
     order = np.lexsort((newest, place, keys))
     keys, place = keys[order], place[order]
@@ -138,7 +138,7 @@ def _in_order(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, INT64]:
     return rows.take(pa.array(order[counts])), keys[counts]
 
 
-def _numbers(rows: pa.RecordBatch) -> INT64:
+def numbers_of_keys(rows: pa.RecordBatch) -> INT64:
     """A number for each group, topic and partition."""
     group, topic = (_codes(rows.column(name)) for name in ("group_id", "topic"))
     _, pairs = np.unique(group * (int(topic.max()) + 1) + topic, return_inverse=True)

@@ -1,0 +1,168 @@
+"""The table activity, against the records of histories and the calls that wrote them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache, partial
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_records.consumer_offsets import decode_record
+from kafka_records_engine.sources import Context
+from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.tables import activity_sums, commit_lots
+from tests.tables.histories import NAMES, history
+from tests.tables.topic import Topic
+from tools.judge.answers import Loaded
+from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
+from tools.judge.compared_activity import activity
+
+Row = dict[str, Any]
+
+SOME = NAMES[::10]
+HOUR_MS = 3_600_000
+
+
+@cache
+def _read(name: str, table: str, **options: Any) -> pa.Table:
+    result = read_table(table, history(name).rows, **options)
+    assert result.findings == ()
+    return result.table
+
+
+def _rows(name: str) -> list[Row]:
+    retention = history(name).header["offsets_retention_ms"]
+    rows: list[Row] = _read(name, "activity", retention=retention, window=HOUR_MS).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_sums_are_those_of_what_the_coordinator_did(name: str) -> None:
+    assert list(activity(Loaded(history(name), max(history(name).cuts), partial(_read, name)))) == []
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_every_window_has_the_commits_that_stand_in_it(name: str) -> None:
+    expected: dict[tuple[Any, ...], Counter[str]] = {}
+    last: dict[tuple[Any, ...], tuple[int, int] | None] = {}
+    for record in history(name).records:
+        if "control" in record or record["key"][:4] not in ("0000", "0001"):
+            continue
+        decoded = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
+        of, now = decoded.key, record["timestamp_ms"]
+        counts = expected.setdefault((of.group, of.topic, now - now % HOUR_MS), Counter())
+        key = of.group, of.topic, of.partition
+        before = last.get(key)
+        last[key] = None if decoded.value is None else (decoded.value.offset, now)
+        if decoded.value is not None:
+            counts["commits"] += 1
+            counts["transactional_commits"] += record["transactional"]
+            if before is not None:
+                counts["repeated_commits"] += before[0] == decoded.value.offset
+                counts["intervals"] += 1
+                counts["interval_sum"] += now - before[1]
+                counts["longest"] = max(counts["longest"], now - before[1])
+    found = {(row["group_id"], row["topic"], row["window_start_timestamp_ms"]): row for row in _rows(name)}
+    assert {place for place in found if place[1] is not None} == set(expected)
+    for place, counts in expected.items():
+        row = found[place]
+        told = {word: row[word] for word in ("commits", "transactional_commits", "repeated_commits")}
+        assert told == {word: counts[word] for word in told}
+        mean = counts["interval_sum"] // counts["intervals"] if counts["intervals"] else None
+        assert row["commit_interval_ms"] == mean
+        assert row["longest_commit_interval_ms"] == (counts["longest"] if counts["intervals"] else None)
+        assert row["is_lower_bound"] is False
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_rebalances_complete_where_the_timeline_has_them(name: str) -> None:
+    expected: Counter[Any] = Counter()
+    for row in _read(name, "timeline").to_pylist():
+        if row["event"] == "rebalance_completed":
+            expected[row["group_id"], row["at_timestamp_ms"] // HOUR_MS * HOUR_MS] += 1
+    found = {
+        (row["group_id"], row["window_start_timestamp_ms"]): row["completed_rebalances"]
+        for row in _rows(name)
+        if row["completed_rebalances"]
+    }
+    assert found == dict(expected)
+
+
+@pytest.mark.parametrize("name", SOME[:3])
+def test_sums_do_not_depend_on_how_many_rows_come_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = _read(name, "activity")
+    monkeypatch.setattr(commit_lots, "_ROWS", 40)
+    monkeypatch.setattr(activity_sums, "_MOST_ROWS", 5)
+    context = Context(topic="__consumer_offsets")
+    context.options = {"window": HOUR_MS, "retention": 7 * 24 * HOUR_MS}
+    batches = iter(history(name).rows.to_batches(max_chunksize=9))
+    found = pa.Table.from_batches(TABLES["activity"].rows(batches, context))
+    assert found.sort_by([(column, "ascending") for column in TABLES["activity"].sort]).equals(expected)
+
+
+def test_a_window_in_which_a_cleaner_was_is_a_lower_bound() -> None:
+    for name in SOME[:3]:
+        left, active = cleaned_at_random(history(name).rows.to_pylist(), Random(name))
+        whole = {_place(row): row for row in _read(name, "activity").to_pylist()}
+        result = read_table("activity", CleanedLog(table_of(left), "__consumer_offsets", active))
+        found = {_place(row): row for row in result.table.to_pylist()}
+        assert any(row["is_lower_bound"] for row in found.values())
+        assert set(found) <= set(whole)
+        for place, row in found.items():
+            assert (row["commits"], row["records"]) <= (whole[place]["commits"], whole[place]["records"])
+        sums = ("commits", "records", "key_bytes", "value_bytes")
+        since = max(row["window_start_timestamp_ms"] for row in found.values() if row["is_lower_bound"])
+        for place, row in whole.items():
+            if place[2] > since:
+                assert [found[place][each] for each in sums] == [row[each] for each in sums]
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return row["group_id"], row["topic"], row["window_start_timestamp_ms"]
+
+
+# -- made up -----------------------------------------------------------------------------------------------------------
+
+
+def _at(topic: Topic, offset: int, time_ms: int) -> None:
+    topic.rows[offset] = (*topic.rows[offset][:3], time_ms, *topic.rows[offset][4:])
+
+
+def test_windows_commits_and_the_time_between_them() -> None:
+    topic = Topic()
+    for number, (offset, time) in enumerate([(5, 0), (5, 1_000), (6, 4_000), (6, 61_000), (7, 60_000)]):
+        topic.commit("g", offset)
+        _at(topic, number, time)
+    rows = read_table("activity", topic.table(), window="1min").table.to_pylist()
+    names = ("window_start_timestamp_ms", "commits", "repeated_commits", "commit_interval_ms")
+    # The clock that went back makes no interval shorter than none.
+    assert [tuple(row[name] for name in names) for row in rows] == [(0, 3, 1, 2_000), (60_000, 2, 1, 28_500)]
+    assert [row["longest_commit_interval_ms"] for row in rows] == [3_000, 57_000]
+
+
+def test_a_source_without_times_has_one_window_without_a_name() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.commit("g", 1)
+    (row,) = read_table("activity", topic.table().drop_columns("timestamp_ms")).table.to_pylist()
+    assert (row["window_start_timestamp_ms"], row["commits"], row["repeated_commits"]) == (None, 2, 1)
+    assert row["commit_interval_ms"] is None
+
+
+def test_a_value_that_cannot_be_decoded_is_counted_and_found_once() -> None:
+    topic = Topic()
+    at = topic.commit("g", 1)
+    topic.rows[at] = (*topic.rows[at][:6], b"\x00\x04\x00", *topic.rows[at][7:])
+    result = read_table("activity", topic.table())
+    assert [(row["commits"], row["value_bytes"]) for row in result.table.to_pylist()] == [(1, 3)]
+    assert len(result.findings) == 1
+
+
+def test_a_group_is_counted_alone_as_among_others() -> None:
+    name = SOME[1]
+    group = _read(name, "activity")["group_id"][0].as_py()
+    alone = read_table("activity", history(name).rows, group=group).table.to_pylist()
+    assert alone == [row for row in _read(name, "activity").to_pylist() if row["group_id"] == group]
