@@ -41,8 +41,8 @@ class WrittenLog:
 
     partitions: tuple[Written, ...]
     truth: Mapping[str, Any]
-    """`current_offsets` and `groups`, or `transactions`, as `pyarrow.Table`s: what a reader of the log has to find,
-    damage aside."""
+    """`current_offsets` and `groups`, `transactions`, or `share_partitions`, as `pyarrow.Table`s: what a reader of the
+    log has to find, damage aside."""
     damage: tuple[Damage, ...]
 
     @property
@@ -128,6 +128,10 @@ _EPILOG: Final = f"""\
 kinds of records in __consumer_offsets:
 {_listed(KINDS["__consumer_offsets"])}
   unless told otherwise: {",".join(f"{kind}={share:g}" for kind, share in DEFAULT_MIX["__consumer_offsets"].items())}
+
+kinds of records in __share_group_state:
+{_listed(KINDS["__share_group_state"])}
+  unless told otherwise: {",".join(f"{kind}={share:g}" for kind, share in DEFAULT_MIX["__share_group_state"].items())}
 
 kinds of records in __transaction_state:
 {_listed(KINDS["__transaction_state"])}

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from kafka_records_tables.tables import TABLES
 from tests.kafka_needed import skipped_without_kafka
 from tools.benchmarks import _answers_cases as cases
 from tools.benchmarks import answers
 from tools.benchmarks._answers_cases import CASES, Judged, Logs, NotEnoughSpace, Sizes, Work, WrongAnswer, environment
+from tools.benchmarks._every_table import every_table, sizes_of
 from tools.benchmarks._processes import ProgramFailed, Run, family, memory_of, run_program
 from tools.broker import broker_jars
 from tools.write_segments import Plan, write_segments
@@ -71,6 +73,30 @@ def test_the_local_engine_beside_reading(tmp_path: Path) -> None:
         (only,) = runs
         assert min(only["seconds"], only["processor"], only["memory"]) > 0
     assert list(tmp_path.iterdir()) == [tmp_path / "answers.json"]
+
+
+@pytest.mark.slow
+def test_every_table_has_its_lines(tmp_path: Path) -> None:
+    case = cases.make_case("tables", Sizes(3000, 200, 1, 1, 1), Logs(tmp_path, {}, lambda line: None), 1)
+    tables = every_table()
+    # The readers of three topics, and each table over three logs.
+    assert len(case.works) == 3 + 3 * len(tables)
+    judged = case.judged({work.name: made_up(2, memory=1 << 20) for work in case.works})
+    assert [each.what for each in judged[::3]] == [f"{asked.name}, 3000 records" for asked in tables]
+    assert [each.reached for each in judged[1::3]] == ["2.00 / 2.00 / 2.00"] * len(tables)
+    assert [each.reached for each in judged[2::3]] == ["1.00 / 1.00 / 1.00"] * len(tables)
+    with_goal = {each.what.split(",")[0] for each in judged if each.goal == "≤ 3 ×"}
+    assert {"current_offsets", "groups", "members", "transactions"} <= with_goal
+    assert not {"offset_commits", "share_partitions"} & with_goal
+    by_name = {work.name: work for work in case.works}
+    for name in ("offset_commits, 30 records", "expirations --at, 3000 records", "bare reader, __share_group_state"):
+        run = run_program(by_name[name].command, cwd=ROOT, environment=environment(), says_json=True)
+        assert run.said["rows"] > 10
+
+
+def test_every_table_that_is_made_of_records_is_timed() -> None:
+    assert {asked.table.name for asked in every_table()} == TABLES.keys() - {"log_ends"}
+    assert sizes_of(3000) == [30, 300, 3000]
 
 
 @pytest.mark.slow

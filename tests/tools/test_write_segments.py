@@ -6,6 +6,7 @@ tests/broker/test_written_segments.py shows the files to Kafka.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -18,31 +19,36 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records import consumer_offsets, transaction_state
+from kafka_records import consumer_offsets, share_group_state, transaction_state
 from kafka_records.enums import TransactionState
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.compression import CODECS
 from kafka_records_engine.log.reading import LogRecord, find_logs, read_log, read_partition
 from kafka_records_runtime.partitioner import partition_for
-from tools.segments.plan import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from tools.write_segments import Plan, PlanError, WrittenLog, main, write_segments
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = {
-    "commits": 75,
+    "commits": 69,
     "tombstones": 10,
     "group_metadata": 4,
     "group_tombstones": 3,
     "consumer_groups": 2,
     "consumer_members": 3,
     "consumer_assignments": 3,
+    "share_groups": 1,
+    "share_members": 2,
+    "streams_groups": 1,
+    "streams_members": 2,
 }
 SMALL = Plan(
     partitions=3,
     records=3000,
     keys=400,
+    keys_per_group=5,
     mix=EVERYTHING,
     commit_versions=(1, 3, 4),
     transactions=0.3,
@@ -166,7 +172,7 @@ class TestTheLog:
         _, log = written
         current: dict[tuple[str, str, int], tuple[int, int, int, int]] = {}
         kinds: dict[str, str] = {}
-        consumers = set()
+        others: dict[str, str] = {}
         for each, record in decoded(found):
             if record.name == "OffsetCommit":
                 place = record.key.group, record.key.topic, record.key.partition
@@ -178,16 +184,16 @@ class TestTheLog:
                     value = record.value
                     current[place] = value.offset, value.commit_timestamp, each.partition, each.record.offset
             elif record.name != "GroupMetadata":
-                consumers.add(record.key.group_id)
+                others[record.key.group_id], _ = re.findall("[A-Z][a-z]+", record.name)[:2]
             elif record.value is None:
                 kinds.pop(record.key.group, None)
             else:
                 kinds[record.key.group] = "classic"
-        kinds.update(dict.fromkeys(consumers, "consumer"))
+        kinds.update({group: kind.lower() for group, kind in others.items()})
         said = {tuple(row.values())[:3]: tuple(row.values())[3:] for row in log.truth["current_offsets"].to_pylist()}
         assert said == current
         assert {row["group"]: row["kind"] for row in log.truth["groups"].to_pylist()} == kinds
-        assert Counter(kinds.values()).keys() == {"classic", "simple", "consumer"}
+        assert Counter(kinds.values()).keys() == {"classic", "simple", "consumer", "share", "streams"}
 
 
 def test_transactional_ids(tmp_path: Path) -> None:
@@ -209,6 +215,27 @@ def test_transactional_ids(tmp_path: Path) -> None:
     said = {name: rest for name, *rest in rows}
     assert said == states
     assert len({state for state, *_ in states.values()}) > 3
+
+
+def test_share_partitions(tmp_path: Path) -> None:
+    written = write_segments(tmp_path, Plan(topic=SHARE_STATE_TOPIC, partitions=2, records=800, keys=300))
+    found, findings = records_of(tmp_path)
+    assert (len(found), findings) == (800, [])
+    last: dict[tuple[str, str, int], tuple[int, int]] = {}
+    names = set()
+    for each in found:
+        record = share_group_state.decode_record(each.record.key, each.record.value)
+        key = record.key.group_id, str(record.key.topic_id), record.key.partition
+        assert each.partition == partition_for(":".join(map(str, key)), 2)
+        names.add((record.name, record.value is None))
+        if record.value is None:
+            last.pop(key, None)
+        else:
+            assert record.value.start_offset // 10 == each.record.offset
+            last[key] = each.partition, each.record.offset
+    rows = [tuple(row.values()) for row in written.truth["share_partitions"].to_pylist()]
+    assert {row[:3]: row[3:] for row in rows} == last
+    assert names == {("ShareSnapshot", False), ("ShareUpdate", False), ("ShareSnapshot", True)}
 
 
 # -- the same bytes ----------------------------------------------------------------------------------------------------
@@ -318,7 +345,8 @@ def test_the_command_writes_log_and_truth(tmp_path: Path) -> None:
         (
             ["--mix", "rebalances=1"],
             "the mix of __consumer_offsets is made of commits, tombstones, group_metadata, "
-            "group_tombstones, consumer_groups, consumer_members, consumer_assignments",
+            "group_tombstones, consumer_groups, consumer_members, consumer_assignments, share_groups, share_members, "
+            "streams_groups, streams_members",
         ),
         (["--records-per-batch", "0"], "a batch has 1 to 30000 records: write two numbers, the lower one first"),
         (["--partitions", "0"], "a topic has at least one partition"),

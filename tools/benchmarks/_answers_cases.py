@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tools.benchmarks import _every_table as every_table
 from tools.benchmarks import columns
 from tools.benchmarks._column_batches import cases as column_cases
 from tools.benchmarks._figures import pair, three_digits
@@ -88,17 +90,35 @@ class Logs:
         """A log with so many records about so many keys. Raises NotEnoughSpace."""
         if (records, keys) not in self._written:
             folder = self._folder / f"{records}-records-{keys}-keys"
-            needed = records * _BYTES_PER_RECORD
-            free = shutil.disk_usage(self._folder).free
-            if needed > free:
-                raise NotEnoughSpace(
-                    f"{records} records take {needed} bytes, and {self._folder} has {free}: choose another --folder, "
-                    "or fewer records"
-                )
+            self._expect(records)
             self._tell(f"writing {records} records of {keys} keys")
             plan = Plan(partitions=_PARTITIONS, records=records, keys=keys, mix=self._mix)
-            self._written[records, keys] = folder, write_segments(folder, plan, processes=2 if records > _FEW else 1)
+            self._written[records, keys] = folder, _write(folder, plan)
         return self._written[records, keys]
+
+    def of_every_kind(self, records: int, keys: int) -> Path:
+        """A log of every topic, with records of every kind. Raises NotEnoughSpace."""
+        folder = self._folder / f"{records}-records-of-every-kind"
+        if not folder.exists():
+            # The smaller topics come on top.
+            self._expect(2 * records)
+            self._tell(f"writing {records} records of every kind")
+            for plan in every_table.plans(records, keys, _PARTITIONS):
+                _write(folder, plan)
+        return folder
+
+    def _expect(self, records: int) -> None:
+        needed = records * _BYTES_PER_RECORD
+        free = shutil.disk_usage(self._folder).free
+        if needed > free:
+            raise NotEnoughSpace(
+                f"{records} records take {needed} bytes, and {self._folder} has {free}: choose another --folder, "
+                "or fewer records"
+            )
+
+
+def _write(folder: Path, plan: Plan) -> WrittenLog:
+    return write_segments(folder, plan, processes=2 if plan.records > _FEW else 1)
 
 
 # ---------------------------------------------------------------------------------------------------------------- works
@@ -251,7 +271,7 @@ class Case:
         return [*(goal(runs) for goal in self.goals), *self.more(runs)]
 
 
-CASES: Final = ("command", "current_offsets", "groups", "spark", "dump-tool", "columns", "growth")
+CASES: Final = ("command", "current_offsets", "groups", "spark", "dump-tool", "columns", "growth", "tables")
 """The names of all cases."""
 
 
@@ -265,6 +285,7 @@ def make_case(name: str, sizes: Sizes, logs: Logs, rounds: int) -> Case:
         "dump-tool": partial(_dump_tool, sizes, logs),
         "columns": lambda: Case("columns", more=partial(_columns_beside_rows, sizes.batch_rows, 5 * rounds)),
         "growth": partial(_growth, sizes, logs),
+        "tables": partial(_every_table, sizes, logs),
     }
     return makers[name]()
 
@@ -368,6 +389,44 @@ def _growth(sizes: Sizes, logs: Logs) -> Case:
             partial(_linear, f"{span}, MiB", names, _mebibytes),
         ],
     )
+
+
+def _every_table(sizes: Sizes, logs: Logs) -> Case:
+    """Every table beside reading, and over smaller logs about as many keys."""
+    counts = every_table.sizes_of(sizes.records)
+    folders = {count: logs.of_every_kind(count, sizes.keys) for count in counts}
+    largest = folders[counts[-1]]
+    readers = {}
+    works: list[Work] = []
+    goals: list[Goal] = []
+    for asked in every_table.every_table():
+        if asked.topic not in readers:
+            readers[asked.topic] = Work(f"bare reader, {asked.topic}", _child("bare_reader", largest, asked.topic))
+            works.append(readers[asked.topic])
+        names = {}
+        for count, folder in folders.items():
+            command = _child("counted_table", folder, asked.table.name, json.dumps(asked.options))
+            works.append(Work(f"{asked.name}, {count} records", command))
+            names[float(count)] = works[-1].name
+        most = every_table.SLOWEST if asked.has_goal else None
+        goals += [
+            partial(_beside, works[-1].name, readers[asked.topic].name, most),
+            partial(_at_each, f"{asked.name}, s", names, lambda runs, name: _best(runs, name)[0]),
+            partial(_at_each, f"{asked.name}, MiB", names, _mebibytes),
+        ]
+    return Case("tables", works, goals)
+
+
+def _beside(work: str, base: str, most: float | None, runs: Runs) -> Judged:
+    """How many times as long as `base`, and whether that is at most `most`, if there is such a goal."""
+    judged = _no_slower(work, work, base, most or 0.0, runs)
+    return judged if most else replace(judged, goal="", met=None)
+
+
+def _at_each(what: str, works: Mapping[float, str], figure: Callable[[Runs, str], float | None], runs: Runs) -> Judged:
+    """A figure over each size of log, the smallest first."""
+    found = (figure(runs, name) for name in works.values())
+    return Judged(what, "", "", " / ".join("-" if each is None else three_digits(each) for each in found), "", "", None)
 
 
 def _mebibytes(runs: Runs, name: str) -> float | None:

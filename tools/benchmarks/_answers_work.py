@@ -54,6 +54,18 @@ def local_table(folder: Path, name: str) -> Outcome:
     return _timed(lambda: _of_table(read_table(name, folder, processes=PROCESSES).table))
 
 
+def counted_table(folder: Path, name: str, options: str) -> Outcome:
+    """A table by the local engine, whose rows are counted and let go if there may be too many to hold."""
+    from kafka_records_tables import read_table, stream_table
+    from kafka_records_tables.tables import TABLES
+
+    asked = json.loads(options)
+    if not TABLES[name].is_history:
+        return _timed(lambda: {"rows": read_table(name, folder, processes=PROCESSES, **asked).table.num_rows})
+    with stream_table(name, folder, processes=PROCESSES, **asked) as rows:
+        return _timed(lambda: {"rows": sum(batch.num_rows for batch in rows)})
+
+
 def _of_table(table: pa.Table) -> Outcome:
     offsets = pc.sum(table["offset"]).as_py() or 0 if "offset" in table.column_names else 0
     return {"rows": table.num_rows, "offsets": offsets}
@@ -62,9 +74,10 @@ def _of_table(table: pa.Table) -> Outcome:
 # ----------------------------------------------------------------------------------------------- readers, two processes
 
 
-def _by_partition(folder: Path, read: Callable[[FoundLog], tuple[float, int]]) -> Outcome:
+def _by_partition(folder: Path, read: Callable[[FoundLog], tuple[float, int]], topic: str = "") -> Outcome:
     """One partition after the other by two processes, which have started when the clock does."""
-    logs = sorted(find_logs([folder]), key=lambda log: -sum(file.stat().st_size for file in _files(folder, log)))
+    found = [log for log in find_logs([folder]) if topic in ("", log.topic)]
+    logs = sorted(found, key=lambda log: -sum(file.stat().st_size for file in _files(folder, log)))
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         pool.map(_nothing, range(PROCESSES), 1)
         start = time.perf_counter()
@@ -81,9 +94,9 @@ def _nothing(number: int) -> int:
     return number
 
 
-def bare_reader(folder: Path) -> Outcome:
-    """Raw rows, all columns, CRCs checked."""
-    return _by_partition(folder, _read)
+def bare_reader(folder: Path, topic: str = "") -> Outcome:
+    """Raw rows of a topic or of all, all columns, CRCs checked."""
+    return _by_partition(folder, _read, topic)
 
 
 def _read(log: FoundLog) -> tuple[float, int]:
@@ -125,6 +138,7 @@ def spark_table(folder: Path, name: str, warm_up: Path) -> Outcome:
 
 KINDS: Final[dict[str, Callable[..., Outcome]]] = {
     "local_table": local_table,
+    "counted_table": counted_table,
     "bare_reader": bare_reader,
     "decoded": decoded,
     "spark_table": spark_table,

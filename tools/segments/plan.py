@@ -10,6 +10,7 @@ from kafka_records_engine.log.compression import CODECS
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 KINDS: Final[Mapping[str, Mapping[str, str]]] = {
     OFFSETS_TOPIC: {
@@ -20,10 +21,19 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         "consumer_groups": "epochs of consumer groups (type 3)",
         "consumer_members": "members of consumer groups (type 5)",
         "consumer_assignments": "what members of consumer groups have (type 8)",
+        "share_groups": "epochs of share groups (type 11)",
+        "share_members": "members of share groups (type 10)",
+        "streams_groups": "epochs of streams groups (type 17)",
+        "streams_members": "members of streams groups (type 19)",
     },
     TRANSACTIONS_TOPIC: {
         "states": "states of transactional ids (type 0)",
         "tombstones": "transactional ids that expired (type 0 without a value)",
+    },
+    SHARE_STATE_TOPIC: {
+        "snapshots": "states of share partitions (type 0)",
+        "updates": "changes of such states (type 1)",
+        "tombstones": "states that were deleted (type 0 without a value)",
     },
 }
 """Topic → what its records can be → what that is."""
@@ -31,6 +41,7 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
 DEFAULT_MIX: Final[Mapping[str, Mapping[str, float]]] = {
     OFFSETS_TOPIC: {"commits": 95, "tombstones": 2, "group_metadata": 1, "consumer_members": 1, "consumer_groups": 1},
     TRANSACTIONS_TOPIC: {"states": 98, "tombstones": 2},
+    SHARE_STATE_TOPIC: {"updates": 90, "snapshots": 9, "tombstones": 1},
 }
 """Topic → shares of the kinds of its records."""
 
@@ -67,7 +78,7 @@ class Plan:
     records: int = 1_000_000
     """Ordinary records in all partitions; the markers of transactions come on top."""
     keys: int = 10_000
-    """Committed offsets there are, or transactional ids."""
+    """Committed offsets there are, or transactional ids, or share partitions."""
     keys_per_group: int = 20
     mix: Mapping[str, float] = field(default_factory=dict)
     """Shares of `KINDS`, `DEFAULT_MIX` where it is empty."""

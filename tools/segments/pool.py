@@ -15,17 +15,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafka_records import consumer_offsets, transaction_state
+from kafka_records import consumer_offsets, share_group_state, transaction_state
 from kafka_records.consumer_offsets import consumer_group_current_member_assignment as assignment
 from kafka_records.consumer_offsets import consumer_group_member_metadata as member
 from kafka_records.consumer_offsets.consumer_group_metadata import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
-from kafka_records.enums import TransactionState
+from kafka_records.consumer_offsets.share_group_member_metadata import (
+    ShareGroupMemberMetadataKey,
+    ShareGroupMemberMetadataValue,
+)
+from kafka_records.consumer_offsets.share_group_metadata import ShareGroupMetadataKey, ShareGroupMetadataValue
+from kafka_records.consumer_offsets.streams_group_member_metadata import (
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataValue,
+)
+from kafka_records.consumer_offsets.streams_group_metadata import StreamsGroupMetadataKey, StreamsGroupMetadataValue
+from kafka_records.enums import DeliveryState, TransactionState
+from kafka_records.share_group_state import share_snapshot as snapshot
+from kafka_records.share_group_state import share_update as update
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from kafka_records_runtime.partitioner import partition_for
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
-from tools.segments.plan import OFFSETS_TOPIC, Plan
+from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Plan
 
 INT64 = NDArray[np.int64]
 
@@ -58,11 +70,14 @@ class Subjects:
     """What the records of one partition are about."""
 
     keys: tuple[tuple[str, str, int], ...] = ()
-    """Group, topic and partition of every committed offset."""
+    """Group, topic and partition of every committed offset, or of every share partition."""
     group_of_key: INT64 = field(default_factory=_no_numbers)
     groups: tuple[str, ...] = ()
     consumers: INT64 = field(default_factory=_no_numbers)
-    """The groups of the consumer protocol (KIP-848); the others are classic ones."""
+    """The groups of the consumer protocol (KIP-848)."""
+    share: INT64 = field(default_factory=_no_numbers)
+    streams: INT64 = field(default_factory=_no_numbers)
+    """The share groups, and the streams groups; groups that are neither of these three kinds are classic ones."""
     ids: tuple[str, ...] = ()
     """Transactional ids."""
 
@@ -105,7 +120,9 @@ class Pool:
 
 
 def subjects_by_partition(plan: Plan) -> list[Subjects]:
-    """The groups or transactional ids of every partition, by Kafka's rule (`partitioner.partition_for`)."""
+    """What the records of every partition are about, by Kafka's rule (`partitioner.partition_for`)."""
+    if plan.topic == SHARE_STATE_TOPIC:
+        return _share_partitions(plan)
     if plan.topic != OFFSETS_TOPIC:
         ids: list[list[str]] = [[] for _ in range(plan.partitions)]
         for number in range(plan.keys):
@@ -118,6 +135,22 @@ def subjects_by_partition(plan: Plan) -> list[Subjects]:
     return [_of_groups(plan, each) for each in groups]
 
 
+def _share_partitions(plan: Plan) -> list[Subjects]:
+    """Share partitions lie where the hash of all of their key says (`SharePartitionKey.asCoordinatorKey`)."""
+    found: list[list[tuple[str, str, int]]] = [[] for _ in range(plan.partitions)]
+    for number in range(plan.keys):
+        group, each = divmod(number, plan.keys_per_group)
+        topic, partition = _place(group, each)
+        key = f"{_group(group)}:{_topic_id(topic)}:{partition}"
+        found[partition_for(key, plan.partitions)].append((_group(group), topic, partition))
+    return [Subjects(keys=tuple(each)) for each in found]
+
+
+def topic_id_of(topic: str) -> str:
+    """The id of a topic, as Kafka writes it."""
+    return str(_topic_id(topic))
+
+
 def _of_groups(plan: Plan, numbers: Sequence[int]) -> Subjects:
     keys: list[tuple[str, str, int]] = []
     owners: list[int] = []
@@ -125,17 +158,22 @@ def _of_groups(plan: Plan, numbers: Sequence[int]) -> Subjects:
         count = min(plan.keys_per_group, plan.keys - number * plan.keys_per_group)
         keys += [(_group(number), *_place(number, each)) for each in range(count)]
         owners += [at] * count
-    is_consumer = [number % 4 == 0 and _has_consumers(plan) for number in numbers]
+
+    def quarter(which: int, kind: str) -> INT64:
+        """Every fourth group, if there are records of its kind."""
+        is_written = any(share for name, share in plan.shares.items() if name.startswith(kind))
+        return (
+            np.flatnonzero(np.array(numbers, np.int64) % 4 == which).astype(np.int64) if is_written else _no_numbers()
+        )
+
     return Subjects(
         keys=tuple(keys),
         group_of_key=np.array(owners, np.int64),
         groups=tuple(map(_group, numbers)),
-        consumers=np.flatnonzero(is_consumer).astype(np.int64),
+        consumers=quarter(0, "consumer_"),
+        share=quarter(1, "share_"),
+        streams=quarter(2, "streams_"),
     )
-
-
-def _has_consumers(plan: Plan) -> bool:
-    return any(share for kind, share in plan.shares.items() if kind.startswith("consumer_"))
 
 
 def _team(number: int) -> str:
@@ -173,7 +211,10 @@ Entry = tuple[bytes, bytes | None]
 
 def pool_of(plan: Plan, subjects: Subjects) -> Pool:
     """The templates of a partition, for the kinds that have subjects there."""
-    made = _offsets_kinds(plan, subjects) if plan.topic == OFFSETS_TOPIC else _transactions_kinds(subjects)
+    if plan.topic == SHARE_STATE_TOPIC:
+        made = _share_state_kinds(subjects)
+    else:
+        made = _offsets_kinds(plan, subjects) if plan.topic == OFFSETS_TOPIC else _transactions_kinds(subjects)
     made[MARKERS] = (np.array([_NOWHERE]), [[(b"\0\0\0" + bytes([ends]), b"\0\0\0\0\0\0")] for ends in (0, 1)])
     kinds: dict[str, Kind] = {}
     templates: list[tuple[bytes, int, int]] = []
@@ -237,7 +278,8 @@ def _offsets_kinds(plan: Plan, subjects: Subjects) -> dict[str, tuple[INT64, _Va
         return list(zip(keys, values, strict=True))
 
     newest = max(plan.commit_versions)
-    classic = np.setdiff1d(np.arange(len(subjects.groups)), subjects.consumers)
+    others = np.concatenate([subjects.consumers, subjects.share, subjects.streams])
+    classic = np.setdiff1d(np.arange(len(subjects.groups)), others)
     members = np.repeat(subjects.consumers, _MEMBERS)
     kinds: dict[str, Callable[[], tuple[INT64, _Variants]]] = {
         "commits": lambda: (every_key, [commits(version, version >= 4) for version in plan.commit_versions]),
@@ -247,6 +289,10 @@ def _offsets_kinds(plan: Plan, subjects: Subjects) -> dict[str, tuple[INT64, _Va
         "consumer_groups": lambda: _each(subjects, subjects.consumers, (_consumer_group,)),
         "consumer_members": lambda: _each(subjects, members, (_member,)),
         "consumer_assignments": lambda: _each(subjects, members, (_assigned,)),
+        "share_groups": lambda: _each(subjects, subjects.share, (_share_group,)),
+        "share_members": lambda: _each(subjects, np.repeat(subjects.share, _MEMBERS), (_share_member,)),
+        "streams_groups": lambda: _each(subjects, subjects.streams, (_streams_group,)),
+        "streams_members": lambda: _each(subjects, np.repeat(subjects.streams, _MEMBERS), (_streams_member,)),
     }
     made = {name: kinds[name]() for name, share in plan.shares.items() if share}
     if plan.transactions:
@@ -332,8 +378,64 @@ def _assigned(group: str, number: int) -> tuple[Any, Any, int | None]:
     return key, value, 0
 
 
+def _share_group(group: str, number: int) -> tuple[Any, Any, int | None]:
+    return ShareGroupMetadataKey(group), ShareGroupMetadataValue(epoch=9), 0
+
+
+def _share_member(group: str, number: int) -> tuple[Any, Any, int | None]:
+    key = ShareGroupMemberMetadataKey(group, _member_id(group, number % _MEMBERS))
+    return key, ShareGroupMemberMetadataValue(None, f"{group}-client", "/10.0.0.9", ("events",)), 0
+
+
+def _streams_group(group: str, number: int) -> tuple[Any, Any, int | None]:
+    return StreamsGroupMetadataKey(group), StreamsGroupMetadataValue(epoch=9), 0
+
+
+def _streams_member(group: str, number: int) -> tuple[Any, Any, int | None]:
+    key = StreamsGroupMemberMetadataKey(group, _member_id(group, number % _MEMBERS))
+    value = StreamsGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
+        client_id=f"{group}-client",
+        client_host="/10.0.0.10",
+        rebalance_timeout_ms=300_000,
+        process_id=_scattered(number),
+    )
+    return key, value, 0
+
+
 def _member_id(group: str, number: int) -> str:
     return f"{group}-{number}-6e0c6b38-9d3e-4c27-a5c5-6a5fd8d0e2b1"
+
+
+def _share_state_kinds(subjects: Subjects) -> dict[str, tuple[INT64, _Variants]]:
+    every_key = np.arange(len(subjects.keys))
+    places = [(group, _topic_id(topic), partition) for group, topic, partition in subjects.keys]
+    encode = share_group_state.encode_record
+    snapshots = [
+        [encode(snapshot.ShareSnapshotKey(*place), _snapshot(state), 0) for place in places] for state in _DELIVERED
+    ]
+    updates = [[encode(update.ShareUpdateKey(*place), _update(state), 0) for place in places] for state in _DELIVERED]
+    return {
+        "snapshots": (every_key, snapshots),
+        "updates": (every_key, updates),
+        "tombstones": (every_key, [[encode(snapshot.ShareSnapshotKey(*place), None) for place in places]]),
+    }
+
+
+_DELIVERED: Final = (DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED)
+_FIRST_OFFSET: Final = 1 << 60
+"""Of the records that a share group has not all acknowledged: behind any start offset."""
+
+
+def _snapshot(state: DeliveryState) -> snapshot.ShareSnapshotValue:
+    batch = snapshot.StateBatch(_FIRST_OFFSET, _FIRST_OFFSET + 9, int(state), 1)
+    return snapshot.ShareSnapshotValue(1, 1, 2, _AN_OFFSET, 0, _A_TIME, _A_TIME, (batch,))
+
+
+def _update(state: DeliveryState) -> update.ShareUpdateValue:
+    batch = update.StateBatch(_FIRST_OFFSET + 3, _FIRST_OFFSET + 5, int(state), 2)
+    return update.ShareUpdateValue(1, 2, _AN_OFFSET, 0, (batch,))
 
 
 def _transactions_kinds(subjects: Subjects) -> dict[str, tuple[INT64, _Variants]]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tools.segments.plan import OFFSETS_TOPIC, Plan
-from tools.segments.pool import INT64, TRANSACTIONAL, Kind, Pool, Subjects, state_of
+from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Plan
+from tools.segments.pool import INT64, TRANSACTIONAL, Kind, Pool, Subjects, state_of, topic_id_of
 
 if TYPE_CHECKING:
     from tools.segments.partition import Drawn
@@ -35,7 +35,7 @@ CURRENT_OFFSETS: Final = pa.schema(
     ]
 )
 GROUPS: Final = pa.schema([("group", pa.string()), ("kind", pa.string()), ("log_partition", pa.int32())])
-"""Kinds are classic, simple (a classic group that nobody joined) and consumer."""
+"""Kinds are classic, simple (a classic group that nobody joined), consumer, share and streams."""
 
 TRANSACTIONS: Final = pa.schema(
     [
@@ -46,10 +46,20 @@ TRANSACTIONS: Final = pa.schema(
         ("log_offset", pa.int64()),
     ]
 )
+SHARE_PARTITIONS: Final = pa.schema(
+    [
+        ("group", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("log_partition", pa.int32()),
+        ("log_offset", pa.int64()),
+    ]
+)
 TABLES: Final[Mapping[str, Any]] = {
     "current_offsets": CURRENT_OFFSETS,
     "groups": GROUPS,
     "transactions": TRANSACTIONS,
+    "share_partitions": SHARE_PARTITIONS,
 }
 
 
@@ -63,7 +73,8 @@ class Memory:
         self._subjects = subjects
         self._last = _Last(subjects.weight)
         self._group_events = {
-            name: np.full(len(subjects.groups), -1) for name in ("commit", "classic", "deleted", "consumer")
+            name: np.full(len(subjects.groups), -1)
+            for name in ("commit", "classic", "deleted", "consumer", "share", "streams")
         }
 
     def add(self, pool: Pool, drawn: Drawn) -> None:
@@ -75,7 +86,7 @@ class Memory:
             numbers = [pool.number(name) for name in names if name in pool.kinds]
             return np.flatnonzero(np.isin(kind, numbers))
 
-        changes = rows_of("commits", "tombstones", TRANSACTIONAL, "states")
+        changes = rows_of("commits", "tombstones", TRANSACTIONAL, "states", "snapshots", "updates")
         changes = changes[drawn.counts[changes]]
         self._last.set(subject[changes], drawn, changes, kind[changes] != pool.number("tombstones"))
         if not len(self._subjects.groups):
@@ -86,6 +97,8 @@ class Memory:
             ("classic", ("group_metadata",)),
             ("deleted", ("group_tombstones",)),
             ("consumer", ("consumer_groups", "consumer_members", "consumer_assignments")),
+            ("share", ("share_groups", "share_members")),
+            ("streams", ("streams_groups", "streams_members")),
         ):
             rows = rows_of(*names)
             self._happened(event, subject[rows], drawn.offset[rows])
@@ -97,6 +110,8 @@ class Memory:
         """The tables that the topic has, each with the rows of this partition."""
         if self._plan.topic == OFFSETS_TOPIC:
             return {"current_offsets": self._current_offsets(), "groups": self._groups()}
+        if self._plan.topic == SHARE_STATE_TOPIC:
+            return {"share_partitions": self._share_partitions()}
         return {"transactions": self._transactions()}
 
     def _current_offsets(self) -> Any:
@@ -113,9 +128,20 @@ class Memory:
         deleted = events["deleted"]
         kind = np.where(events["commit"] > deleted, "simple", "")
         kind = np.where(events["classic"] > deleted, "classic", kind)
-        kind = np.where(events["consumer"] >= 0, "consumer", kind)
+        for name in ("consumer", "share", "streams"):
+            kind = np.where(events[name] >= 0, name, kind)
         there = np.flatnonzero(kind != "")
         return self._table(GROUPS, [[self._subjects.groups[at] for at in there], kind[there].tolist()], None)
+
+    def _share_partitions(self) -> Any:
+        there = self._last.subjects()
+        keys = [self._subjects.keys[at] for at in there]
+        columns: list[Any] = [
+            [group for group, _, _ in keys],
+            [topic_id_of(topic) for _, topic, _ in keys],
+            [partition for _, _, partition in keys],
+        ]
+        return self._table(SHARE_PARTITIONS, columns, self._last.offset[there])
 
     def _transactions(self) -> Any:
         last = self._last

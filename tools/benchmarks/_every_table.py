@@ -1,0 +1,91 @@
+"""Every table over one log, beside the bare reader of the same topic: a case of `answers.py`.
+
+The log has records of every kind that the writer knows, transactions and tombstones. Tables of which the last records
+of keys decide have a goal; all others are reported. All are read over a tenth and a hundredth of the records too, about
+as many keys, so that time and memory can be seen to follow the one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_records_tables.tables import TABLES, Table
+from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Plan
+
+MIX: Final = {
+    "commits": 96,
+    "tombstones": 2,
+    "group_metadata": 0.4,
+    "group_tombstones": 0.1,
+    "consumer_groups": 0.2,
+    "consumer_members": 0.2,
+    "consumer_assignments": 0.3,
+    "share_groups": 0.1,
+    "share_members": 0.2,
+    "streams_groups": 0.1,
+    "streams_members": 0.2,
+}
+TRANSACTIONS: Final = 0.02
+"""Share of the batches of commits."""
+
+SLOWEST: Final = 3.0
+"""A table of which the last records decide takes at most N times as long as reading."""
+
+_MORE: Final = {"expirations": {"at": 4_102_444_800_000}}
+"""What else a table is asked: a clean-up at a time when everything has expired, which names a key per offset."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A table, and what it is asked beside."""
+
+    table: Table
+    options: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """As it stands in figures."""
+        return " ".join((self.table.name, *(f"--{option}" for option in self.options)))
+
+    @property
+    def topic(self) -> str:
+        """The topic that is most of what it reads: of a view, that of its inputs which is largest."""
+        return _largest(topics_of(self.table))
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether the last records of keys decide about its rows."""
+        return self.table.helper == "latest" or self.table.last_of_key
+
+
+def every_table() -> list[Asked]:
+    """All that are made of records, and views of these."""
+    found = [Asked(table, {}) for table in TABLES.values() if topics_of(table)]
+    return [*found, *(Asked(TABLES[name], options) for name, options in _MORE.items())]
+
+
+def topics_of(table: Table) -> frozenset[str]:
+    """The topics whose records a table reads, itself or by its inputs."""
+    own = {table.topic} if table.topic else set()
+    return frozenset(own).union(*(topics_of(TABLES[name]) for name in table.inputs))
+
+
+def plans(records: int, keys: int, partitions: int) -> list[Plan]:
+    """What to write. The smaller topics have a tenth of the records, about a tenth of the keys."""
+    tenth, some = max(1, records // 10), max(1, keys // 10)
+    return [
+        Plan(partitions=partitions, records=records, keys=keys, mix=MIX, transactions=TRANSACTIONS),
+        Plan(TRANSACTIONS_TOPIC, partitions, tenth, some),
+        Plan(SHARE_STATE_TOPIC, partitions, tenth, some),
+    ]
+
+
+def _largest(topics: frozenset[str]) -> str:
+    return next(topic for topic in (OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC) if topic in topics)
+
+
+def sizes_of(records: int) -> list[int]:
+    """A hundredth and a tenth of so many records, and all."""
+    return sorted({max(1, records // part) for part in (100, 10, 1)})
