@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Collection, Iterator
@@ -55,6 +56,8 @@ class BadLog:
             os._exit(3)
         elif self.what == "raises":
             raise NotPortableError("this", "that")
+        elif self.what == "waits":
+            logging.getLogger("kafka_records_engine.sources.far").warning("%s: waiting", self.topic)
         elif self.what == "prints":
             print("what a library says on standard output", flush=True)
 

@@ -249,6 +249,15 @@ def test_what_a_process_prints_is_not_taken_for_an_answer(tmp_path: Path, capfd:
     assert (printed.out, printed.err) == ("", "what a library says on standard output\n" * 2)
 
 
+def test_what_a_process_waits_for_is_logged_by_the_one_that_asks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read_table("current_offsets", _bad("waits", tmp_path), processes=2)
+    logged = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    assert logged == [("kafka_records_engine.sources.far", "WARNING", "__consumer_offsets: waiting")] * 2
+    assert capfd.readouterr().err == ""
+
+
 def test_rows_that_nobody_wants_any_more_end_the_processes(tmp_path: Path) -> None:
     with stream_table("offset_commits", _bad("goes on", tmp_path, rows=100_000), processes=2) as stream:
         next(stream)

@@ -10,6 +10,7 @@ process with running threads (Arrow has some) may hang.
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import queue
@@ -248,6 +249,9 @@ class _Workers:
                     self._say("batch", batch)
             elif kind == "progress":
                 self._say("progress", (number, content))
+            elif kind == "log":
+                name, level, message = content
+                logging.getLogger(name).log(level, "%s", message)
             elif kind == "error":
                 raise content
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import sys
@@ -12,6 +13,9 @@ import pyarrow as pa
 
 from kafka_records_engine.lean import leave_pandas_out, let_pandas_in
 from kafka_records_tables.engines.frames import portable, read_frame, write_frame
+
+_SOURCES: Final = "kafka_records_engine.sources"
+"""The logger of those who read, and who say what they wait for."""
 
 _MOST_OFTEN: Final = 0.1
 """Seconds between two messages about progress."""
@@ -26,6 +30,7 @@ def main() -> None:
     # Output of `print` must not end up among the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
+        logging.getLogger(_SOURCES).addHandler(_Told(answers))
         while (frame := read_frame(sys.stdin.buffer)) is not None:
             try:
                 _answer(frame, answers)
@@ -33,6 +38,17 @@ def main() -> None:
                 os._exit(1)
             except Exception as error:
                 _say(answers, "error", portable(error))
+
+
+class _Told(logging.Handler):
+    """Leaves what is logged to the process that asks, which knows who wants to see it."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        super().__init__()
+        self._answers = answers
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _say(self._answers, "log", (record.name, record.levelno, record.getMessage()))
 
 
 def _answer(frame: bytes, answers: IO[bytes]) -> None:
