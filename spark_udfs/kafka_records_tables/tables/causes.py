@@ -36,6 +36,9 @@ CAUSES: Final = {
 }
 """The words, in the order in which they stand in a group of them."""
 
+OF_GROUP_ENDS: Final = (GROUP_EXPIRED, GROUP_DELETED, CONVERSION, REPLACED_EMPTY_GROUP)
+"""Causes of tombstones that end a group."""
+
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
 LOW: Final = "low"

@@ -35,10 +35,13 @@ if TYPE_CHECKING:
 READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
 """The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less can be said."""
 
-_ROWS: Final = 131_072
+_ROWS: Final = 524_288
 """Rows that are looked at together."""
 
 _NAMELESS: Final = "left out: nobody can tell what it is about"
+
+_ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
+"""What is said of a record of a group that went without the group, and is about no member."""
 
 _LAST_OLD_TYPE: Final = 2
 _LAST_OLD_COMMIT: Final = 3
@@ -176,7 +179,7 @@ class Explaining:
             group_id = event.key[0]
             found = replaced.get(group_id) if event.record not in COMMITS else None
             if found is None and group_id not in ended and event.record not in COMMITS:
-                found = of_member(event, write, self._groups, self._session_ms) or _alone(event, write)
+                found = of_member(event, write, self._groups, self._session_ms) or _ALONE
             if found is None:
                 case.swept.append(event)
             else:
@@ -228,12 +231,6 @@ def _how_replaced(write: Write, last: Event) -> Said | None:
         return said((causes.CONVERSION, causes.REPLACED_EMPTY_GROUP), causes.LOW, shown)
     has_members = len(members) > 1 or bool(left)
     return said((causes.CONVERSION if has_members else causes.REPLACED_EMPTY_GROUP,), causes.HIGH, shown)
-
-
-def _alone(event: Event, write: Write) -> Said:
-    """What is said of a record of a group that went without the group, and is about no member."""
-    possible = (causes.GROUP_EXPIRED, causes.GROUP_DELETED, causes.CONVERSION, causes.REPLACED_EMPTY_GROUP)
-    return said(possible, causes.LOW, possible=(causes.RECORD_UNUSED,))
 
 
 class _Doings:

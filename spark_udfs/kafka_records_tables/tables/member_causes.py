@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _SHARE: Final = "ShareGroup"
 _OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 
+_UNUSED: Final = {
+    REGEX: ((causes.REGEX_UNUSED,), causes.HIGH),
+    TOPICS: ((causes.RECORD_UNUSED,), causes.MEDIUM),
+}
+
 _LATE_MS: Final = 250
 """How much later than it is due a timer may run on a broker."""
 
@@ -40,10 +45,10 @@ def of_member(event: Event, write: Write, groups: GroupsKnown, session_ms: int) 
     """Why a record went that is about a member, or a regular expression, of a group that stays; None for other
     records. `session_ms` is the session timeout of members that do not tell their own."""
     role = ROLES[event.record]
-    if role == REGEX:
-        return said((causes.REGEX_UNUSED,), causes.HIGH if write.is_whole else causes.LOW)
-    if role == TOPICS:
-        return said((causes.RECORD_UNUSED,), causes.MEDIUM if write.is_whole else causes.LOW)
+    if role in _UNUSED and write.is_whole:
+        return said(*_UNUSED[role])
+    if role in _UNUSED:
+        return said((*_UNUSED[role][0], *causes.OF_GROUP_ENDS), causes.LOW)
     if role not in _OF_MEMBERS:
         return None
     member = groups.member(event.key[0], event.key[1])
