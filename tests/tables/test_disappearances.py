@@ -340,6 +340,21 @@ def test_a_gap_beside_a_write_leaves_nothing_sure() -> None:
     assert set(row["possible_causes"]) >= {"group_deleted", "offset_deleted", "topic_deleted"}
 
 
+def test_a_record_that_a_cleaner_left_alone_may_have_gone_with_its_group() -> None:
+    parts = ("ConsumerGroupTargetAssignmentMetadata", "ConsumerGroupPartitionMetadata", "ConsumerGroupMetadata")
+    log = Log()
+    log.write(0, group("g"))
+    log.write(1000, *((name, {"group_id": "g"}, None) for name in parts))
+    assert [row["possible_causes"] for row in explained(log)] == [["group_expired", "group_deleted"]] * 3
+
+    left = log.table().filter(pc.equal(log.table()["offset"], 2))
+
+    (row,) = explained(left)
+    assert row["record_type"] == 4
+    assert row["confidence"] == "low"
+    assert set(row["possible_causes"]) >= {"group_expired", "group_deleted", "conversion", "replaced_empty_group"}
+
+
 def test_a_log_that_begins_in_the_middle_does_not_tell_a_simple_group() -> None:
     """The record of the group may stand before: then its state decides, and not the commit."""
     log = Log()
