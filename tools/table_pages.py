@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from kafka_records_tables.tables import TABLES, Table
+from kafka_records_tables.tables import TABLES, Table, inputs_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "tables.md"
 
@@ -37,7 +37,12 @@ _HELPERS = {
     "ends": "the source is asked, no records are read",
 }
 
-_VALUES = {"moment": "a moment", "duration": "a duration", "ahead": "a duration"}
+_VALUES = {
+    "moment": "a moment",
+    "duration": "a duration",
+    "ahead": "a duration",
+    "partitions": "a number, or `TOPIC=N` with commas between",
+}
 
 
 def main() -> int:
@@ -71,7 +76,10 @@ def _table(table: Table) -> Iterator[str]:
     yield table.rules
     how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
     if table.inputs:
-        how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}."
+        if table.joined_by:
+            how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}."
+        else:
+            how += f" It is made from {', '.join(each.topic for each in inputs_of(table))}."
     if table.records and not table.needs_transactions:
         how += " It does not depend on how transactions ended."
     if table.records:

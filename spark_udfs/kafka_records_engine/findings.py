@@ -42,6 +42,9 @@ INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 UNJUDGED_RULES: Final = "UnjudgedRules"
 """The `reason` of a note about rules that were asked for and that no broker was held against."""
 
+UNMADE_CHECKS: Final = "UnmadeChecks"
+"""The `reason` of a note that says what could not be checked, and what it takes."""
+
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
 
@@ -91,7 +94,7 @@ class Finding:
         return f"{self._place()}: {self.what} ({self.consequence})"
 
     def _place(self) -> str:
-        place = printable(self.file or ("the log" if self.topic is None else f"{self.topic}-{self.partition}"))
+        place = printable(self.file or self._log())
         if self.position is not None:
             place += f": byte {self.position}"
             if self.base_offset is not None:
@@ -99,6 +102,11 @@ class Finding:
         elif self.base_offset is not None:
             place += f": batch at offset {self.base_offset}"
         return place if self.offset is None else f"{place}: record at offset {self.offset}"
+
+    def _log(self) -> str:
+        if self.topic is None:
+            return "the log"
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
     @property
     def is_about_file(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from kafka_records_engine import arguments
+from kafka_records_engine.sources import Context
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
 from kafka_records_tables.engines.joined_tables import asked_of_view, read_view
@@ -160,7 +161,11 @@ def stream_table(
         view, of_inputs = asked_of_view(request, source)
 
         def start(report: RunReport) -> Iterator[pa.RecordBatch]:
-            return read_view(view, of_inputs, lambda asked, logs, moved: read(asked, logs, report, moved), on_progress)
+            found = Context()
+            yield from read_view(
+                view, of_inputs, lambda asked, logs, moved: read(asked, logs, report, moved), found, on_progress
+            )
+            report.add(found.findings, found.counts)
 
     else:
         asked_of_all, logs = asked_of_logs(request, source, topic)

@@ -9,17 +9,18 @@ current_offsets(spark.read.parquet("saved")).where("group_id = 'billing'").show(
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_engine import arguments
+from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of, table_called
-from kafka_records_tables.engines.joined_tables import asked_of_inputs
+from kafka_records_tables.engines.joined_tables import AskedOfInput, asked_of_inputs, logs_there
 from kafka_records_tables.engines.logs_to_read import asked_of_logs, logs_to_read
 from kafka_records_tables.engines.spark_engine import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
@@ -355,7 +356,7 @@ def read_table(
     arguments.session("spark", spark)
     if declaration.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
-        of_inputs = asked_of_inputs(declaration, group, options)
+        of_inputs = _there(declaration, source, asked_of_inputs(declaration, group, options))
         frames = {
             each.name: read_table(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs
         }
@@ -384,12 +385,20 @@ def read_findings(
     arguments.session("spark", spark)
     if declaration.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
-        of_inputs = asked_of_inputs(declaration, group, options)
+        of_inputs = _there(declaration, source, asked_of_inputs(declaration, group, options))
         return _together(
             [read_findings(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs]
         )
     logs = spread(logs_to_read(declaration, source, topic))
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
+
+
+def _there(view: Table, source: Any, of_inputs: Iterator[AskedOfInput]) -> list[AskedOfInput]:
+    """Without the inputs that the view may lack and the source does lack."""
+    if not view.may_lack:
+        return list(of_inputs)
+    there = logs_there(view, source_of(source))
+    return [(each, groups, options) for each, groups, options in of_inputs if each.inputs or each.name in there]
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:

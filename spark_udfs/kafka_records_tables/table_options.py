@@ -5,6 +5,7 @@ Nothing here loads numpy or pyarrow, so that a command can complain at once.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -32,7 +33,8 @@ def tables_with(name: str, tables: Iterable[Table]) -> str:
 
 
 def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None = None) -> dict[str, Any]:
-    """The values of all options of a table: milliseconds since 1970, milliseconds, or a word; None where there is none.
+    """The values of all options of a table: milliseconds since 1970, milliseconds, a word, or numbers of partitions by
+    topic; None where there is none.
 
     A duration ahead is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
     """
@@ -62,6 +64,8 @@ def _value(option: Option, value: Any, as_of_ms: int | None) -> Any:
             return _word(option, value)
         if option.kind == "moment":
             return _moment(option.name, value)
+        if option.kind == "partitions":
+            return partition_counts(option.name, value)
         length = _duration(option.name, value)
     except QueryError as error:
         raise QueryError(f"{option.name}: {error}") from None
@@ -74,6 +78,32 @@ def _word(option: Option, value: Any) -> str:
     if arguments.text(option.name, value) not in option.words:
         raise QueryError(f"{value!r} is none of {', '.join(option.words)}")
     return str(value)
+
+
+def partition_counts(name: str, value: Any) -> dict[str, int]:
+    """How many partitions topics have: `50`, which is said of OFFSETS_TOPIC, or `TOPIC=50`, several with commas between
+    them; in Python a number or a mapping too. Raises TypeError and QueryError."""
+    if isinstance(value, str):
+        parts = [part.strip().rpartition("=") for part in value.split(",")]
+        given: dict[Any, Any] = {topic.strip() or OFFSETS_TOPIC: number.strip() for topic, _, number in parts}
+        found = {topic: int(number) if _NUMBER.fullmatch(number) else 0 for topic, number in given.items()}
+    elif isinstance(value, Mapping):
+        given = dict(value)
+        found = {arguments.text(name, topic): number for topic, number in given.items()}
+    else:
+        given = found = {OFFSETS_TOPIC: value}
+    for topic, number in found.items():
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise TypeError(f"{name} is a number, a mapping of topics to numbers or a text, not {value!r}")
+        if not 0 < number <= _MOST_PARTITIONS:
+            shown = given.get(topic, number)
+            raise QueryError(f"{shown!r} is no number of partitions: write 50, or {topic}=50 for one topic")
+    return found
+
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+_NUMBER: Final = re.compile("[0-9]{1,10}")
+_MOST_PARTITIONS: Final = 2**31 - 1
 
 
 def _moment(name: str, value: Any) -> int:

@@ -25,6 +25,7 @@ from kafka_records_tables.cli.command import NO_MEMORY
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import _MOMENTS, topic_column
 from kafka_records_tables.runs import table_run
+from kafka_records_tables.tables import inputs_of
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 from tests.cli.running import Ran, run
 from tests.cli.segment_bytes import batch, commit, write_segment
@@ -187,7 +188,9 @@ def test_the_columns_of_a_table_are_described() -> None:
         first, second, *_ = ran.lines
         assert first == f"{table.name}: {table.about}"
         about = f"topic {table.topic}, records {table.records[0]}" if table.records else "every topic, no records"
-        if table.inputs:
+        if table.inputs and not table.joined_by:
+            about = f"topics {', '.join(each.topic for each in inputs_of(table))}"
+        elif table.inputs:
             about = f"joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}"
         assert second.startswith(about)
         words = " ".join(ran.out.split())

@@ -25,6 +25,7 @@ _SPARK: Final = "the part of a package that its users import for Spark, and the 
 
 SHARED_MODULES: Final = {
     "avro": _AVRO,
+    "checks": "what the generator checks of a model, and a table, whose module bears its name",
     "cli": _ENTRANCE,
     "enums": "the module of a generated package, and the product that writes it",
     "errors": "callers import exceptions from the package they use: the runtime has its own, Spark functions theirs",

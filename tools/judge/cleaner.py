@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import RowsPartition, in_log_order
@@ -99,8 +100,9 @@ class CleanedLog:
     in_memory: bool = True
 
     def partitions(self, topic: str) -> list[CleanedLog]:
-        """This one."""
-        assert topic == self.topic
+        """This one. Raises LogSourceError for another topic."""
+        if topic != self.topic:
+            raise LogSourceError(self.topic, f"no log of {topic}")
         return [self]
 
     def topics(self) -> list[str]:

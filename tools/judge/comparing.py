@@ -11,6 +11,7 @@ from typing import Final
 from tools.judge.answers import Difference, Loaded
 from tools.judge.compared_activity import activity
 from tools.judge.compared_assignments import assignments
+from tools.judge.compared_checks import checks
 from tools.judge.compared_deletable import deletable_offsets
 from tools.judge.compared_disappearances import disappearances
 from tools.judge.compared_expirations import expirations
@@ -36,8 +37,9 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "timeline": timeline,
         "history": history,
         "activity": activity,
+        "checks": checks,
     },
-    "__share_group_state": {"share_partitions": share_partitions},
+    "__share_group_state": {"share_partitions": share_partitions, "checks": checks},
 }
 """By topic and table. A new table is one function and one entry."""
 

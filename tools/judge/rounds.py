@@ -19,6 +19,7 @@ from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables import read_table
 from tools.judge.answers import COMPARISONS_MADE, Difference, Loaded, Read
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
+from tools.judge.compared_checks import is_refused
 from tools.judge.comparing import COMPARISONS, HAPPENED, Comparison
 from tools.judge.coordinators import Coordinators
 from tools.judge.decoded_once import decoded_once
@@ -179,13 +180,14 @@ def _over(source: Any, **always: Any) -> Read:
 def compare_loaded(verdict: Verdict, way: str, loaded: Loaded) -> None:
     """Add to the verdict what differs; `way` says how the rows were read."""
     history = loaded.history
-    if loaded.questions[0]["question"] == "load":
-        # Kafka's coordinator itself cannot load what its cleaner has left.
+    comparisons = COMPARISONS[history.topic]
+    if is_refused(loaded):
         verdict.compared.counts["refused"] += 1
-        return
-    verdict.compared.counts["moments"] += 1
-    verdict.compared.counts["answers"] += len(loaded.questions)
-    for table, comparison in COMPARISONS[history.topic].items():
+        comparisons = {"checks": comparisons["checks"]}
+    else:
+        verdict.compared.counts["moments"] += 1
+        verdict.compared.counts["answers"] += len(loaded.questions)
+    for table, comparison in comparisons.items():
         for difference in _found(verdict.compared.of(table), table, comparison, loaded):
             verdict.differences.append(f"seed {verdict.seed}, {history.name}, cut {loaded.cut}, {way}: {difference}")
 

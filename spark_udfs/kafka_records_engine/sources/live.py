@@ -72,6 +72,13 @@ class LiveBrokers:
         """The same by their ids, as Kafka writes them. Raises LogSourceError."""
         return {str(topic_id): name for name, topic_id in self._names().items()}
 
+    def partition_counts(self) -> dict[str, int]:
+        """How many partitions they have. Raises LogSourceError."""
+        try:
+            return Cluster(self._bootstrap, self._config).partition_counts()
+        except BrokerFailure as failed:
+            raise self._error(failed) from None
+
     def _names(self) -> dict[str, Uuid]:
         try:
             return Cluster(self._bootstrap, self._config).topics()

@@ -18,9 +18,10 @@ from kafka_records_engine.findings import Finding, Severity
 class Source(Protocol):
     """Somewhere to read from.
 
-    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. Two
+    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. Three
     more members are for sources that know more: `topic_names()` gives the names of topics by their ids, as Kafka writes
-    them, and `log_ends(topics, context)` the `LogEnds` of all log partitions of some topics, without reading records.
+    them, `partition_counts()` how many partitions topics have in their cluster, by their names, and
+    `log_ends(topics, context)` the `LogEnds` of all log partitions of some topics, without reading records.
     """
 
     @property
@@ -167,6 +168,8 @@ class Context:
     """The generated package whose schemas say what the records hold."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
     """Names of topics by their ids, as Kafka writes them, as far as the source knows them and a table wants them."""
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+    """How many partitions topics have, by their names, as far as the source knows them and a table wants them."""
     progress: Callable[[int], None] = _no_progress
     """Called with the bytes of the partition that were read so far."""
     findings: list[Finding] = field(default_factory=list)

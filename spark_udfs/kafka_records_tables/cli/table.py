@@ -180,14 +180,14 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         about = f"{tables_with(option.name, TABLES.values())}: {option.about}"
         default = f" (default: {option.default})" if option.default else ""
         own.add_argument(
-            f"--{option.name}",
+            f"--{option.argument}",
             choices=option.words or None,
             metavar=None if option.words else _METAVARS[option.kind],
             help=f"{about}{default}",
         )
 
 
-_METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION"}
+_METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION", "partitions": "N"}
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
@@ -302,7 +302,7 @@ def run(options: argparse.Namespace) -> int:
         hint = f"; tables about that: {', '.join(others)}" if others else ""
         raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
     if table.inputs and options.topic is not None:
-        raise UsageError(f"--topic: the table {table.name} joins {' and '.join(table.inputs)}, which have their topics")
+        raise UsageError(f"--topic: the table {table.name} is about several topics, which it reads by their names")
     _check_records(table, options)
     own = _own(table, options)
     _check_engine(options)
@@ -374,11 +374,12 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
 
 def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
     """What was asked of this table alone, as it was written. Raises a UsageError for what cannot be asked of it."""
-    names = [option.name for option in own_options(TABLES.values())]
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    known = {option.name: option.argument for option in own_options(TABLES.values())}
+    given = {name: getattr(options, name) for name in known if getattr(options, name) is not None}
     for name in given:
         if all(option.name != name for option in table.options):
-            raise UsageError(f"--{name}: {table.name} has no such option, {tables_with(name, TABLES.values())} has")
+            tables = tables_with(name, TABLES.values())
+            raise UsageError(f"--{known[name]}: {table.name} has no such option, {tables} has")
     try:
         option_values(table, given, options.as_of)
     except ValueError as error:

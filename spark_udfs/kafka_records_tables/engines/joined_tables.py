@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.given import source_of
 from kafka_records_tables.engines.logs_to_read import logs_to_read, with_topic_names
 from kafka_records_tables.table_options import option_values
-from kafka_records_tables.tables import TABLES, inputs_of, tables_read
+from kafka_records_tables.tables import input_called, inputs_of, tables_read
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import LogPartition
+    from kafka_records_engine.sources import LogPartition, Source
     from kafka_records_tables.engines.request import OnProgress, TableRequest
     from kafka_records_tables.tables import Table
 
@@ -25,9 +26,11 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 """Reads a table over some log partitions."""
 
 
-def asked_of_inputs(
-    view: Table, groups: Any, options: Mapping[str, Any]
-) -> Iterator[tuple[Table, Any, dict[str, Any]]]:
+AskedOfInput = tuple["Table", Any, dict[str, Any]]
+"""An input of a view, the groups that it is asked for, and its options."""
+
+
+def asked_of_inputs(view: Table, groups: Any, options: Mapping[str, Any]) -> Iterator[AskedOfInput]:
     """The inputs of a view, each with the groups and the options of the view that it is asked for."""
     for each in inputs_of(view):
         own = {option.name for option in each.options}
@@ -50,21 +53,39 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
 
 
 def asked_of_view(request: TableRequest, given: Any) -> tuple[TableRequest, dict[str, Sequence[LogPartition]]]:
-    """What to ask, with the names of topics that the source `given` knows where an input wants them, and what has to be
-    read for each table at the bottom of the view. Raises LogSourceError if the topic of one is not there."""
+    """What to ask, with what the source `given` knows of topics where an input wants it, and what has to be read for
+    each table at the bottom of the view. Raises LogSourceError if the topic of one is not there that the view cannot do
+    without."""
     source = source_of(given)
-    logs = {each.name: logs_to_read(each, source) for each in tables_read(request.table)}
-    return with_topic_names(request, source), logs
+    return with_topic_names(request, source), logs_there(request.table, source)
+
+
+def logs_there(view: Table, source: Source) -> dict[str, Sequence[LogPartition]]:
+    """What has to be read for each table at the bottom of a view, none for those it may lack whose topic the source
+    does not have. Raises LogSourceError for others, and where there is nothing to read."""
+    logs, missing = {}, []
+    for each in tables_read(view):
+        try:
+            logs[each.name] = logs_to_read(each, source)
+        except LogSourceError as error:
+            if each.name not in view.may_lack:
+                raise
+            missing.append(error)
+    if not logs:
+        raise missing[0]
+    return logs
 
 
 def read_view(
     request: TableRequest,
     logs: Mapping[str, Sequence[LogPartition]],
     read: ReadInput,
+    context: Context,
     on_progress: OnProgress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view. Its inputs are read by `read`, one after the other in their order, and held in memory."""
-    sizes = {each.name: sum(log.size for log in logs[each.name]) for each in tables_read(request.table)}
+    """The rows of a view. Its inputs are read by `read`, one after the other in their order, and held in memory. What
+    views find goes to `context`."""
+    sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 
     def rows_of(asked: TableRequest) -> Iterator[pa.RecordBatch]:
@@ -72,7 +93,9 @@ def read_view(
         name = asked.table.name
         if asked.table.inputs:
             inputs = input_requests(asked)
-            yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs})
+            yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs}, context)
+            return
+        if name not in logs:
             return
         moved = None if on_progress is None else partial(_moved, on_progress, before, sum(sizes.values()))
         yield from read(asked, logs[name], moved)
@@ -92,16 +115,21 @@ def read_here(request: TableRequest, given: Any, kind: type[Context]) -> Iterato
         for log in logs:
             yield from asked.answer(log, asked.context(log.topic, log.partition, kind))
 
-    yield from read_view(*asked_of_view(request, given), read)
+    yield from read_view(*asked_of_view(request, given), read, kind())
 
 
-def joined(request: TableRequest, parts: Mapping[str, Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """The rows of a view out of those of its inputs."""
+def joined(
+    request: TableRequest, parts: Mapping[str, Iterable[pa.RecordBatch]], found: Context
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a view out of those of its inputs. What it reports goes to `found`."""
     view = request.table
-    tables = {name: pa.Table.from_batches(part, TABLES[name].schema) for name, part in parts.items()}
-    for rows in view.joined(tables, request.context("", -1)):
+    tables = {name: pa.Table.from_batches(part, input_called(name).schema) for name, part in parts.items()}
+    context = request.context("", -1)
+    for rows in view.joined(tables, context):
         if request.groups is None or view.group is None:
             yield rows
         else:
             groups = pa.array(request.groups, pa.string())
             yield rows.filter(pc.fill_null(pc.is_in(rows.column(view.group), groups), False))
+    for finding in context.findings:
+        found.report(finding)

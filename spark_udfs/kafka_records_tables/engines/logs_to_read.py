@@ -37,17 +37,19 @@ def logs_to_read(table: Table, given: Any, topic: str | None = None) -> Sequence
 def asked_of_logs(
     request: TableRequest, given: Any, topic: str | None = None
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """What to ask, with the names of topics that the source `given` knows where the table wants them, and the log
-    partitions to ask. Raises as `logs_to_read` does."""
+    """What to ask, with what the source `given` knows of topics where the table wants it, and the log partitions to
+    ask. Raises as `logs_to_read` does."""
     table = request.table
     source = source_of(given, topic or table.topic) if table.topic else given
     return with_topic_names(request, source), logs_to_read(table, source, topic)
 
 
 def with_topic_names(request: TableRequest, source: Source) -> TableRequest:
-    """The request, with the names of topics that the source knows where a table that is read wants them."""
-    wants = any(each.names_topics for each in tables_read(request.table))
-    return replace(request, topic_names=topic_names_of(source)) if wants else request
+    """The request, with what the source knows of topics where a table that is read wants it: their names, and how many
+    partitions they have."""
+    if not any(each.names_topics for each in tables_read(request.table)):
+        return request
+    return replace(request, topic_names=topic_names_of(source), partition_counts=_partition_counts_of(source))
 
 
 def topic_names_of(source: Source) -> Mapping[str, str]:
@@ -56,6 +58,14 @@ def topic_names_of(source: Source) -> Mapping[str, str]:
     A name is an extra: what is wrong with a source is told to who reads its records.
     """
     look: Callable[[], Mapping[str, str]] = getattr(source, "topic_names", dict)
+    try:
+        return look()
+    except LogSourceError:
+        return {}
+
+
+def _partition_counts_of(source: Source) -> Mapping[str, int]:
+    look: Callable[[], Mapping[str, int]] = getattr(source, "partition_counts", dict)
     try:
         return look()
     except LogSourceError:

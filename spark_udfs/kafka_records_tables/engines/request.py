@@ -29,6 +29,7 @@ class TableRequest:
     options: tuple[tuple[str, Any], ...] = ()
     """The values of all options of the table, by name (`table_options.option_values`)."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -42,6 +43,7 @@ class TableRequest:
         context.history = self.table.is_history
         context.options = dict(self.options)
         context.topic_names = self.topic_names
+        context.partition_counts = self.partition_counts
         return context
 
     @property

@@ -59,14 +59,14 @@ OPTIONS: Final[dict[str, str]] = {
     **SAVED_OPTIONS,
 }
 for _own in own_options(TABLES.values()):
-    OPTIONS[_own.name] = f"{_own.about}; for {tables_with(_own.name, TABLES.values())}"
+    OPTIONS[_own.spark_option] = f"{_own.about}; for {tables_with(_own.name, TABLES.values())}"
 """The options by name; where upper case stands is of no matter to Spark. Beside them `kafka.` and the name of a
 property of Kafka's clients."""
 
 _PLACES: Final = ("path", "paths")
 _KAFKA: Final = "kafka."
 _SERVERS: Final = "bootstrap.servers"
-_OWN: Final = tuple(option.name for option in own_options(TABLES.values()))
+_OWN: Final = {option.spark_option: option.name for option in own_options(TABLES.values())}
 """Those that some tables have and others have not."""
 _OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package", *_OWN)
 _OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
@@ -232,7 +232,7 @@ def asked(options: Mapping[str, str]) -> Asked:
             as_of=milliseconds(given["asOf"]) if "asOf" in given else None,
             untold=given.get("untold"),
             package=given.get("package", "kafka_records"),
-            options={name: given[name] for name in _OWN if name in given},
+            options={name: given[option] for option, name in _OWN.items() if option in given},
         )
         names = chosen_columns(request.table, names_in(given["columns"]) if "columns" in given else None)
     except BadOption:

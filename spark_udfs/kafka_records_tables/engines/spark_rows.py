@@ -131,7 +131,7 @@ def _required(name: str, table: Table) -> Column:
 def _is_wanted(request: TableRequest) -> Column:
     table = request.table
     schemas: Mapping[int, RecordSchema] = import_module(f"{request.package}.schemas.{table.folder}").RECORDS
-    is_record = has_record_type(chosen_records(schemas, table.records))
+    is_record = F.lit(True) if table.every_type else has_record_type(chosen_records(schemas, table.records))
     if request.groups is not None and not table.needs_all_groups:
         is_about = begins_with(F.col("key"), (group.encode("utf-8", "surrogatepass") for group in request.groups))
         return F.coalesce(is_record & is_about, F.lit(False)) | F.col("control").isNotNull()

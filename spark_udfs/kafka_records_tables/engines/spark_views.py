@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from kafka_records_engine.sources import Context
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_tables.engines.joined_tables import joined
 from kafka_records_tables.engines.spark_schema import schema_of
@@ -35,13 +36,16 @@ def joined_frames(frames: Mapping[str, DataFrame], request: TableRequest, names:
         given.add(f"of_{each.name}", schema_of(each, each.names))
     parts = []
     for number, each in enumerate(inputs_of(view)):
+        if each.name not in frames:
+            continue
         own = f"of_{each.name}"
         structs = [
             (F.struct(*each.names) if field.name == own else F.lit(None)).cast(field.dataType).alias(field.name)
             for field in given.fields[1:]
         ]
         parts.append(frames[each.name].select(*view.joined_by, F.lit(number).alias(_INPUT), *structs))
-    rows = reduce(lambda one, other: one.unionAll(other), parts).repartition(*view.joined_by)
+    together = reduce(lambda one, other: one.unionAll(other), parts)
+    rows = together.repartition(*view.joined_by) if view.joined_by else together.coalesce(1)
     return map_batches(rows, given, JoinedRows(request, tuple(names)), schema_of(view, names))
 
 
@@ -64,5 +68,5 @@ class JoinedRows:
                     ]
                     parts[each.name].append(pa.RecordBatch.from_arrays(columns, schema=each.schema))
         if any(parts.values()):
-            for rows in joined(self.request, parts):
+            for rows in joined(self.request, parts, Context()):
                 yield rows.select(self.names)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
+from kafka_records_tables.tables import input_called
+
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
@@ -44,5 +46,7 @@ def described(table: Table, room: int) -> str:
 
 def _made_of(table: Table) -> str:
     if table.inputs:
+        if not table.joined_by:
+            return f"topics {', '.join(input_called(name).topic for name in table.inputs)}"
         return f"joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}"
     return f"topic {table.topic}, records {', '.join(table.records)}" if table.records else "every topic, no records"

@@ -35,7 +35,7 @@ from kafka_records_tables.runs.written_output import (
     write_batches,
 )
 from kafka_records_tables.selection import HELD, Selection
-from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables import TABLES, input_called
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _check(task: TableTask) -> None:
 
 def _check_package(table: Table, package: str) -> None:
     for name in table.inputs:
-        _check_package(TABLES[name], package)
+        _check_package(input_called(name), package)
     if package == KAFKA or not table.records:
         return
     own = catalog_of(package)

@@ -8,10 +8,12 @@ from typing import Final
 from kafka_records_tables.tables import (
     activity,
     assignments,
+    checks,
     current_offsets,
     deletable_offsets,
     disappearances,
     expirations,
+    group_checks,
     group_lag,
     groups,
     history,
@@ -22,14 +24,16 @@ from kafka_records_tables.tables import (
     open_transactions,
     pending_offsets,
     regressions,
+    share_checks,
     share_group_topics,
     share_partitions,
     timeline,
+    transaction_checks,
     transactions,
 )
 from kafka_records_tables.tables.declaration import Column, Option, Table
 
-__all__ = ["TABLES", "Column", "Option", "Table", "inputs_of", "is_of_records", "tables_read"]
+__all__ = ["TABLES", "Column", "Option", "Table", "input_called", "inputs_of", "is_of_records", "tables_read"]
 
 TABLES: Final[Mapping[str, Table]] = {
     module.TABLE.name: module.TABLE
@@ -54,14 +58,25 @@ TABLES: Final[Mapping[str, Table]] = {
         log_ends,
         lag,
         group_lag,
+        checks,
     )
 }
 """The tables by name."""
 
+_PARTS: Final[Mapping[str, Table]] = {
+    module.TABLE.name: module.TABLE for module in (group_checks, share_checks, transaction_checks)
+}
+"""Inputs of views that are no answers by themselves."""
+
+
+def input_called(name: str) -> Table:
+    """The input of a view: a table, or what only a view asks for."""
+    return TABLES[name] if name in TABLES else _PARTS[name]
+
 
 def inputs_of(view: Table) -> list[Table]:
     """The tables whose rows a view joins."""
-    return [TABLES[name] for name in view.inputs]
+    return [input_called(name) for name in view.inputs]
 
 
 def tables_read(table: Table) -> list[Table]:

@@ -42,13 +42,14 @@ class Column:
 class Option:
     """A question that one table answers and others have no answer to.
 
-    `kind` says what a value is: a `moment`, a `duration`, a duration `ahead` of the moment that is asked about, or one
-    of some `words`. Two tables that have an option of the same name mean the same by it.
+    `kind` says what a value is: a `moment`, a `duration`, a duration `ahead` of the moment that is asked about, one of
+    some `words`, or `partitions`: how many of them topics have. Two tables that have an option of the same name mean
+    the same by it.
     """
 
     name: str
-    """As an argument in Python. The command has `--name`, Spark the option `name`."""
-    kind: Literal["moment", "duration", "ahead", "word"]
+    """As an argument in Python: `some_name`. The command has `--some-name`, Spark the option `someName`."""
+    kind: Literal["moment", "duration", "ahead", "word", "partitions"]
     about: str
     """One line: what it does to the rows."""
     default: str | None = None
@@ -56,6 +57,17 @@ class Option:
     words: tuple[str, ...] = ()
     not_with: tuple[str, ...] = ()
     """The options that do not go with it."""
+
+    @property
+    def argument(self) -> str:
+        """What the command calls it, without the two hyphens in front."""
+        return self.name.replace("_", "-")
+
+    @property
+    def spark_option(self) -> str:
+        """What Spark's reader calls it."""
+        first, *others = self.name.split("_")
+        return first + "".join(word.capitalize() for word in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +108,13 @@ class Table:
     essential: tuple[str, ...] = ()
     """The columns without which a row is no answer: a terminal too narrow for these gets a line for each value."""
     inputs: tuple[str, ...] = ()
-    """Of a view, the names of the tables whose rows it joins."""
+    """Of a view, the names of the tables whose rows it joins. An input that has an option of the view's is asked the
+    same."""
+    may_lack: tuple[str, ...] = ()
+    """Those of `inputs` whose topic need not be there: the view says what its answer lacks then."""
     joined_by: tuple[str, ...] = ()
-    """Of a view, the columns that all of its inputs have, and by which their rows belong together."""
+    """Of a view, the columns that all of its inputs have, and by which their rows belong together; none where all rows
+    do."""
     group_inputs: tuple[str, ...] = ()
     """Of a view, the inputs of which only rows of the groups that are asked for matter, whatever others there are. All
     rows of the other inputs come, and groups are chosen when all is joined."""
@@ -112,9 +128,11 @@ class Table:
     needs_all_groups: bool = False
     """Whether the rows of a group depend on records of others: the table sees all of them, and the rows of groups that
     were not asked about are left out in the end."""
-
+    every_type: bool = False
+    """Whether records of other types than `records`, known or not, are looked at too."""
     names_topics: bool = False
-    """Whether rows name topics whose ids stand in records: engines ask the source for names (`Context.topic_names`)."""
+    """Whether rows depend on what a source knows of topics: engines ask it for their names by ids, which stand in
+    records (`Context.topic_names`), and for how many partitions they have (`Context.partition_counts`)."""
 
     def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.
@@ -145,7 +163,8 @@ class Table:
 
         `parts` has a `pyarrow.Table` for each of `inputs`: all of its rows, or those with some values of `joined_by`
         and all that other inputs have with these values. So the rule of a view looks at rows that are equal there, and
-        at no others. Of the context it may ask for the moment and for options.
+        at no others. Of the context it may ask for the moment and for options. What it reports is found where an engine
+        hands over all rows at once.
         """
         yield from import_module(self.module).joined(parts, context)
 

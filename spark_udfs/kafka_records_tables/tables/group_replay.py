@@ -88,6 +88,12 @@ GroupRow = tuple[str, str, str | None, int | None, str | None, str | None, int |
 """Group id, kind, state, epoch, protocol type, protocol, members, and the place of the record that makes the group."""
 
 
+def role_of(record: str) -> tuple[str, str]:
+    """The kind of the group that a record is about, and what the record is in it."""
+    role = _ROLES[record]
+    return role.kind, role.role
+
+
 def picked_with(more: Picked) -> Picked:
     """What the replay wants of each record, and behind it what a table wants `more`."""
     return {name: (*own, *more.get(name, ())) for name, own in PICKED.items()}

@@ -51,16 +51,23 @@ class NamedTopics:
     def names(self, context: Context, groups: Iterable[Group]) -> dict[str, str]:
         """The names by ids. Reports commits that cannot be decoded."""
         names = dict(context.topic_names)
-        for group in groups:
-            for (role, _), event in group.last.items():
-                if role in KEPT and event.value is not None:
-                    names |= _named(event.value)
+        names |= names_in_groups(groups)
         rows = self._latest.rows()
         if rows is not None:
             found = DecodedRecords(rows, self._schemas)
             found.report(context, lambda row: _LOST)
-            names |= _of_commits(found, self._types)
+            names |= names_in_commits(found, self._types)
         return names
+
+
+def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
+    """The names by ids in the records of KEPT that groups keep, of whose values PICKED is read."""
+    names: dict[str, str] = {}
+    for group in groups:
+        for (role, _), event in group.last.items():
+            if role in KEPT and event.value is not None:
+                names |= _named(event.value)
+    return names
 
 
 def _named(lists: Iterable[Any]) -> dict[str, str]:
@@ -68,8 +75,9 @@ def _named(lists: Iterable[Any]) -> dict[str, str]:
     return {topic["topic_id"]: topic["topic_name"] for topics in lists for topic in topics}
 
 
-def _of_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:
-    """Transactional commits hold the id that stands for none, and so do those of brokers before 4.1."""
+def names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:
+    """The names by ids in commits. Transactional ones hold the id that stands for none, and so do those of brokers
+    before 4.1."""
     from kafka_records_tables.tables.commits import NO_TOPIC_ID
 
     columns = [found.member(types, "value", "topic_id"), found.member(types, "key", "topic")]

@@ -143,21 +143,12 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
 def _unusable(found: DecodedRecords, types: tuple[int, ...], context: Context, left_out: str) -> set[int]:
     """Offsets of records that can be decoded, and that no coordinator can replay. They are reported."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     from kafka_records_engine.findings import UNKNOWN_STATE, Finding
     from kafka_records_tables.tables.decoded_records import place_of
+    from kafka_records_tables.tables.share_replay import refused_records
 
-    is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
-    said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
-    for number in types:
-        if number in found.columns.records:
-            lists = found.member((number,), "value", "state_batches")
-            first, last = (pc.struct_field(pc.list_flatten(lists), name) for name in ("first_offset", "last_offset"))
-            rows = pc.list_parent_indices(lists).filter(pc.less(last, first))
-            said.update(dict.fromkeys(rows.to_pylist(), "a batch that ends before it begins"))
-    for row, what in sorted(said.items()):
+    said = refused_records(found, types)
+    for row, what in said.items():
         number = int(found.columns.record_type[row])
         place = place_of(found.rows, row, context)
         context.report(Finding("damage", UNKNOWN_STATE, what, left_out, record_type=number, **place))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
 
 from kafka_records_tables.tables.fold import Event, Picked
 from kafka_records_tables.tables.share_batches import UNDECIDED, StateBatch, combined
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.decoded_records import DecodedRecords
 
 SNAPSHOT: Final = "ShareSnapshot"
 UPDATE: Final = "ShareUpdate"
@@ -75,6 +81,20 @@ class ShareReplay:
     def states(self) -> Mapping[SharePartition, ShareState]:
         """The states that are known."""
         return {place: state for place, state in self._states.items() if state is not None}
+
+
+def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
+    """By their rows the records that can be decoded and that no coordinator can replay, each with what is wrong.
+    `types` are those of a snapshot and of an update."""
+    is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
+    said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
+    for number in types:
+        if number in found.columns.records:
+            lists = found.member((number,), "value", "state_batches")
+            first, last = (pc.struct_field(pc.list_flatten(lists), name) for name in ("first_offset", "last_offset"))
+            rows = pc.list_parent_indices(lists).filter(pc.less(last, first))
+            said.update(dict.fromkeys(rows.to_pylist(), "a batch that ends before it begins"))
+    return dict(sorted(said.items()))
 
 
 def _snapshot(value: Sequence[Any], offset: int) -> ShareState:

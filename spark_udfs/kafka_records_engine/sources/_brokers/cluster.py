@@ -180,6 +180,10 @@ class Cluster:
         """The ids of all topics that may be described here, by their names."""
         return {each["name"]: each["topic_id"] for each in self._metadata(None) if not each["error_code"]}
 
+    def partition_counts(self) -> dict[str, int]:
+        """How many partitions all topics have that may be described here, by their names."""
+        return {each["name"]: len(each["partitions"]) for each in self._metadata(None) if not each["error_code"]}
+
     def described(self, names: Collection[str]) -> list[Topic]:
         """Those of some topics that are there and may be described, by one request."""
         topics = self._metadata([{"name": name} for name in names]) if names else []

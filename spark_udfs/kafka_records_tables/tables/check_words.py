@@ -1,0 +1,93 @@
+"""What the table `checks` says, and what its inputs have in common. Loads nothing, so that declarations can name it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_tables.tables.declaration import Column, Option, timestamps
+from kafka_records_tables.tables.release_versions import RELEASES
+
+UNDECODABLE: Final = "undecodable_record"
+CONFLICT: Final = "replay_conflict"
+DAMAGED: Final = "damaged_log"
+UNKNOWN_TYPE: Final = "unknown_record_type"
+WRONG_PARTITION: Final = "wrong_partition"
+NOT_LOADED: Final = "not_loaded_by_release"
+PASSED_OVER: Final = "passed_over_by_release"
+UNKNOWN_MEMBER: Final = "unknown_member"
+ASSIGNED_TWICE: Final = "assigned_twice"
+UNASSIGNED: Final = "unassigned"
+STATE_MISSING: Final = "share_state_missing"
+STATE_UNNAMED: Final = "share_state_unnamed"
+STATE_INITIALIZING: Final = "share_state_initializing"
+STATE_DELETING: Final = "share_state_deleting"
+
+CHECKS: Final = (
+    UNDECODABLE,
+    CONFLICT,
+    DAMAGED,
+    UNKNOWN_TYPE,
+    WRONG_PARTITION,
+    NOT_LOADED,
+    PASSED_OVER,
+    UNKNOWN_MEMBER,
+    ASSIGNED_TWICE,
+    UNASSIGNED,
+    STATE_MISSING,
+    STATE_UNNAMED,
+    STATE_INITIALIZING,
+    STATE_DELETING,
+)
+"""The words of the column `check`."""
+
+BROKEN: Final = "broken"
+TRANSIENT: Final = "transient"
+INFORMATION: Final = "information"
+
+COLUMNS: Final = (
+    Column("check", "string", f"what was found: {', '.join(CHECKS)}"),
+    Column(
+        "level",
+        "string",
+        "broken: no coordinator mends it by itself; transient: it goes when what is under way ends; information",
+    ),
+    Column("group_id", "string", "the group; null where a key does not tell, and in __transaction_state"),
+    Column("transactional_id", "string", "the transactional id; null but in __transaction_state"),
+    Column("member_id", "string", "the member; null where it is about none"),
+    Column("topic", "string", "topic of the partition; null where it is about none, or nobody tells its name"),
+    Column("topic_id", "string", "its id, 22 characters; null where it is about none"),
+    Column("partition", "int32", "the partition, the first of several, or the number of a task; null for none"),
+    Column("detail", "string", "one sentence with the numbers"),
+    Column("log_topic", "string", "topic of the record that shows it: __consumer_offsets, for instance"),
+    *timestamps("log", "when that record was written; null where the source has no times"),
+    Column("log_partition", "int32", "partition of that topic"),
+    Column("log_offset", "int64", "offset of the record, or of the first of several; null where no record shows it"),
+)
+
+OPTIONS: Final = (
+    Option(
+        "partitions",
+        "partitions",
+        "how many partitions __consumer_offsets has, or TOPIC=N with commas between, where the source does not know",
+    ),
+    Option("loads_in", "word", "find what this release of Kafka could not load", words=RELEASES),
+)
+
+# -- facts, which inputs tell the view beside what they find -----------------------------------------------------------
+
+READ: Final = "read"
+"""A log partition was read; `partition` is how many partitions its topic has, null where nobody knows."""
+SHARE_GROUP: Final = "share group"
+STATE: Final = "state"
+"""A share partition has state."""
+UNREADABLE: Final = "unreadable"
+"""A record that decides cannot be decoded: of the group, or of the share partition."""
+INITIALIZING: Final = "initializing"
+INITIALIZED: Final = "initialized"
+DELETING: Final = "deleting"
+
+PART_COLUMNS: Final = (
+    Column("fact", "string", "what the view has to know, in the place of a problem; null for a problem"),
+    *COLUMNS,
+)
+READS: Final = ("offset", "timestamp_ms", "key", "value", "control")

@@ -1,0 +1,232 @@
+"""What is wrong in the topics of coordinators, each problem a row; a healthy cluster has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.check_words import (
+    BROKEN,
+    COLUMNS,
+    DELETING,
+    INITIALIZED,
+    INITIALIZING,
+    OPTIONS,
+    READ,
+    SHARE_GROUP,
+    STATE,
+    STATE_DELETING,
+    STATE_INITIALIZING,
+    STATE_MISSING,
+    STATE_UNNAMED,
+    TRANSIENT,
+    UNREADABLE,
+)
+from kafka_records_tables.tables.declaration import Table
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+_OFFSETS: Final = "__consumer_offsets"
+_SHARE: Final = "__share_group_state"
+_TOPICS: Final = (_OFFSETS, _SHARE, "__transaction_state")
+
+_Row = Mapping[str, Any]
+_Place = tuple[str, str, int]
+
+TABLE: Final = Table(
+    name="checks",
+    topic="",
+    about="what is wrong: assignments, share state, logs that no coordinator loads or that an older Kafka does not",
+    helper="view",
+    records=(),
+    reads=(),
+    columns=COLUMNS,
+    inputs=("group_checks", "share_checks", "transaction_checks"),
+    may_lack=("group_checks", "share_checks", "transaction_checks"),
+    joined_by=(),
+    sort=(
+        "level",
+        "check",
+        "log_topic",
+        "log_partition",
+        "log_offset",
+        "group_id",
+        "member_id",
+        "topic_id",
+        "partition",
+    ),
+    needs_transactions=False,
+    group="group_id",
+    module=__name__,
+    options=OPTIONS,
+    essential=("check", "level", "group_id", "detail"),
+    details=(
+        "transactional_id",
+        "member_id",
+        "topic_id",
+        "log_timestamp",
+        "log_topic",
+        "log_partition",
+        "log_offset",
+    ),
+    rules="""\
+One row per problem in `__consumer_offsets`, `__share_group_state` and `__transaction_state`; of a topic that the source
+does not have a note says so. The checks, by the words of `check`:
+
+- `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log
+  (`CoordinatorLoaderImpl`), and none of its groups is there; a transaction coordinator goes without what stands behind
+  it (`TransactionStateManager`).
+- `replay_conflict`: a record that can be decoded does not fit those before it, and a coordinator of Kafka 4.3.1 that
+  replays it stops loading: a record of a kind of group in a group of another kind, tombstones in the wrong order, a
+  partition that a member gets while somebody has it at the same or a later epoch, two members with one
+  group.instance.id, an update of share state without a value. One row per group, for its first such record. A cleaner
+  may bring it about (KAFKA-19862).
+- `damaged_log`: the source met damage in the log.
+- `unknown_record_type`: no Kafka up to 4.3 knows these records; coordinators pass over them. Information.
+- `wrong_partition`: the key belongs into another partition of its topic, so that its coordinator does not read it
+  (Java's hash of the group, the transactional id, or group, topic id and partition of share state; modulo the number of
+  partitions). How many there are running brokers tell, and otherwise the option `partitions`; without either a note
+  says that it is not checked.
+- `not_loaded_by_release`, `passed_over_by_release` (information): with the option `loads_in`. What a coordinator of
+  that release, as it is by default, does with the values: it does not load a log with a version that it does not know,
+  and passes over types that it does not know (2.8 does not load these either). One row per group, record type and
+  version. The facts are those of the specs in its jars.
+- `unknown_member`: a target or current assignment of somebody whom no record makes a member.
+- `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
+  current assignments of two members. What is to be given up counts as current.
+- `unassigned`: partitions (active tasks) are in no target assignment of a consumer (streams) group with members,
+  although others of the topic (subtopology) with higher numbers are, or the group remembers that they are there
+  (brokers before 4.1), or running brokers have them. Transient while the group is Assigning or NotReady, and where a
+  topic has got more partitions. An assignor of one's own may leave some out on purpose.
+- `share_state_missing`: the group's record of type 15 calls a share partition initialized, and it has no state: a
+  leader that reads the state is refused (INVALID_REQUEST), and nobody consumes it.
+- `share_state_unnamed`: a share partition has state, and no group names it. Nobody deletes it; a group of that name
+  which starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
+- `share_state_initializing`: transient. The group coordinator has asked for state and has noted no answer; without one
+  it asks again at a heartbeat of a member, `group.share.initialize.retry.interval.ms` later.
+- `share_state_deleting`: transient. The state of a topic is being deleted; where that has failed, the next request to
+  delete the group's offsets of the topic, or the group, tries again.
+
+Groups that are Reconciling are no problem: members give up partitions before others take them. Classic groups assign
+among themselves, and members of a share group may have the same partition; neither is checked for that.
+
+What the logs cannot know: how many partitions a topic has, if neither a group of an older broker nor running brokers
+tell, so that only gaps are found; whether a topic was deleted meanwhile. Of running brokers and live directories one
+topic is read after the other, and what happens in between looks like missing or unnamed share state; with `as_of` some
+seconds ago all are as of that moment. With `as_of` a missing state is transient, for `__share_group_state` loses its
+beginning, and groups are not checked where a cleaner has been.
+""",
+)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tables = [part.select(["fact", *TABLE.names]) for part in parts.values()]
+    told = pa.concat_tables(tables)
+    problems = told.filter(pc.is_null(told["fact"])).select(list(TABLE.names))
+    yield from problems.cast(TABLE.schema).to_batches()
+    facts = _Facts(told.filter(pc.is_valid(told["fact"])).to_pylist())
+    facts.tell_what_is_not_checked(context)
+    rows = list(facts.problems(context.as_of_ms is not None))
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=TABLE.schema)
+
+
+class _Facts:
+    """What group coordinators and share coordinators know of share partitions."""
+
+    def __init__(self, facts: Iterable[_Row]) -> None:
+        self._read: dict[str, int | None] = {}
+        self._groups: dict[str, set[str]] = {SHARE_GROUP: set(), UNREADABLE: set()}
+        self._states: dict[_Place, _Row] = {}
+        self._listed: dict[str, dict[_Place, _Row]] = {INITIALIZING: {}, INITIALIZED: {}}
+        self._deleting: dict[tuple[str, str], _Row] = {}
+        for fact in facts:
+            self._add(fact)
+
+    def _add(self, fact: _Row) -> None:
+        kind, group_id, place = fact["fact"], fact["group_id"], (fact["group_id"], fact["topic_id"], fact["partition"])
+        if kind == READ:
+            self._read[fact["log_topic"]] = fact["partition"]
+        elif fact["log_topic"] == _SHARE:
+            self._states[place] = fact
+        elif kind in self._groups:
+            self._groups[kind].add(group_id)
+        elif kind == DELETING:
+            self._deleting[group_id, fact["topic_id"]] = fact
+        else:
+            self._listed[kind][place] = fact
+
+    def tell_what_is_not_checked(self, context: Context) -> None:
+        """Report it."""
+        from kafka_records_engine.findings import UNMADE_CHECKS, Finding
+
+        for topic in _TOPICS:
+            if topic not in self._read:
+                more = ", and share state is not compared with groups" if topic in (_OFFSETS, _SHARE) else ""
+                what, consequence = "no log of this topic was read", f"its records are not checked{more}"
+                context.report(Finding("note", UNMADE_CHECKS, what, consequence, topic))
+        unknown = sorted(topic for topic, partitions in self._read.items() if partitions is None)
+        if unknown:
+            what = f"nobody tells how many partitions there are of {', '.join(unknown)}"
+            told = ",".join(f"{topic}=50" for topic in unknown)
+            consequence = f"wrong_partition is not checked there; the option partitions says it, as in {told}"
+            context.report(Finding("note", UNMADE_CHECKS, what, consequence))
+
+    def problems(self, is_past: bool) -> Iterator[dict[str, Any]]:
+        """Rows of share partitions of which one side says what the other does not."""
+        if not {_OFFSETS, _SHARE} <= self._read.keys():
+            return
+        for place, fact in self._listed[INITIALIZED].items():
+            if place not in self._states and fact["group_id"] not in self._groups[UNREADABLE]:
+                yield _missing(fact, is_past)
+        for place, fact in self._listed[INITIALIZING].items():
+            has = "has" if place in self._states else "does not have"
+            detail = (
+                f"the group coordinator has asked for state of {_called(fact)}, which {has} it, and has not noted an "
+                "answer; without one it asks again at a heartbeat, group.share.initialize.retry.interval.ms later"
+            )
+            yield _row(fact, STATE_INITIALIZING, TRANSIENT, detail)
+        for (group_id, topic_id), fact in self._deleting.items():
+            left = sum(place[:2] == (group_id, topic_id) for place in self._states)
+            detail = (
+                f"the state of topic {fact['topic']!r} is being deleted, and {left} of its share partitions have it: "
+                "where that has failed, the next request to delete the group's offsets of this topic, or the group, "
+                "tries again"
+            )
+            yield _row(fact, STATE_DELETING, TRANSIENT, detail)
+        for place, fact in self._states.items():
+            if fact["fact"] == STATE and not self._is_named(place):
+                yield self._unnamed(fact)
+
+    def _is_named(self, place: _Place) -> bool:
+        return (
+            place[0] in self._groups[UNREADABLE]
+            or any(place in listed for listed in self._listed.values())
+            or place[:2] in self._deleting
+        )
+
+    def _unnamed(self, fact: _Row) -> dict[str, Any]:
+        there = fact["group_id"] in self._groups[SHARE_GROUP]
+        who = "its group does not name it" if there else "there is no share group of that name"
+        detail = f"{_called(fact)} has state, and {who}: nobody deletes it"
+        return _row(fact, STATE_UNNAMED, BROKEN, detail)
+
+
+def _missing(fact: _Row, is_past: bool) -> dict[str, Any]:
+    detail = f"the group calls {_called(fact)} initialized, and it has no state: reading it is refused"
+    if is_past:
+        return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}; the log may have lost what it had at that moment")
+    return _row(fact, STATE_MISSING, BROKEN, detail)
+
+
+def _called(fact: _Row) -> str:
+    return f"partition {fact['partition']} of topic {fact['topic'] or fact['topic_id']!r}"
+
+
+def _row(fact: _Row, check: str, level: str, detail: str) -> dict[str, Any]:
+    return {**{name: fact[name] for name in TABLE.names}, "check": check, "level": level, "detail": detail}

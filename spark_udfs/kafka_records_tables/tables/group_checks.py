@@ -1,0 +1,186 @@
+"""What `checks` finds in one log partition of group records, and what it has to know of share groups there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.check_words import (
+    BROKEN,
+    CONFLICT,
+    DELETING,
+    INITIALIZED,
+    INITIALIZING,
+    OPTIONS,
+    PART_COLUMNS,
+    READS,
+    SHARE_GROUP,
+    UNREADABLE,
+)
+from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.declaration import Table
+from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.check_rows import CheckRow
+    from kafka_records_tables.tables.decoded_records import DecodedRecords
+    from kafka_records_tables.tables.fold import Event
+    from kafka_records_tables.tables.group_replay import Replay
+    from kafka_records_tables.tables.loading_groups import LoadingGroups
+
+TABLE: Final = Table(
+    name="group_checks",
+    topic="__consumer_offsets",
+    about="what checks finds in __consumer_offsets",
+    helper="fold",
+    records=(*GROUP_RECORDS, *PARTS, *COMMITS),
+    reads=READS,
+    columns=PART_COLUMNS,
+    sort=("log_partition", "log_offset", "check"),
+    needs_transactions=False,
+    group="group_id",
+    module=__name__,
+    options=OPTIONS,
+    every_type=True,
+    names_topics=True,
+    rules="An input of checks.",
+)
+
+_LISTS: Final = (INITIALIZING, INITIALIZED, DELETING)
+"""The lists of a record of type 15, in their order."""
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; the rules of `checks` say which."""
+    from kafka_records_tables.tables.check_rows import batches_of
+
+    yield from batches_of(_rows(batches, context), context, TABLE.schema)
+
+
+def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
+    from kafka_records_tables.tables.assignment_checks import KEPT, PICKED
+    from kafka_records_tables.tables.decoded_records import numbers_of, schemas
+    from kafka_records_tables.tables.fold import events
+    from kafka_records_tables.tables.group_replay import Replay
+    from kafka_records_tables.tables.loading_groups import LoadingGroups
+    from kafka_records_tables.tables.record_checks import STOPS, RecordChecks
+
+    known = schemas(context, "consumer_offsets")
+    commit_types = numbers_of(known, COMMITS)
+    records = RecordChecks(context, known, owner="group_id", stops=STOPS)
+    loading, replay, names = LoadingGroups(), Replay(KEPT), dict(context.topic_names)
+    conflicts: list[CheckRow] = []
+    for batch in batches:
+        found = records.decoded(batch)
+        if found is None:
+            continue
+        yield from records.look_at(found)
+        names |= _names_in_commits(found, commit_types)
+        of_groups = list(events(found, PICKED))
+        for event in _with_commits(found, commit_types, of_groups, loading):
+            why = loading.take(event)
+            if why is not None:
+                conflicts.append(_conflict(event, why))
+            replay.take(event)
+    yield from records.rest()
+    if _may_lack_records(context):
+        return
+    yield from conflicts
+    yield from _of_assignments(replay, loading, names, context)
+    yield from _of_share_groups(replay, loading)
+
+
+def _with_commits(
+    found: DecodedRecords, types: tuple[int, ...], of_groups: list[Event], loading: LoadingGroups
+) -> Iterator[Event]:
+    """The events, and before each the commits that stand before it, as far as they may make a simple group: that of a
+    group without any event in this batch is noted at once."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    groups = found.member(types, "key", "group")
+    rows = np.flatnonzero(groups.is_valid().to_numpy(zero_copy_only=False) & ~found.is_tombstone)
+    encoded = groups.take(pa.array(rows)).dictionary_encode()
+    has_events = {event.key[0] for event in of_groups}
+    names = encoded.dictionary.to_pylist()
+    for name in names:
+        if name not in has_events:
+            loading.commit(name)
+    among = [number for number, name in enumerate(names) if name in has_events]
+    mixed = np.flatnonzero(np.isin(encoded.indices.to_numpy(), among)) if among else rows[:0]
+    commits = iter(zip(found.offsets[rows[mixed]].tolist(), pc.take(encoded, pa.array(mixed)).to_pylist(), strict=True))
+    commit = next(commits, None)
+    for event in of_groups:
+        while commit is not None and commit[0] < event.offset:
+            loading.commit(commit[1])
+            commit = next(commits, None)
+        yield event
+    while commit is not None:
+        loading.commit(commit[1])
+        commit = next(commits, None)
+
+
+def _names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> Mapping[str, str]:
+    from kafka_records_tables.tables.named_topics import names_in_commits
+
+    return names_in_commits(found, types[1:])
+
+
+def _conflict(event: Event, why: str) -> CheckRow:
+    from kafka_records_tables.tables.check_rows import CheckRow
+    from kafka_records_tables.tables.record_checks import STOPS
+
+    member_id = event.key[1] if len(event.key) > 1 else None
+    detail = f"{'tombstone' if event.value is None else 'value'} of {event.record}: {why}; {STOPS}"
+    return CheckRow(CONFLICT, BROKEN, detail, event.offset, event.timestamp_ms, event.key[0], member_id=member_id)
+
+
+def _may_lack_records(context: Context) -> bool:
+    """Whether records that were there at the moment asked about are gone: nothing is said of groups then."""
+    from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+
+    if context.as_of_ms is None or context.whole_from is None:
+        return False
+    what = "a cleaner may have taken records that were there at that moment"
+    consequence = "groups and their assignments are not checked; leave out as_of to check them as they are now"
+    context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
+    return True
+
+
+def _of_assignments(
+    replay: Replay, loading: LoadingGroups, names: dict[str, str], context: Context
+) -> Iterator[CheckRow]:
+    from kafka_records_tables.tables.assignment_checks import Topics, assignment_problems
+    from kafka_records_tables.tables.named_topics import names_in_groups
+
+    topics = Topics(names | names_in_groups(replay.groups.values()), context.partition_counts)
+    for group_id, group in replay.groups.items():
+        if loading.is_sound(group_id):
+            yield from assignment_problems(group_id, group, topics)
+
+
+def _of_share_groups(replay: Replay, loading: LoadingGroups) -> Iterator[CheckRow]:
+    """Facts: the share groups, and what their records of type 15 list."""
+    from kafka_records_tables.tables.check_rows import CheckRow
+    from kafka_records_tables.tables.group_replay import SHARE, SHARE_STATE
+
+    for group_id, group in replay.groups.items():
+        if group.kind != SHARE:
+            continue
+        fact = SHARE_GROUP if loading.is_sound(group_id) else UNREADABLE
+        yield CheckRow(fact=fact, group_id=group_id)
+        event = group.last.get((SHARE_STATE, group_id))
+        for listed, topics in zip(_LISTS, (event and event.value) or (), strict=False):
+            for topic in topics:
+                for partition in topic.get("partitions", (None,)):
+                    yield CheckRow(
+                        log_offset=event.offset if event else None,
+                        log_timestamp_ms=event.timestamp_ms if event else None,
+                        group_id=group_id,
+                        topic=topic["topic_name"],
+                        topic_id=topic["topic_id"],
+                        partition=partition,
+                        fact=listed,
+                    )

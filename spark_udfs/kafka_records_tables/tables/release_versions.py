@@ -1,0 +1,99 @@
+"""Which records of coordinators a release of Kafka reads, and which versions of their values.
+
+The facts are those of the message specs in the jars of the releases (`make matrix` compares them), and of what their
+brokers do by default: before 4.0 the group coordinator is `kafka.coordinator.group.GroupMetadataManager`, which knows
+commits and classic groups only, whatever specs its jars hold. Loads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+RELEASES: Final = ("2.8", "3.5", "3.7", "3.9", "4.0", "4.1", "4.2", "4.3")
+"""The releases that are known, oldest first."""
+
+_OFFSETS: Final = "__consumer_offsets"
+_SHARE: Final = "__share_group_state"
+_TRANSACTIONS: Final = "__transaction_state"
+
+_SINCE: Final[Mapping[str, Mapping[int, str]]] = {
+    _OFFSETS: {
+        **dict.fromkeys((0, 1, 2), "2.8"),
+        **dict.fromkeys((3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16), "4.0"),
+        **dict.fromkeys((17, 19, 20, 21, 22, 23), "4.1"),
+    },
+    _SHARE: dict.fromkeys((0, 1), "4.0"),
+    _TRANSACTIONS: {0: "2.8"},
+}
+"""By topic and record type, the first release whose coordinator reads such records by default."""
+
+_UNTIL: Final = {(_OFFSETS, 9): "4.0"}
+"""The last release that does, where it is not the latest."""
+
+_HIGHEST: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {
+    (_OFFSETS, 1): {"2.8": 3, "3.5": 4},
+    (_OFFSETS, 2): {"2.8": 3, "3.5": 4},
+    (_TRANSACTIONS, 0): {"2.8": 0, "3.5": 1},
+}
+"""The highest version of values, from a release on; 0 for all other records."""
+
+_OTHER_LAYOUT: Final = {("4.0", _OFFSETS, 11), ("4.0", _OFFSETS, 15), ("4.0", _SHARE, 0), ("4.0", _SHARE, 1)}
+"""Records of share groups, early access in 4.0, which got other fields in 4.1 under the same version."""
+
+_PASSES_OVER_SINCE: Final = "3.5"
+"""KIP-915: from here on a coordinator passes over records of unknown types; before, it stops loading."""
+
+
+class Unread(NamedTuple):
+    """What a release does with a record that it does not read."""
+
+    stops: bool
+    """Whether its coordinator does not load the log."""
+    why: str
+    """In words, behind the name of the release."""
+
+
+def unread(release: str, topic: str, record_type: int, version: int) -> Unread | None:
+    """What a release does with a value of that type and version; None where it reads it."""
+    since, until = _SINCE[topic].get(record_type), _UNTIL.get((topic, record_type), RELEASES[-1])
+    if since is None or not _order(since) <= _order(release) <= _order(until):
+        return _unknown_type(release, topic)
+    if version > highest_version(release, topic, record_type):
+        if topic == _TRANSACTIONS:
+            return Unread(True, "stops reading there, and serves the transactional ids before it alone")
+        return Unread(True, "does not know this version, and does not load the log")
+    if (release, topic, record_type) in _OTHER_LAYOUT:
+        return Unread(True, "has other fields in this version, and reads others than were written, or fails")
+    return None
+
+
+def reads_by_default(release: str, topic: str) -> frozenset[int]:
+    """The record types that a release reads by default."""
+    types = _SINCE[topic]
+    return frozenset(
+        number
+        for number, since in types.items()
+        if _order(since) <= _order(release) <= _order(_UNTIL.get((topic, number), RELEASES[-1]))
+    )
+
+
+def highest_version(release: str, topic: str, record_type: int) -> int:
+    """The highest version of values of that type which a release reads."""
+    found = 0
+    for since, version in _HIGHEST.get((topic, record_type), {}).items():
+        if _order(since) <= _order(release):
+            found = version
+    return found
+
+
+def _unknown_type(release: str, topic: str) -> Unread:
+    if topic == _SHARE and not reads_by_default(release, topic):
+        return Unread(False, "has no share coordinator, and nothing of it reads this topic")
+    if _order(release) < _order(_PASSES_OVER_SINCE):
+        return Unread(True, "does not know this record type, and does not load the log")
+    return Unread(False, "passes over this record type with a warning, so that what it tells is gone")
+
+
+def _order(release: str) -> int:
+    return RELEASES.index(release)

@@ -1,0 +1,203 @@
+"""Made-up logs with and without a record that a coordinator of Kafka 4.3.1 refuses to replay, and what is said of it.
+
+`tests/tools/test_judge_checks.py` has Kafka's own coordinator load each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tests.tables.cluster import Cluster
+from tests.tables.topic import struct
+
+_CURRENT: Final = "ConsumerGroupCurrentMemberAssignment"
+_TARGET: Final = "ConsumerGroupTargetAssignmentMember"
+_EPOCH: Final = "ConsumerGroupTargetAssignmentMetadata"
+_MEMBER: Final = "ConsumerGroupMemberMetadata"
+_GROUP: Final = "ConsumerGroupMetadata"
+_KINDS: Final = {"Consumer": {}, "Share": {"metadata_hash": 0}, "Streams": {"validated_topology_epoch": 0}}
+
+
+def _classic(cluster: Cluster, *instances: str | None, protocol_type: str = "consumer") -> None:
+    members = tuple(
+        struct("group_metadata", "MemberMetadata", member_id=f"m{number}", group_instance_id=instance)
+        for number, instance in enumerate(instances)
+    )
+    value = {"protocol_type": protocol_type, "generation": 1, "protocol": "range", "leader": None, "members": members}
+    cluster.add("GroupMetadata", {"group": "g"}, value, version=3)
+
+
+def _group(cluster: Cluster, kind: str) -> None:
+    cluster.of_group(f"{kind}GroupMetadata", "g", {"epoch": 1, **_KINDS[kind]})
+
+
+def _after_commit(kind: str) -> Callable[[Cluster], None]:
+    def plant(cluster: Cluster) -> None:
+        cluster.commit("g", 1)
+        _group(cluster, kind)
+
+    return plant
+
+
+def _in_classic(kind: str) -> Callable[[Cluster], None]:
+    def plant(cluster: Cluster) -> None:
+        _classic(cluster, None)
+        _group(cluster, kind)
+
+    return plant
+
+
+def _after_classic(cluster: Cluster) -> None:
+    _classic(cluster, None)
+    cluster.add("GroupMetadata", {"group": "g"}, None)
+    _group(cluster, "Share")
+
+
+def _over_any(cluster: Cluster) -> None:
+    _group(cluster, "Share")
+    _classic(cluster, None)
+
+
+def _tombstone_of_another_kind(cluster: Cluster) -> None:
+    _group(cluster, "Share")
+    cluster.of_group(_GROUP, "g", None)
+
+
+def _tombstone_over_a_simple_group(cluster: Cluster) -> None:
+    cluster.commit("g", 1)
+    cluster.of_group("StreamsGroupTopology", "g", None)
+    _group(cluster, "Share")
+
+
+def _tombstones_of_nothing(cluster: Cluster) -> None:
+    cluster.of_group(_GROUP, "g", None)
+    cluster.of_group(_MEMBER, "g", None, member_id="m")
+    cluster.of_group(_CURRENT, "g", None, member_id="m")
+    cluster.of_group(_TARGET, "g", None, member_id="m")
+
+
+def _two_instances(cluster: Cluster) -> None:
+    _classic(cluster, "i", None, None, "i")
+
+
+def _joined(cluster: Cluster) -> None:
+    cluster.epochs()
+    cluster.member("m", "orders")
+    cluster.target("m", 0)
+    cluster.current("m", 0)
+
+
+def _gone(*records: str) -> Callable[[Cluster], None]:
+    """Tombstones of some records of a group with a member."""
+
+    def plant(cluster: Cluster) -> None:
+        _joined(cluster)
+        for record in records:
+            key = {} if record in (_GROUP, _EPOCH) else {"member_id": "m"}
+            cluster.of_group(record, "g", None, **key)
+
+    return plant
+
+
+def _member_of(kind: str, *, has_target: bool) -> Callable[[Cluster], None]:
+    """A member of a group of some kind is deleted before its assignment is."""
+
+    def plant(cluster: Cluster) -> None:
+        cluster.member("m", "orders", kind=kind)
+        if has_target:
+            cluster.of_group(f"{kind}GroupCurrentMemberAssignment", "g", None, member_id="m")
+            cluster.of_group(f"{kind}GroupTargetAssignmentMember", "g", {}, member_id="m")
+        cluster.of_group(f"{kind}GroupMemberMetadata", "g", None, member_id="m")
+
+    return plant
+
+
+def _epoch_of(kind: str) -> Callable[[Cluster], None]:
+    def plant(cluster: Cluster) -> None:
+        cluster.of_group(f"{kind}GroupTargetAssignmentMember", "g", {}, member_id="m")
+        cluster.of_group(f"{kind}GroupTargetAssignmentMetadata", "g", None)
+
+    return plant
+
+
+def _group_of(kind: str) -> Callable[[Cluster], None]:
+    def plant(cluster: Cluster) -> None:
+        cluster.of_group(f"{kind}GroupTargetAssignmentMember", "g", {}, member_id="m")
+        cluster.of_group(f"{kind}GroupMetadata", "g", None)
+
+    return plant
+
+
+def _taken(epoch: int, *, after: int) -> Callable[[Cluster], None]:
+    """Two members get the same partition, the second at `epoch`."""
+
+    def plant(cluster: Cluster) -> None:
+        cluster.member("m", "orders")
+        cluster.member("n", "orders")
+        cluster.current("m", 0, 1, epoch=after)
+        cluster.current("n", 1, epoch=epoch)
+
+    return plant
+
+
+def _taken_and_touched(cluster: Cluster) -> None:
+    """The first is updated behind it, with the epoch that it had."""
+    _taken(3, after=2)(cluster)
+    cluster.member("m", "orders", "others")
+
+
+def _given_up(cluster: Cluster) -> None:
+    _taken(3, after=2)(cluster)
+    cluster.current("n", epoch=3)
+    cluster.current("m", 0, 1, epoch=2)
+    cluster.of_group(_CURRENT, "g", None, member_id="m")
+    cluster.current("n", 0, 1, epoch=1)
+
+
+def _given_and_to_be_given_up(cluster: Cluster) -> None:
+    cluster.current("m", 0, epoch=2, gives_up=(0,))
+
+
+_NOT_THIS: Final = "and the group is {} at this place of the log"
+
+PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
+    "a consumer group after commits": (_after_commit("Consumer"), None),
+    "a streams group after commits": (_after_commit("Streams"), None),
+    "a share group after commits": (_after_commit("Share"), _NOT_THIS.format("simple (it has commits)")),
+    "a consumer group in a classic one": (_in_classic("Consumer"), _NOT_THIS.format("classic")),
+    "a share group in a classic one": (_in_classic("Share"), _NOT_THIS.format("classic")),
+    "a streams group in a classic one": (_in_classic("Streams"), _NOT_THIS.format("classic")),
+    "a share group after a classic one": (_after_classic, None),
+    "a classic group over a share group": (_over_any, None),
+    "a tombstone of another kind": (_tombstone_of_another_kind, _NOT_THIS.format("share")),
+    "a tombstone over a simple group": (_tombstone_over_a_simple_group, _NOT_THIS.format("streams")),
+    "tombstones of nothing": (_tombstones_of_nothing, None),
+    "two members with one instance id": (_two_instances, "have the group.instance.id 'i'"),
+    "a member that leaves": (_gone(_CURRENT, _TARGET, _MEMBER), None),
+    "a group that goes": (_gone(_CURRENT, _TARGET, _EPOCH, _MEMBER, _GROUP), None),
+    "a member before its current assignment": (_gone(_MEMBER), "before its current assignment is"),
+    "a member before its target assignment": (_gone(_CURRENT, _MEMBER), "before its target assignment is"),
+    "an epoch before target assignments": (_gone(_EPOCH), "while 1 member's target is left"),
+    "a group before its members": (_gone(_CURRENT, _TARGET, _EPOCH, _GROUP), "while 1 member is left in it"),
+    "a group before its epoch": (_gone(_CURRENT, _TARGET, _MEMBER, _GROUP), "no tombstone of its epoch"),
+    **{
+        f"a {kind} {what}": (plant(kind), why)
+        for kind in _KINDS
+        for what, plant, why in (
+            ("member at once", lambda kind: _member_of(kind, has_target=False), "before its current assignment is"),
+            ("member with a target", lambda kind: _member_of(kind, has_target=True), "before its target assignment"),
+            ("epoch with a target", _epoch_of, "while 1 member's target is left"),
+        )
+    },
+    "a consumer group with a target": (_group_of("Consumer"), "while 1 target assignment is left in it"),
+    "a share group with a target": (_group_of("Share"), "while 1 target assignment is left in it"),
+    "a streams group with a target": (_group_of("Streams"), "no tombstone of its epoch"),
+    "a partition taken at the same epoch": (_taken(2, after=2), "at epoch 2, and somebody has it at epoch 2"),
+    "a partition taken at an earlier epoch": (_taken(1, after=2), "at epoch 1, and somebody has it at epoch 2"),
+    "a partition taken at a later epoch": (_taken(3, after=2), None),
+    "an update of who had it": (_taken_and_touched, "at epoch 2, and somebody has it at epoch 3"),
+    "a partition that comes back": (_given_up, None),
+    "a partition twice with one member": (_given_and_to_be_given_up, "at epoch 2, and somebody has it at epoch 2"),
+}
+"""By what is planted, how, and what the detail of the conflict ends with; None where the log loads."""
