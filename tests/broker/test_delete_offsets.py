@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +21,7 @@ from kafka_records_tables.cli.main import main
 from kafka_records_tables.runs import deletion_run, restore_run
 from tests.broker.clients import annotated, commit, create_topics, wait_until
 from tests.cli.test_command import Example, examples
-from tools.broker import Broker
+from tools.broker import Broker, broker_jars, java
 
 pytestmark = pytest.mark.broker
 
@@ -175,6 +176,48 @@ def test_what_a_broker_refuses(
     assert status == 1
     assert "Error: Deletion of the group failed due to: NON_EMPTY_GROUP: the group has members" in out
     assert list(tmp_path.iterdir()) == [deleted]
+
+
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_kafkas_own_tool_refuses_and_deletes_the_same(
+    broker: Broker,
+    admin: KafkaAdminClient,
+    living: tuple[str, KafkaConsumer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is asked second, and what the first run has deleted is committed again before."""
+    group, consumer = living
+    asked = ("--group", group, "--topic", "del-orders:0,1", "--topic", "del-returns:0", "--topic", "nowhere:0")
+    deleted = tmp_path / "deleted.jsonl"
+    commit(admin, "other", {("del-returns", 0): 1})
+    _, ours, _ = run(capsys, broker, *asked, "--execute", "--yes", "--output", deleted)
+    consumer.commit(annotated({("del-returns", 0): 2}, "a note"))
+    tool = ["org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", broker.bootstrap]
+    command = [java(), "-cp", f"{broker_jars()}/*", *tool]
+    theirs = subprocess.run([*command, "--delete-offsets", *asked], capture_output=True, text=True, check=True).stdout
+    assert statuses(ours) == {
+        ("del-orders", "0"): "Error",
+        ("del-orders", "1"): "nothing",
+        ("del-returns", "0"): "Successful",
+        ("nowhere", "0"): "nothing",
+    }
+    # The tool asks the broker about what is not there, too; the broker refuses topics before it looks.
+    assert statuses(theirs) == statuses(ours) | {("del-orders", "1"): "Error", ("nowhere", "0"): "Error"}
+    assert held(admin, group) == {("del-orders", 0): (1, "a note"), ("del-returns", 1): (3, "a note")}
+
+    consumer.close()
+    assert run(capsys, broker, "--restore", deleted, "--execute", "--yes")[0] == 0
+    told = subprocess.run([*command, "--describe", "--group", group], capture_output=True, text=True, check=True).stdout
+    rows = {tuple(line.split()[1:4]) for line in told.splitlines() if line.startswith(group)}
+    assert rows == {("del-orders", "0", "1"), ("del-returns", "0", "2"), ("del-returns", "1", "3")}
+
+
+def statuses(printed: str) -> dict[tuple[str, str], str]:
+    """The first word of the status of each partition."""
+    table = (line.split() for line in printed[printed.index("TOPIC ") :].splitlines()[1:])
+    return {(words[0], words[1]): words[2].rstrip(":") for words in table if len(words) > 2}
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import socket
@@ -21,6 +22,7 @@ from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_tables import read_table
+from kafka_records_tables.cli.main import main
 from tests.broker.certificates import PASSWORD, Certificates, made_in
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
 from tests.kafka_needed import skipped_without_kafka
@@ -232,6 +234,41 @@ def test_rights_are_named(guarded: Guarded) -> None:
     assert refusal(place, password_of("looker", "SCRAM-SHA-256")) == (
         f"{place}: user looker may not read topic {OFFSETS}: it needs the ACL operation READ on it"
     )
+
+
+def test_offsets_are_deleted_over_tls_by_who_may(
+    guarded: Guarded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the file of properties that `table` takes; who may not describe a group cannot see it."""
+    pem, place = guarded.certificates.client.pem, {"group_id": "shipping-2", "topic": "orders", "partition": 0}
+    with closing(KafkaAdminClient(bootstrap_servers=guarded.broker.bootstrap)) as admin:
+        commit(admin, "shipping-2", {("orders", 0): 7}, "")
+    trust = f"security.protocol=SSL\nssl.truststore.location={guarded.certificates.trusting}\n"
+    mutual, scram = tmp_path / "mutual.properties", tmp_path / "scram.properties"
+    mutual.write_text(
+        f"{trust}ssl.truststore.password={PASSWORD}\nssl.keystore.location={pem}\nssl.keystore.password={PASSWORD}\n",
+        encoding="utf-8",
+    )
+    told = password_of("reader", "SCRAM-SHA-512")
+    scram.write_text("".join(f"{name}={value}\n" for name, value in told.items()), encoding="utf-8")
+    listed, deleted = tmp_path / "list.json", tmp_path / "deleted.jsonl"
+    listed.write_text(json.dumps(place | {"offset": 7}), encoding="utf-8")
+
+    def run(listener: str, config: Path, *arguments: str | Path) -> tuple[int, str]:
+        at = ["--bootstrap", guarded.at(listener), "--command-config", str(config), "--execute", "--yes"]
+        status = main(["delete-offsets", *map(str, arguments), *at])
+        out, err = capsys.readouterr()
+        return status, out or err
+
+    status, out = run("PASSWORD", scram, listed)
+    assert (status, "GROUP_ID_NOT_FOUND" in out) == (1, True)
+    status, out = run("MUTUAL", mutual, listed, "--output", deleted)
+    assert (status, "Successful (offset 7)" in out) == (0, True)
+    assert offsets(guarded.broker.bootstrap) == {"shipping": 42}
+    assert run("MUTUAL", mutual, "--restore", deleted)[0] == 0
+    assert offsets(guarded.broker.bootstrap) == {"shipping": 42, "shipping-2": 7}
+    with closing(KafkaAdminClient(bootstrap_servers=guarded.broker.bootstrap)) as admin:
+        admin.delete_groups(["shipping-2"])
 
 
 def test_a_listener_of_another_kind(guarded: Guarded) -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources.group_requests import AnswerLost, DescribedTopic, GroupRequests, TopicPartition
+from kafka_records_engine.sources.group_requests import (
+    AnswerLost,
+    DescribedTopic,
+    FetchedOffsets,
+    GroupRequests,
+    TopicPartition,
+)
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.asking import can_ask, confirmed
 from kafka_records_tables.runs.deleted_file import DeletedFile
@@ -62,12 +68,13 @@ class DeletionRun:
     def _plans(self) -> list[GroupPlan]:
         wanted = dict(sorted(self._deletions.wanted.items()))
         listed = self._requests.groups()
-        there = {group: _asked(each) for group, each in wanted.items()}
+        there = {group: _asked(each) for group, each in wanted.items() if group in listed}
         with ByteProgress("asking groups", of_bytes=False) as progress, over_a_bar(progress.is_drawn):
             found = fetched(self._requests, there, progress)
         names = {topic for each in found.values() for topic, _ in each.offsets}
         self._topics = described(self._requests, names)
-        return [planned(group, each, found[group], listed, self._topics) for group, each in wanted.items()]
+        nothing = FetchedOffsets({}, {})
+        return [planned(group, each, found.get(group, nothing), listed, self._topics) for group, each in wanted.items()]
 
     def _say_what_is_passed_over(self) -> None:
         if self._deletions.passed_over:
@@ -82,12 +89,12 @@ class DeletionRun:
         without = sum(not plan.has_members and bool(plan.planned) for plan in going)
         if without:
             say(
-                f"note: {plural(without, 'group')} of these without members now: one that comes back starts where its "
-                "auto.offset.reset says"
+                f"note: {plural(without, 'group')} of these without members now; where one comes back, it starts where "
+                "its auto.offset.reset says"
             )
         if members:
             say(
-                f"note: {plural(members, 'group')} of these with members: brokers refuse offsets of topics they "
+                f"note: {plural(members, 'group')} of these with members; brokers refuse offsets of topics they "
                 "subscribe to, and --restore can bring offsets back only while a group has no members"
             )
 
@@ -102,30 +109,33 @@ class DeletionRun:
             if not confirmed(f"{what} will be deleted."):
                 raise CommandError("nothing was deleted")
         path = self._output or Path(f"deleted-offsets-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
-        with DeletedFile(path) as kept, ByteProgress("deleting", of_bytes=False) as progress:
+        finished: list[GroupPlan] = []
+        with DeletedFile(path) as kept:
             try:
-                with over_a_bar(progress.is_drawn):
-                    self._delete_all(plans, kept, progress)
+                with ByteProgress("deleting", of_bytes=False) as progress, over_a_bar(progress.is_drawn):
+                    for some in self._deleted(plans, kept):
+                        finished += some
+                        progress.moved(len(finished), len(plans))
             except BaseException:
                 say(f"broken off; {path} has what was deleted until now, or was about to be")
                 raise
+            finally:
+                # Not before: a bar may stand on the terminal.
+                _print(finished, _LEFT)
         say(f"{_summed_up(plans, is_done=True)} deleted{_rest(plans)}")
         say(f"{path} has what they were: --restore {path} brings them back")
 
-    def _delete_all(self, plans: list[GroupPlan], kept: DeletedFile, progress: ByteProgress) -> None:
+    def _deleted(self, plans: list[GroupPlan], kept: DeletedFile) -> Iterator[list[GroupPlan]]:
+        """Carries the plans out, some at a time, and gives these."""
         by_group = {plan.group: plan for plan in plans}
-        done = 0
         for groups in batches(list(by_group)):
             some = [by_group[group] for group in groups]
+            self._look_again([plan for plan in some if plan.goes])
             going = [plan for plan in some if plan.goes]
-            self._look_again(going)
-            going = [plan for plan in going if plan.goes]
             kept.before(going, self._topics)
             for plan in going:
                 self._delete(plan, kept)
-            _print(some, _LEFT)
-            done += len(some)
-            progress.moved(done, len(plans))
+            yield some
 
     def _look_again(self, plans: Collection[GroupPlan]) -> None:
         if not plans:
