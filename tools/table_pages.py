@@ -37,6 +37,8 @@ _HELPERS = {
     "ends": "the source is asked, no records are read",
 }
 
+_ALL_RECORDS = "all records, one after the other"
+
 _VALUES = {
     "moment": "a moment",
     "duration": "a duration",
@@ -74,7 +76,8 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     yield f"## {table.name}\n"
     yield table.rules
-    how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
+    helper = _ALL_RECORDS if table.helper == "fold" and table.is_history else _HELPERS[table.helper]
+    how = f"How: {helper}. Sorted by {', '.join(table.sort)}."
     if table.inputs:
         if table.joined_by:
             how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}."

@@ -26,7 +26,7 @@ MEANINGS: Final = {
     CREATED: "the first record of a group stands here; detail has the record",
     RECREATED: "the same, of a group whose name one had that was deleted",
     CONVERTED: "the group has become one of another kind; detail has both kinds",
-    MEMBER_JOINED: "a member is in the log for the first time; detail has its instance id and its client",
+    MEMBER_JOINED: "a member is there that was not; detail has its instance id and its client",
     MEMBER_REPLACED: "a static member came back under another member id; detail has the former one",
     MEMBER_AWAY: "a static member has left and may come back (epoch -2)",
     MEMBER_RETURNED: "it came back under the same member id",
@@ -41,8 +41,8 @@ MEANINGS: Final = {
     ASSIGNMENT_CHANGED: "what a member is to have, or was given by the leader; detail has what it gained and lost",
     FIRST_COMMIT: "the group commits for a topic for the first time; in a transaction, which may be aborted",
     OFFSETS_RESET: (
-        "offsets are written while the group, which had members, has none: by an administrator; detail has the topic, "
-        "how many partitions, and the lowest and highest offset"
+        "offsets are written while the group, which is not a simple one, has no members: by an administrator, or a "
+        "client that is no member; detail has the topic, how many partitions, and the lowest and highest offset"
     ),
     OFFSETS_DELETED: "tombstones of offsets; detail has the topic and how many (why: see disappearances)",
     DELETED: "the tombstone of the group",
