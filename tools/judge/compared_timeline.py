@@ -66,6 +66,8 @@ def _follows(found: dict[str, _Life], row: dict[str, Any]) -> bool:
     life = found[group_id]
     life.kind = row["group_kind"]
     detail = json.loads(row["detail"] or "{}")
+    if event == "converted" and row["epoch"] is None:
+        life.epoch = None  # of the new kind no record tells one yet
     if event == "epoch":
         life.epoch, former = detail["to"], life.epoch
         return bool(detail.get("from") == former)
