@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, Question, raw_rows
 
-__all__ = ["NAMES", "SHARE_NAMES", "History", "Question", "history", "raw_rows"]
+__all__ = ["NAMES", "SHARE_NAMES", "History", "Question", "decoded", "history", "raw_rows"]
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "histories"
 
@@ -22,3 +23,9 @@ SHARE_NAMES = sorted(path.name.removesuffix(".log.jsonl.gz") for path in FOLDER.
 def history(name: str) -> History:
     """The history with that name, read once."""
     return History(FOLDER, name)
+
+
+@cache
+def decoded(name: str) -> DecodedOnce:
+    """Its records, decoded once for all tables and cuts: that is half of the work."""
+    return DecodedOnce(history(name).rows)

@@ -19,7 +19,7 @@ import pytest
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_engine.findings import UNMADE_CHECKS
 from kafka_records_tables import read_table
-from tests.tables.histories import NAMES, SHARE_NAMES, history
+from tests.tables.histories import NAMES, SHARE_NAMES, decoded, history
 from tools.judge.answers import OF_CLEANED_LOGS, UNTOLD, Loaded
 from tools.judge.comparing import differences
 
@@ -95,7 +95,8 @@ def _read(name: str, table: str, cut: int | None = None, as_of: int | None = Non
     if table in TOLD_AS_IT_HAPPENS and (cut, as_of) != (None, None):
         return TOLD_AS_IT_HAPPENS[table](_read(name, table), cut, as_of)
     rows = history(name).rows if cut is None else history(name).up_to(cut)
-    result = read_table(table, rows, as_of=as_of, **options)
+    with decoded(name).used():
+        result = read_table(table, rows, as_of=as_of, **options)
     assert {finding.reason for finding in result.findings} <= {UNMADE_CHECKS}
     return result.table
 

@@ -27,7 +27,7 @@ from tools.judge.answers import Difference, Loaded
 from tools.judge.compared_disappearances import precision_and_recall
 from tools.judge.comparing import COMPARISONS, differences
 from tools.judge.coordinators import Coordinators, CoordinatorsError, program
-from tools.judge.decoded_once import decoded_once
+from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, write_log
 from tools.judge.ledger import Compared, Ledger, Tally
 
@@ -135,7 +135,7 @@ def test_records_decoded_once_are_the_same() -> None:
     for name, folder in (("0001", "consumer_offsets"), ("0004-share", "share_group_state")):
         rows, schemas = history(name).rows, import_module(f"kafka_records.schemas.{folder}").RECORDS
         chance = Random(name)
-        with decoded_once(rows.slice(0, rows.num_rows - 1)):
+        with DecodedOnce(rows.slice(0, rows.num_rows - 1)).used():
             for _ in range(20):
                 chosen = rows.take(chance.choices(range(rows.num_rows), k=chance.randrange(1, 40)))
                 for asked in (chosen, chosen.drop_columns("value")):

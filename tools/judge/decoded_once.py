@@ -22,26 +22,25 @@ from kafka_records_tables.tables import decoded_records
 Row = tuple[bytes | None, bytes | None]
 
 
-@contextmanager
-def decoded_once(rows: pa.Table) -> Iterator[None]:
-    """While this is open, tables get the raw rows of a log, or some of them, from what was decoded before.
+class DecodedOnce:
+    """The raw rows of a log, decoded when a table first asks for any of them; stands for `decode_record_columns`."""
 
-    They may ask for a row without its value too. Whatever else they ask is decoded for them as always.
-    """
-    keys, values = (rows[name].combine_chunks() for name in ("key", "value"))
-    with patch.object(decoded_records, "decode_record_columns", _Decoded(keys, values)):
-        yield
-
-
-class _Decoded:
-    """Stands for `decode_record_columns`."""
-
-    def __init__(self, keys: pa.Array, values: pa.Array) -> None:
+    def __init__(self, rows: pa.Table) -> None:
+        keys, values = (rows[name].combine_chunks() for name in ("key", "value"))
         whole = list(zip(keys.to_pylist(), values.to_pylist(), strict=True))
         distinct = dict.fromkeys([*whole, *((key, None) for key, _ in whole)])
         self._keys, self._values = (pa.array(each, pa.binary()) for each in zip(*distinct, strict=True))
         self._places: dict[Row, int] = {row: place for place, row in enumerate(distinct)}
         self._by_schemas: dict[int, tuple[Mapping[int, RecordSchema], RecordColumns]] = {}
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """While this is open, tables get these rows, or some of them, from what was decoded before.
+
+        They may ask for a row without its value too. Whatever else they ask is decoded for them as always.
+        """
+        with patch.object(decoded_records, "decode_record_columns", self):
+            yield
 
     def __call__(self, schemas: Mapping[int, RecordSchema], keys: pa.Array, values: pa.Array) -> RecordColumns:
         rows = zip(keys.to_pylist(), values.to_pylist(), strict=True)

@@ -22,7 +22,7 @@ from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
 from tools.judge.compared_checks import is_refused
 from tools.judge.comparing import COMPARISONS, HAPPENED, Comparison
 from tools.judge.coordinators import Coordinators
-from tools.judge.decoded_once import decoded_once
+from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import CLEANED, History, write_log
 from tools.judge.ledger import Compared, Tally
 
@@ -76,7 +76,7 @@ def judge(seed: int, coordinators: Coordinators) -> Verdict:
     for each in names:
         whole = History(folder, each)
         verdict.compared.counts["logs"] += 1
-        with decoded_once(whole.rows):
+        with DecodedOnce(whole.rows).used():
             _compare(whole, verdict)
             cleaned, active = _cleaned(whole, Random(each))
             if cleaned.records:
