@@ -54,8 +54,10 @@ def of_member(event: Event, write: Write, groups: GroupsKnown, session_ms: int) 
     member = groups.member(event.key[0], event.key[1])
     replaced_by = _replaced_by(event, write, member)
     if replaced_by is not None:
-        confidence = causes.HIGH if write.is_whole else causes.LOW
-        return said((causes.MEMBER_REPLACED,), confidence, (Shown("same_instance", replaced_by.offset),))
+        shown = (Shown("same_instance", replaced_by.offset),)
+        if write.is_whole:
+            return said((causes.MEMBER_REPLACED,), causes.HIGH, shown)
+        return said((causes.MEMBER_REPLACED,), causes.LOW, shown, (causes.CONVERSION,))
     if not write.is_whole:
         every = (causes.MEMBER_LEFT, causes.SESSION_TIMEOUT, causes.REBALANCE_TIMEOUT)
         return said(every, causes.LOW, possible=(causes.MEMBER_REPLACED, causes.CONVERSION))
