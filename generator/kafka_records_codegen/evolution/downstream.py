@@ -27,6 +27,19 @@ _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """SQL type → those that hold all of its values."""
 
+_INT32: Final = ("tinyint", "smallint", "int")
+"""SQL types that Parquet keeps in its type INT32."""
+
+_PARQUET: Final[Mapping[str, str]] = {
+    "widened": "files with {older} are read as {newer}",
+    "widened-by-spark-4": "Spark 4 and pyarrow read files with {older} as {newer}, Spark 3.5 refuses them",
+    "truncated": "Spark reads files with {older} as {newer} and cuts off what does not fit (70000 is 4464); pyarrow "
+    "refuses such values",
+    "as-text": "Spark and pyarrow read files with {older} as {newer}; Spark replaces bytes that are no UTF-8",
+    "unreadable": "Spark refuses files with {older}: read them by the older schema",
+}
+"""What becomes of files, by the kind of change."""
+
 _PROMOTED: Final = frozenset(
     {("int", "long"), ("int", "double"), ("long", "double"), ("string", "bytes"), ("bytes", "string")}
 )
@@ -163,9 +176,21 @@ def _spark(older: Attribute, newer: Attribute) -> DownstreamEffect:
 def _parquet(older: Attribute, newer: Attribute) -> DownstreamEffect:
     if older.sql == newer.sql:
         return _SAME
-    if newer.sql in _WIDER.get(older.sql, ()):
-        return DownstreamEffect("widened", "Spark 4 and pyarrow read files as the wider type, Spark 3.5 not every")
-    return DownstreamEffect("unreadable", f"files hold {older.sql}; read them by the older schema")
+    kind = parquet_kind(older.sql, newer.sql)
+    return DownstreamEffect(kind, _PARQUET[kind].format(older=older.sql, newer=newer.sql))
+
+
+def parquet_kind(written: str, read: str) -> str:
+    """What Spark makes of a file with a column of the SQL type `written` where the type `read` is asked for."""
+    array = "array<"
+    if written.startswith(array) != read.startswith(array):
+        return "unreadable"
+    one, other = (each.removeprefix(array).removesuffix(">") for each in (written, read))
+    if one in _INT32 and other in _INT32:
+        return "widened" if other in _WIDER.get(one, ()) else "truncated"
+    if one in _INT32 and other in ("bigint", "double"):
+        return "widened-by-spark-4"
+    return "as-text" if {one, other} == {"string", "binary"} else "unreadable"
 
 
 def avro_reads(written: Attribute, read: Attribute) -> DownstreamEffect:
