@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_records_tables.tables import TABLES, Table
+from kafka_records_tables.tables import TABLES, Table, inputs_of
 from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Plan
 
 MIX: Final = {
@@ -69,7 +69,7 @@ def every_table() -> list[Asked]:
 def topics_of(table: Table) -> frozenset[str]:
     """The topics whose records a table reads, itself or by its inputs."""
     own = {table.topic} if table.topic else set()
-    return frozenset(own).union(*(topics_of(TABLES[name]) for name in table.inputs))
+    return frozenset(own).union(*map(topics_of, inputs_of(table)))
 
 
 def plans(records: int, keys: int, partitions: int) -> list[Plan]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.commits import COMMITS
@@ -55,7 +56,7 @@ One row per event in the life of a group, which all of its records tell, replaye
 (`GroupMetadataManager.replay`). The events:
 
 """
-    + "\n".join(f"- `{word}`: {meaning}." for word, meaning in MEANINGS.items())
+    + "\n".join(fill(f"- `{word}`: {meaning}.", 120, subsequent_indent="  ") for word, meaning in MEANINGS.items())
     + """
 
 The records of one batch count together: who is a member before it and behind it did not join in it, and what became of
