@@ -16,8 +16,8 @@ from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables import regression_rows
 from kafka_records_tables.tables.regression_rows import Regressions
 from tests.tables.histories import NAMES, history
-from tests.tables.plain_regressions import plain_regressions
 from tests.tables.topic import Topic, struct
+from tools.judge.plain_regressions import plain_regressions
 
 Row = dict[str, Any]
 NAME = "regressions"

@@ -18,6 +18,7 @@ from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
 from tools.judge.compared_offsets import current_offsets, history, offset_commits, pending_offsets
+from tools.judge.compared_regressions import regressions
 from tools.judge.compared_share import share_partitions
 from tools.judge.compared_timeline import timeline
 
@@ -27,6 +28,7 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
     "__consumer_offsets": {
         "current_offsets": current_offsets,
         "pending_offsets": pending_offsets,
+        "regressions": regressions,
         "offset_commits": offset_commits,
         "groups": groups,
         "members": members,

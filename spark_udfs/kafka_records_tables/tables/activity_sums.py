@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.commit_order import numbers_of_keys
 from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.group_replay import ROLES
 from kafka_records_tables.tables.latest import joined
-from kafka_records_tables.tables.offset_spans import numbers_of_keys
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

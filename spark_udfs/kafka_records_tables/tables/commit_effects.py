@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import INT64
-from kafka_records_tables.tables.transactions_settled import ABORTED, COMMITTED, OPEN, Settling
+from kafka_records_tables.tables.transactions_settled import ABORTED, COMMITTED, OPEN, Settling, next_markers
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -81,11 +81,5 @@ def _at_once(outcome: str, rows: pa.RecordBatch) -> Effect:
 def _by_markers(rows: pa.RecordBatch, batch: pa.RecordBatch) -> Effect:
     """Rows whose transactions are ended by markers of this batch: each by the first of its producer behind it."""
     markers = batch.filter(pc.is_valid(batch.column("control")))
-    offsets, clock = markers.column("offset").to_numpy(), markers.column(CLOCK).to_numpy()
-    ended_by = markers.column("producer_id").fill_null(-1).to_numpy()
-    producers, own = rows.column("producer_id").fill_null(-1).to_numpy(), rows.column("offset").to_numpy()
-    at = np.zeros(len(own), np.int64)
-    for producer in np.unique(producers):
-        of_producer, theirs = np.flatnonzero(ended_by == producer), producers == producer
-        at[theirs] = of_producer[np.searchsorted(offsets[of_producer], own[theirs])]
-    return Effect(COMMITTED, rows, offsets[at], clock[at])
+    ended_by = markers.take(pa.array(next_markers(rows, markers)))
+    return Effect(COMMITTED, rows, ended_by.column("offset").to_numpy(), ended_by.column(CLOCK).to_numpy())

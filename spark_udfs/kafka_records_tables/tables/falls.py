@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.commit_order import begins, ends, in_effect
 from kafka_records_tables.tables.commit_steps import STEPS
 
 _NONE: Final = np.iinfo(np.int64).min
@@ -62,7 +63,9 @@ class Followed(NamedTuple):
 def follow(held: pa.RecordBatch | None, steps: pa.RecordBatch) -> Followed:
     """Compare `steps` (STEPS, as `CommitSteps.steps` gives them) with each other and with those of earlier calls, of
     which `held` is left."""
-    rows, chain = _in_chains(_with_held(held, steps))
+    rows = _with_held(held, steps)
+    order, chain = in_effect(rows, rows.column("counted_at").to_numpy(), rows.column("log_offset").to_numpy())
+    rows = rows.take(pa.array(order))
     is_value = rows.column("offset").is_valid().to_numpy(zero_copy_only=False)
     values = np.flatnonzero(is_value)
     commits, of_chain = rows.take(pa.array(values)), chain[values]
@@ -70,7 +73,7 @@ def follow(held: pa.RecordBatch | None, steps: pa.RecordBatch) -> Followed:
     offsets = commits.column("offset").to_numpy()
     log_offsets = commits.column("log_offset").to_numpy()
 
-    is_next = ~_begins(of_chain)
+    is_next = ~begins(of_chain)
     before = np.where(is_next, np.arange(len(values)) - 1, 0)
     is_lower = is_next & (offsets < offsets[before])
     was_deleted = is_next & (values - values[before] > 1)
@@ -83,8 +86,8 @@ def follow(held: pa.RecordBatch | None, steps: pa.RecordBatch) -> Followed:
     is_sawtooth = runs.is_sawtooth(lower, before[lower]) & ~is_apart[lower]
     deleted_at = np.where(was_deleted, rows.column("log_offset").to_numpy()[values - 1], _NONE)
     falls = _falls(commits, lower, before[lower], deleted_at[lower], is_sawtooth, runs)
-    kept = runs.remembered(commits, _ends(of_chain))
-    tombstones = _with_runs(rows.select(STEPS.names).filter(pa.array(_ends(chain) & ~is_value)))
+    kept = runs.remembered(commits, ends(of_chain))
+    tombstones = _with_runs(rows.select(STEPS.names).filter(pa.array(ends(chain) & ~is_value)))
     return Followed(falls, _one([kept, tombstones]))
 
 
@@ -99,9 +102,9 @@ class Runs:
         self, commits: pa.RecordBatch, offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
         self._offsets = offsets
-        begins = is_apart | is_lower
-        self.of = np.cumsum(begins) - 1
-        starts = np.flatnonzero(begins)
+        is_first = is_apart | is_lower
+        self.of = np.cumsum(is_first) - 1
+        starts = np.flatnonzero(is_first)
         fell = is_lower[starts] & ~is_apart[starts]
         told = {name: commits.column(name).fill_null(_NONE).to_numpy()[starts] for name in _OF_RUNS}
         self.fell_from = np.where(fell, offsets[starts - 1], told["fell_from"])
@@ -148,49 +151,6 @@ def _with_runs(steps: pa.RecordBatch) -> pa.RecordBatch:
 def _one(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     columns = [pa.concat_arrays([part.column(index) for part in parts]) for index in range(len(HELD))]
     return pa.RecordBatch.from_arrays(columns, schema=HELD)
-
-
-def _in_chains(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, INT64]:
-    """The rows by group, topic and partition, and of each of these in the order in which they took effect; without
-    those that never did. Beside them a number for each group, topic and partition.
-
-    Of several commits in one transaction the last counts. One that stands before what took effect meanwhile does not
-    count at all (`OffsetMetadataManager.replayEndTransactionMarker`).
-    """
-    codes = _codes(rows)
-    at, place = rows.column("counted_at").to_numpy(), rows.column("log_offset").to_numpy()
-    order = np.lexsort((place, at, codes))
-    codes, at, place = codes[order], at[order], place[order]
-    if (at != place).any():
-        _, ranks = np.unique(place, return_inverse=True)
-        reached = codes * len(ranks) + ranks
-        counts = (reached >= np.maximum.accumulate(reached)) & (_ends(codes) | np.append(at[1:] != at[:-1], True))
-        order, codes = order[counts], codes[counts]
-    return rows.take(pa.array(order)), codes
-
-
-def _codes(rows: pa.RecordBatch) -> INT64:
-    """A number for each group, topic and partition."""
-    codes = np.zeros(rows.num_rows, np.int64)
-    for name in ("group_id", "topic", "partition"):
-        part = rows.column(name).dictionary_encode()
-        pairs = pa.array(codes * len(part.dictionary) + part.indices.to_numpy())
-        codes = pairs.dictionary_encode().indices.to_numpy().astype(np.int64)
-    return codes
-
-
-def _begins(chain: INT64) -> FLAGS:
-    """Which elements are others than those before them."""
-    begins = np.ones(len(chain), np.bool_)
-    begins[1:] = chain[1:] != chain[:-1]
-    return begins
-
-
-def _ends(chain: INT64) -> FLAGS:
-    """Which elements are others than those behind them."""
-    ends = np.ones(len(chain), np.bool_)
-    ends[:-1] = chain[1:] != chain[:-1]
-    return ends
 
 
 def _with_known_ids(commits: pa.RecordBatch, chain: INT64) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.commit_order import in_effect
 from kafka_records_tables.tables.commits import COMMITS, commit_columns
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, undecided
 from kafka_records_tables.tables.latest import joined
@@ -96,7 +97,9 @@ class OffsetSpans:
 
     def _ended(self, waits: bool) -> Iterator[dict[str, Any]]:
         """The spans that have ended; the last change of each key waits on."""
-        rows, keys = _in_order(joined(self._waiting))
+        changes = joined(self._waiting)
+        order, keys = in_effect(changes, changes.column("place").to_numpy(), changes.column("newest").to_numpy())
+        rows = changes.take(pa.array(order))
         rows, keys = _first_of_runs(rows, keys)
         is_last = np.append(keys[1:] != keys[:-1], True)
         following = np.minimum(np.arange(len(keys)) + 1, len(keys) - 1)
@@ -114,36 +117,6 @@ class OffsetSpans:
 def _holds(rows: pa.RecordBatch) -> pa.BooleanArray:
     """Which rows are committed offsets."""
     return pc.less(rows.column("does"), ENDS.index(TOMBSTONE))
-
-
-def _in_order(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, INT64]:
-    """The rows by key, and by when they took effect, without those that took none; and a number for each key.
-
-    Of two commits the one that stands later in the log is right, though the other's marker may come behind it; and a
-    tombstone takes the commits of open transactions along (`OffsetMetadataManager.replayEndTransactionMarker`).
-    """
-    keys = numbers_of_keys(rows)
-    place, newest = rows.column("place").to_numpy(), rows.column("newest").to_numpy()
-    order = np.lexsort((newest, place, keys))
-    keys, place = keys[order], place[order]
-    # Key and place in the log as one number, so that the highest one so far is that of the key.
-    _, key_ranks = np.unique(keys, return_inverse=True)
-    _, ranks = np.unique(newest[order], return_inverse=True)
-    width = len(ranks) + 1
-    so_far = key_ranks.astype(np.int64) * width + ranks
-    counts = so_far == np.maximum.accumulate(so_far)
-    # Of what took effect at the same marker the last counts.
-    same = np.append((keys[1:] == keys[:-1]) & (place[1:] == place[:-1]), False)
-    counts &= ~same
-    return rows.take(pa.array(order[counts])), keys[counts]
-
-
-def numbers_of_keys(rows: pa.RecordBatch) -> INT64:
-    """A number for each group, topic and partition."""
-    group, topic = (_codes(rows.column(name)) for name in ("group_id", "topic"))
-    _, pairs = np.unique(group * (int(topic.max()) + 1) + topic, return_inverse=True)
-    found: INT64 = pairs.astype(np.int64) * 2**32 + rows.column("partition").to_numpy()
-    return found
 
 
 def _codes(column: pa.Array) -> INT64:
