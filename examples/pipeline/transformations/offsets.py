@@ -1,15 +1,16 @@
-"""What groups have committed, how far they are and what their members read: the offsets topic as a pipeline of tables.
+"""Every table of kafka-records as a materialized view, and two that stand on decoded records.
 
 pip install '.[connect]'                                       # in a clone, once
 export PYSPARK_PYTHON=$(which python)                          # the pipeline and its workers run in this environment
 spark-pipelines run --spec examples/pipeline/spark-pipeline.yaml
 
 Without a server of your own (`spark-pipelines --remote sc://host run …`) Spark starts one for the run, and the tables
-are folders of Parquet files in ./spark-warehouse.
+are folders of Parquet files in ./spark-warehouse. Tables of topics that the data directory does not have are left out.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 
 from pyspark import pipelines as dp
@@ -21,22 +22,53 @@ from kafka_records.spark.consumer_protocol import (
     from_consumer_protocol_assignment,
     from_consumer_protocol_subscription,
 )
+from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.spark.segments import read_segments
-from kafka_records_tables import TABLES
-from kafka_records_tables.spark import table
+from kafka_records_tables import TABLES, Table
+from kafka_records_tables.spark import read_table, table
+from kafka_records_tables.tables import is_of_records
 
 spark = SparkSession.active()
 DATA = Path(str(spark.conf.get("spark.offsets.data"))).resolve()
+CHOSEN = str(spark.conf.get("spark.offsets.tables", "") or ",".join(TABLES)).split(",")
 
 
-@dp.materialized_view(comment="The topic as it stands in the segment files, so that all tables read the same records.")
+def topics_of(declaration: Table) -> set[str]:
+    """The topics whose records a table is made of; none for one about the logs themselves."""
+    inputs = [topics_of(TABLES[name]) for name in declaration.inputs]
+    return set().union(*inputs) if inputs else {declaration.topic} - {""}
+
+
+THERE = set(Segments(DATA).topics())
+OF_TOPICS = {name: topics_of(TABLES[name]) for name in CHOSEN}
+TOPICS = sorted(set().union(*OF_TOPICS.values()) & THERE | {"__consumer_offsets"})
+
+
+@dp.materialized_view(
+    comment="The topics as they stand in the segment files, so that all tables read the same records."
+)
 def raw_records() -> DataFrame:
-    return read_segments(spark, DATA, topic="__consumer_offsets")
+    return reduce(DataFrame.unionAll, [read_segments(spark, DATA, topic=topic) for topic in TOPICS])
+
+
+def define(name: str) -> None:
+    """A table as a materialized view. One about the ends of logs reads the data directory itself."""
+
+    @dp.materialized_view(name=name, comment=TABLES[name].about)
+    def rows() -> DataFrame:
+        if is_of_records(TABLES[name]):
+            return table(spark.read.table("raw_records"), name)
+        return read_table(spark, name, DATA)
+
+
+for each, needed in OF_TOPICS.items():
+    if needed <= THERE:
+        define(each)
 
 
 @dp.materialized_view(comment="Every commit and every deleted offset (its value is null), with its place in the log.")
-def commits() -> DataFrame:
-    raw = spark.read.table("raw_records")
+def commits_by_columns() -> DataFrame:
+    raw = spark.read.table("raw_records").where("topic = '__consumer_offsets'")
     rows = decode_records(raw, records=["OffsetCommit"], coordinates=["partition", "offset", "transaction"])
     return rows.where("error is null").select(
         F.col("partition").alias("log_partition"),
@@ -50,8 +82,8 @@ def commits() -> DataFrame:
 
 
 @dp.materialized_view(comment="The members of classic groups: what they asked for, and what they were given.")
-def members() -> DataFrame:
-    raw = spark.read.table("raw_records")
+def members_by_columns() -> DataFrame:
+    raw = spark.read.table("raw_records").where("topic = '__consumer_offsets'")
     groups = decode_records(raw, records=["GroupMetadata"], coordinates=["partition", "offset"])
     return (
         groups.where("group_metadata.value.protocol_type = 'consumer'")
@@ -64,13 +96,3 @@ def members() -> DataFrame:
             from_consumer_protocol_assignment("m.assignment").getField("assigned_partitions").alias("assigned"),
         )
     )
-
-
-@dp.materialized_view(comment=TABLES["current_offsets"].about)
-def current_offsets() -> DataFrame:
-    return table(spark.read.table("raw_records"), "current_offsets")
-
-
-@dp.materialized_view(comment=TABLES["groups"].about)
-def groups() -> DataFrame:
-    return table(spark.read.table("raw_records"), "groups")

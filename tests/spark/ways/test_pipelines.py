@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from kafka_records_tables import TABLES, read_table
 from tests.spark.ways import queries
 from tests.spark.ways.conftest import ROOT
 from tests.spark.ways.truth import BROKEN_PARTITION, OFFSETS, SHARE, TOPICS, in_order
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+EMPTY = ("regressions",)
+"""Tables that may have no row over the captured topic."""
 EXAMPLE = ROOT / "examples" / "pipeline"
 REFUSED = (
     "[ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION] Operations that trigger DataFrame analysis or execution are not "
@@ -44,17 +50,21 @@ class Run:
 
 @pytest.fixture(scope="module")
 def pipeline(server: Server, inputs: Inputs, topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The project of examples/pipeline, with another place for what it keeps and more definitions."""
-    import pyspark
-
+    """The project of examples/pipeline, with two of its tables, another place for what it keeps, more definitions."""
     project = tmp_path_factory.mktemp("pipeline")
     shutil.copytree(EXAMPLE / "transformations", project / "transformations")
     shutil.copy(Path(__file__).with_name("pipeline_definitions.py"), project / "transformations")
     report = project / "report.json"
-    (project / "spark-pipeline.yaml").write_text(_spec(project, inputs.folder, report, topics_dir), encoding="utf-8")
+    own = f"\n  spark.ways.folder: {inputs.folder}\n  spark.ways.report: {report}"
+    return _run(server, project, topics_dir, ",".join(queries.TABLES), own, report)
 
-    script = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
-    command = [str(script), "--remote", server.remote, "run", "--spec", str(project / "spark-pipeline.yaml")]
+
+def _run(
+    server: Server, project: Path, topics_dir: Path, tables: str, own: str = "", report: Path | None = None
+) -> Run:
+    """Run a project by Spark's own command; `own` are more lines of its configuration."""
+    (project / "spark-pipeline.yaml").write_text(_spec(project, topics_dir, tables, own), encoding="utf-8")
+    command = [str(_script()), "--remote", server.remote, "run", "--spec", str(project / "spark-pipeline.yaml")]
     try:
         printed = server.client(command)
     except AssertionError as failed:
@@ -62,15 +72,17 @@ def pipeline(server: Server, inputs: Inputs, topics_dir: Path, tmp_path_factory:
         # is wrong with a definition fails twice, and then both say why.
         print(failed)
         printed = server.client(command)
-    return Run(printed, json.loads(report.read_text(encoding="utf-8")), server.warehouse)
+    told = {} if report is None else json.loads(report.read_text(encoding="utf-8"))
+    return Run(printed, told, server.warehouse)
 
 
-def _spec(project: Path, folder: Path, report: Path, topics_dir: Path) -> str:
+def _spec(project: Path, topics_dir: Path, tables: str, own: str) -> str:
     """The example's own, line by line, with other places in it."""
     places = {
         "storage: ": (project / "storage").as_uri(),
         "  spark.offsets.data: ": f"{topics_dir / 'kafka-4.3' / 'segments'}",
-        "configuration:": f"\n  spark.ways.folder: {folder}\n  spark.ways.report: {report}",
+        "  spark.offsets.tables: ": f'"{tables}"',
+        "configuration:": own,
     }
     lines = []
     for line in (EXAMPLE / "spark-pipeline.yaml").read_text(encoding="utf-8").splitlines():
@@ -127,7 +139,7 @@ def test_the_example_has_every_commit(pipeline: Run, inputs: Inputs) -> None:
         for row in inputs.topics[OFFSETS].decoded
         if row["offset_commit"] is not None and row["partition"] != BROKEN_PARTITION
     ]
-    found = sorted(pipeline.table("commits"), key=lambda row: (row["log_partition"], row["log_offset"]))
+    found = sorted(pipeline.table("commits_by_columns"), key=lambda row: (row["log_partition"], row["log_offset"]))
     assert found == sorted(expected, key=lambda row: (row["log_partition"], row["log_offset"]))
 
 
@@ -139,6 +151,34 @@ def test_the_example_knows_what_members_read(pipeline: Run, inputs: Inputs) -> N
     )
     found = sorted(
         (row["log_partition"], row["log_offset"], *(str(row[name]) for name in names))
-        for row in pipeline.table("members")
+        for row in pipeline.table("members_by_columns")
     )
     assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_the_example_has_every_table(topics_dir: Path, tmp_path: Path) -> None:
+    """As the local engine gives them, by the command as the example shows it."""
+    shutil.copytree(EXAMPLE / "transformations", tmp_path / "transformations")
+    (tmp_path / "spark-pipeline.yaml").write_text(_spec(tmp_path, topics_dir, "", ""), encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = [str(_script()), "run", "--spec", "spark-pipeline.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, table in TABLES.items():
+        expected = read_table(name, topics_dir / "kafka-4.3" / "segments").table
+        assert len(expected) or name in EMPTY, name
+        if len(expected):
+            sort = [(each, "ascending") for each in table.identity]
+            found = pq.read_table(tmp_path / "spark-warehouse" / name).select(table.names).cast(table.schema)
+            assert found.sort_by(sort).equals(expected.sort_by(sort)), name
+
+
+def _script() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
