@@ -109,7 +109,7 @@ def test_a_stream_gives_the_rows_of_the_table_at_every_restart(
         tables.changes(spark.read.parquet(str(tmp_path / "place" / "raw")), "groups")
 
 
-@pytest.mark.parametrize("name", ["expirations", "open_transactions", "share_partitions"])
+@pytest.mark.parametrize("name", ["disappearances", "expirations", "open_transactions", "share_partitions"])
 def test_a_table_that_needs_a_whole_log_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=rf"^{name} cannot be told by its changes, .* or ask for one of .*current_off"):
         tables.changes(None, name)  # type: ignore[arg-type]

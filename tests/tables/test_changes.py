@@ -140,6 +140,29 @@ def test_a_tombstone_goes_before_a_commit_that_waited_and_stands_before_it() -> 
     assert followed.state.rows.num_rows == 0
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_falls_are_told_whatever_stands_between_the_pieces(seed: int) -> None:
+    """Of commits at random, with sequences that take turns, deletions and transactions."""
+    chance, topic, followed = random.Random(seed), Topic(), Followed("regressions")
+    rising = [0, 0]
+    for _ in range(150):
+        group, what = chance.choice("gh"), chance.random()
+        if what < 0.05:
+            topic.commit(group, None)
+        elif what < 0.15:
+            topic.marker(chance.choice(["commit", "abort"]), producer=chance.choice([7, 8]))
+        else:
+            which = chance.randrange(2)
+            rising[which] += chance.randrange(5)
+            producer = chance.choice([None, None, 7, 8])
+            offset = 100 * which + rising[which] if chance.random() < 0.9 else 0
+            topic.commit(group, offset, transaction="none" if producer is None else "open", producer=producer)
+    for piece, log in pieces(topic.table(), seed, most=30):
+        followed.take(piece)
+        assert followed.rows == followed.expected(log)
+    assert {"sawtooth", "after_deletion"} <= {row["kind"] for row in followed.rows.values()}
+
+
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 

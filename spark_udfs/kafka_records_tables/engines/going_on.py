@@ -19,6 +19,7 @@ from kafka_records_engine.sources.arrow_rows import in_log_order
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.tables.carried_rows import ByGroup, carried, is_by_group, not_over
 from kafka_records_tables.tables.latest import codes_of_same, joined
+from kafka_records_tables.tables.transactions_settled import ABORTED, NONE
 
 if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest
@@ -91,7 +92,7 @@ class GoingOn:
         rows_before = self._rows(before, quiet)
         rows_now = self._rows(now, self.request.context(table.topic, partition, self.kind))
         left = carried(now, table, quiet)
-        if goes_by_group:
+        if goes_by_group and not table.is_history:
             left = not_over(left, rows_now.column(table.group).combine_chunks(), table, quiet)
         untouched = old.filter(pa.array(~touched[: old.num_rows]))
         kept = joined([untouched, left])
@@ -109,8 +110,8 @@ class GoingOn:
         """The rows about groups for which something came, or which wait for a marker."""
         begins = np.arange(rows.num_rows) >= old
         if "transaction" in rows.schema.names:
-            waits = pc.not_equal(rows.column("transaction"), "none").fill_null(True).to_numpy(zero_copy_only=False)
-            begins = begins | waits
+            ended = pc.is_in(rows.column("transaction"), pa.array([NONE, ABORTED]))
+            begins = begins | ~ended.to_numpy(zero_copy_only=False)
         return ByGroup(rows, self.request.table, context).of_same_groups(begins)
 
     def _rows(self, rows: pa.RecordBatch, context: Context) -> pa.Table:

@@ -7,6 +7,7 @@ them: the table over what was carried and what came is the table over the whole 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,18 +27,19 @@ from kafka_records_tables.tables.transactions_settled import (
 )
 
 if TYPE_CHECKING:
-    from kafka_records_engine.numpy_types import FLAGS
+    from kafka_records_engine.numpy_types import FLAGS, INT64
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.declaration import Table
 
 _VALUE: Final = "value"
 _TOMBSTONE: Final = "tombstone"
+_NO_PRODUCER: Final = -1
 
 
 def is_by_group(table: Table) -> bool:
     """Whether the rows about a group depend on records about that group alone, and on markers. Names of topics may come
     from records of others; of facts nothing is carried but what waits."""
-    return table.helper != "facts" and table.group is not None and not table.names_topics
+    return table.helper != "facts" and table.group is not None and not table.names_topics and not table.needs_all_groups
 
 
 def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
@@ -50,12 +52,25 @@ def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBa
     known = schemas(context, table.folder)
     types = numbers_of(known, table.records)
     chosen = of_types(iter([rows]), types, context, "")
-    parts = _waiting(chosen, context) if table.helper == "facts" else _last(chosen, table, context)
+    parts = (
+        _waiting(chosen, context)
+        if table.helper == "facts"
+        else _last(chosen, table, context, _named(rows, table, context))
+    )
     found = [part for part in parts if part is not None and part.num_rows]
     if not found:
         return rows.slice(0, 0)
     left = joined(found)
-    return left.take(pa.array(np.argsort(left.column("offset").to_numpy(), kind="stable")))
+    _, first = np.unique(left.column("offset").to_numpy(), return_index=True)
+    return left.take(pa.array(first))
+
+
+def _named(rows: pa.RecordBatch, table: Table, context: Context) -> INT64:
+    """Where the records stand that rows about later ones may name."""
+    named: set[int] = set()
+    if table.names_earlier and rows.num_rows:
+        named = import_module(table.module).named_later(iter([rows]), context)
+    return np.array(sorted(named), np.int64)
 
 
 def _waiting(rows: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:
@@ -66,7 +81,9 @@ def _waiting(rows: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.Re
     yield from (batch for outcome, batch in settling.rest() if outcome == OPEN)
 
 
-def _last(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Iterator[pa.RecordBatch | None]:
+def _last(
+    rows: Iterator[pa.RecordBatch], table: Table, context: Context, named: INT64
+) -> Iterator[pa.RecordBatch | None]:
     kept: dict[str, Latest] = {}
 
     def add(which: str, batch: pa.RecordBatch) -> None:
@@ -77,10 +94,20 @@ def _last(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Ite
             yield batch
         elif outcome == UNKNOWN:
             add(outcome, batch)
-        elif outcome != ABORTED:
+        elif outcome == ABORTED:
+            # That there was one shows a group; its offset never counts.
+            if not table.last_of_key:
+                add(outcome, _ended(batch, outcome))
+        else:
             is_tombstone = batch.column("value").is_null()
             add(_TOMBSTONE, batch.filter(is_tombstone))
-            add(_VALUE, _ended(batch.filter(pc.invert(is_tombstone)), outcome))
+            values = batch.filter(pc.invert(is_tombstone))
+            if table.names_earlier:
+                yield _ended(values.filter(pa.array(np.isin(values.column("offset").to_numpy(), named))), COMMITTED)
+                # Another one may never have taken effect, and must not begin to.
+                add(ABORTED, _ended(values, ABORTED))
+            else:
+                add(_VALUE, _ended(values, outcome))
     yield from (latest.rows() for latest in kept.values())
 
 
@@ -97,11 +124,15 @@ def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> 
 
 
 def _ended(batch: pa.RecordBatch, outcome: str) -> pa.RecordBatch:
-    """The rows as ones that no marker may decide any more."""
-    if outcome != COMMITTED:
+    """The rows as ones that no marker may decide any more: outside of a transaction, or aborted and of no producer."""
+    if outcome not in (COMMITTED, ABORTED):
         return batch
-    words = pa.repeat(pa.scalar(NONE), batch.num_rows)
-    return batch.set_column(batch.schema.get_field_index("transaction"), "transaction", words)
+    names, count = batch.schema.names, batch.num_rows
+    if outcome == ABORTED:
+        nobody = pa.repeat(pa.scalar(_NO_PRODUCER, pa.int64()), count)
+        batch = batch.set_column(names.index("producer_id"), "producer_id", nobody)
+    words = pa.repeat(pa.scalar(NONE if outcome == COMMITTED else ABORTED), count)
+    return batch.set_column(names.index("transaction"), "transaction", words)
 
 
 # -- group by group ----------------------------------------------------------------------------------------------------

@@ -130,6 +130,9 @@ class Table:
     were not asked about are left out in the end."""
     every_type: bool = False
     """Whether records of other types than `records`, known or not, are looked at too."""
+    names_earlier: bool = False
+    """Of a table that tells what happened: whether a row hangs on the state before its record, and on some earlier
+    records whose places the function `named_later` of its module knows, and on nothing that comes later."""
     names_topics: bool = False
     """Whether rows depend on what a source knows of topics: engines ask it for their names by ids, which stand in
     records (`Context.topic_names`), and for how many partitions they have (`Context.partition_counts`)."""
@@ -195,7 +198,7 @@ class Table:
 
 def can_go_on(table: Table) -> bool:
     """Whether a table can go on with the rows that come next, having kept some of those before (`carried_rows`)."""
-    return table.helper == "facts" or table.last_of_key
+    return table.helper == "facts" or table.last_of_key or table.names_earlier
 
 
 def timestamps(name: str, about: str) -> tuple[Column, Column]:

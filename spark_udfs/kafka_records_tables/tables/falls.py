@@ -19,11 +19,14 @@ from kafka_records_tables.tables.commit_steps import STEPS
 _NONE: Final = np.iinfo(np.int64).min
 """Stands for null in vectors of offsets."""
 
-_OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "low", "low_log_offset")
+_OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "fell_to_log_offset", "low", "low_log_offset")
 
-HELD: Final = pa.schema([*STEPS, *((name, pa.int64()) for name in _OF_RUNS)])
+_TOLD_AT: Final = "id_log_offset"
+
+HELD: Final = pa.schema([*STEPS, *((name, pa.int64()) for name in (*_OF_RUNS, _TOLD_AT))])
 """What is remembered: of each partition of a group the last commit that took effect, and the last tombstone where that
-came later. `topic_id` is the last one that any commit told. Beside a commit stands what `Runs` says of its run."""
+came later. `topic_id` is the last one that any commit told, the one at
+`id_log_offset`. Beside a commit stands what `Runs` says of its run."""
 
 FALLS: Final = pa.schema(
     [
@@ -110,6 +113,7 @@ class Runs:
         self.fell_from = np.where(fell, offsets[starts - 1], told["fell_from"])
         self.fell_from_log_offset = np.where(fell, log_offsets[starts - 1], told["fell_from_log_offset"])
         self.fell_to = np.where(fell, offsets[starts], told["fell_to"])
+        self.fell_to_log_offset = np.where(fell, log_offsets[starts], told["fell_to_log_offset"])
         self.low, self.low_log_offset = told["low"], told["low_log_offset"]
         is_low = offsets < self.fell_from[self.of]
         # Among equal indexes the last assignment wins.
@@ -135,7 +139,8 @@ class Runs:
         run = self.of[which]
         columns = commits.select(STEPS.names).filter(pa.array(which)).columns
         told = [_nullable(getattr(self, name)[run]) for name in _OF_RUNS]
-        return pa.RecordBatch.from_arrays([*columns, *told], schema=HELD)
+        told_at = commits.column(_TOLD_AT).filter(pa.array(which))
+        return pa.RecordBatch.from_arrays([*columns, *told, told_at], schema=HELD)
 
 
 def _with_held(held: pa.RecordBatch | None, steps: pa.RecordBatch) -> pa.RecordBatch:
@@ -144,7 +149,7 @@ def _with_held(held: pa.RecordBatch | None, steps: pa.RecordBatch) -> pa.RecordB
 
 
 def _with_runs(steps: pa.RecordBatch) -> pa.RecordBatch:
-    nothing = [pa.nulls(steps.num_rows, pa.int64()) for _ in _OF_RUNS]
+    nothing = [pa.nulls(steps.num_rows, pa.int64()) for _ in HELD.names[len(STEPS) :]]
     return pa.RecordBatch.from_arrays([*steps.columns, *nothing], schema=HELD)
 
 
@@ -156,13 +161,17 @@ def _one(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _with_known_ids(commits: pa.RecordBatch, chain: INT64) -> pa.RecordBatch:
     """The commits, those without the id of the topic with that of the last one before them that has one."""
     ids = commits.column("topic_id")
-    if not ids.null_count:
-        return commits
-    is_told = ids.is_valid().to_numpy(zero_copy_only=False)
-    last = np.maximum.accumulate(np.where(is_told, np.arange(len(chain)), -1))
-    same = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
-    known = ids.take(pa.array(np.where(same, last, 0), mask=~same))
-    return commits.set_column(commits.schema.get_field_index("topic_id"), "topic_id", known)
+    own = pc.if_else(pc.is_valid(ids), commits.column("log_offset"), pa.scalar(None, pa.int64()))
+    told_at = pc.coalesce(commits.column(_TOLD_AT), own)
+    if ids.null_count:
+        is_told = ids.is_valid().to_numpy(zero_copy_only=False)
+        last = np.maximum.accumulate(np.where(is_told, np.arange(len(chain)), -1))
+        same = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
+        known = pa.array(np.where(same, last, 0), mask=~same)
+        ids, told_at = ids.take(known), told_at.take(known)
+    names = commits.schema.names
+    commits = commits.set_column(names.index("topic_id"), "topic_id", ids)
+    return commits.set_column(names.index(_TOLD_AT), _TOLD_AT, told_at)
 
 
 def _differ(one: pa.Array, other: pa.Array) -> FLAGS:

@@ -77,6 +77,13 @@ class Regressions:
         self._steps.end()
         yield from self._compared()
 
+    def named_later(self) -> set[int]:
+        """Where the records stand that rows about later ones may name; once there are no more rows."""
+        if self._held is None:
+            return set()
+        names = ("log_offset", "fell_from_log_offset", "fell_to_log_offset", "low_log_offset", "id_log_offset")
+        return {offset for name in names for offset in self._held.column(name).drop_null().to_pylist()}
+
     def _compared(self) -> Iterator[pa.RecordBatch]:
         for event in self._groups.rest():
             self._states.add(event)

@@ -54,6 +54,7 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     is_history=True,
+    names_earlier=True,
     essential=("group_id", "topic", "partition", "from_offset", "to_offset", "kind"),
     details=(
         "topic_id",
@@ -108,3 +109,16 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     for batch in batches:
         yield from found.take(batch)
     yield from found.rest()
+
+
+def named_later(batches: Iterator[Any], context: Context) -> set[int]:
+    """Where the records stand, among those of `rows`, that rows about later ones may name."""
+    from kafka_records_tables.tables.regression_rows import Regressions
+
+    found = Regressions(context, TABLE.schema)
+    for batch in batches:
+        for _ in found.take(batch):
+            pass
+    for _ in found.rest():
+        pass
+    return found.named_later()
