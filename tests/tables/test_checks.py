@@ -464,6 +464,61 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert read_table("checks", saved, spark=spark, **asked).table.num_rows == expected.num_rows
 
 
+# -- other releases ----------------------------------------------------------------------------------------------------
+
+
+def _of_now() -> Cluster:
+    """Records as Kafka 4.3 writes them."""
+    cluster = Cluster()
+    cluster.commit("c", 1)
+    cluster.commit("c", 2)
+    cluster.commit("deleted", None)
+    cluster.member("m", "orders")
+    cluster.share_topics("s", initialized=(0,))
+    cluster.state(0, group="s")
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("4.3", []),
+        ("4.1", []),
+        ("4.0", [("not_loaded_by_release", "s", 5), ("not_loaded_by_release", "s", 4)]),
+        (
+            "3.9",
+            [
+                ("passed_over_by_release", "g", 3),
+                ("passed_over_by_release", "s", 4),
+                ("passed_over_by_release", "s", 5),
+            ],
+        ),
+        (
+            "2.8",
+            [
+                ("not_loaded_by_release", "c", 0),
+                ("not_loaded_by_release", "g", 3),
+                ("not_loaded_by_release", "s", 4),
+                ("passed_over_by_release", "s", 5),
+            ],
+        ),
+    ],
+)
+def test_what_a_release_does_with_records_of_now(release: str, expected: list[tuple[str, str, int]]) -> None:
+    rows = _rows(_of_now(), loads_in=release)
+    assert sorted(_told(rows, "check", "group_id", "log_offset")) == sorted(expected)
+    assert {row["level"] for row in rows if row["check"] == "not_loaded_by_release"} <= {"broken"}
+    assert {row["level"] for row in rows if row["check"] == "passed_over_by_release"} <= {INFORMATION}
+
+
+def test_records_of_one_kind_are_one_row() -> None:
+    first = next(row for row in _rows(_of_now(), loads_in="2.8") if row["group_id"] == "c")
+    assert first["detail"] == (
+        "2 records OffsetCommit (type 1) with values of version 4: 2.8 does not know this version, and does not load "
+        "the log"
+    )
+
+
 # -- conflicts ---------------------------------------------------------------------------------------------------------
 
 
