@@ -19,7 +19,7 @@ import pytest
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_engine.findings import UNMADE_CHECKS
 from kafka_records_tables import read_table
-from tests.tables.histories import NAMES, SHARE_NAMES, decoded, history
+from tests.tables.histories import NAMES, SHARE_NAMES, decoded, history, sampled
 from tools.judge.answers import OF_CLEANED_LOGS, UNTOLD, Loaded
 from tools.judge.comparing import differences
 
@@ -41,7 +41,7 @@ def test_tables_say_what_the_coordinator_answered(name: str) -> None:
         assert list(differences(_loaded(name, cut), ELSEWHERE)) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 4))
 def test_the_answer_as_of_a_time_is_that_of_the_log_up_to_it(name: str) -> None:
     """A cut is a time where the next record has a later timestamp; the timestamps of a history never fall."""
     whole = history(name)
