@@ -10,7 +10,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -46,12 +49,25 @@ def environment() -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A folder that looks like a clone, where commands may write."""
-    for name in ("docs", "examples", "message_specs", "tests"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    return tmp_path
+class Consoles(NamedTuple):
+    """What the commands of a page printed, and the clone they ran in, which has the files that they wrote."""
+
+    clone: Path
+    found: list[str]
+
+
+@pytest.fixture(scope="module")
+def consoles(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Consoles]:
+    """Runs the commands of a page, once, in a folder that looks like a clone."""
+
+    @cache
+    def run(page: str) -> Consoles:
+        clone = tmp_path_factory.mktemp("clone")
+        for name in ("docs", "examples", "message_specs", "tests"):
+            (clone / name).symlink_to(ROOT / name)
+        return Consoles(clone, [run_console(block, clone, environment()) for block in blocks(ROOT / page, "console")])
+
+    return run
 
 
 def compare(found: list[str], shown: list[str]) -> None:
@@ -61,27 +77,25 @@ def compare(found: list[str], shown: list[str]) -> None:
         pytest.fail("\n".join(lines), pytrace=False)
 
 
-def run_consoles(page: str, clone: Path) -> list[str]:
-    return [run_console(block, clone, environment()) for block in blocks(ROOT / page, "console")]
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_print_what_the_page_shows(page: str, clone: Path) -> None:
-    compare(run_consoles(page, clone), blocks(ROOT / page, "console"))
+def test_commands_print_what_the_page_shows(page: str, consoles: Callable[[str], Consoles]) -> None:
+    compare(consoles(page).found, blocks(ROOT / page, "console"))
 
 
-def run_pythons(*pages: str, clone: Path) -> dict[str, list[str]]:
-    """Page → its Python blocks as they come out, all pages in one process."""
-    for page in pages:
-        run_consoles(page, clone)  # what a page has Python import is written by its commands
+def run_pythons(*pages: str, consoles: Callable[[str], Consoles]) -> dict[str, list[str]]:
+    """Page → its Python blocks as they come out, all pages in one process.
+
+    What a page has Python import is written by its commands.
+    """
+    clones = {page: str(consoles(page).clone) for page in pages}
     done = subprocess.run(
         [
             sys.executable,
             "-m",
             "tests.docs.pages",
-            *(word for page in pages for word in (str(clone), str(ROOT / page))),
+            *(word for page in pages for word in (clones[page], str(ROOT / page))),
         ],
-        cwd=clone,
+        cwd=clones[pages[0]],
         env=environment(),
         capture_output=True,
         encoding="utf-8",
@@ -92,16 +106,18 @@ def run_pythons(*pages: str, clone: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in WITH_SPARK])
-def test_python_gives_what_the_page_shows(page: str, clone: Path) -> None:
-    compare(run_pythons(page, clone=clone)[page], blocks(ROOT / page, "python"))
+def test_python_gives_what_the_page_shows(page: str, consoles: Callable[[str], Consoles]) -> None:
+    compare(run_pythons(page, consoles=consoles)[page], blocks(ROOT / page, "python"))
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "pages", [WITH_SPARK[:-1], pytest.param(WITH_SPARK[-1:], marks=pytest.mark.matrix)], ids=["usual", "streams"]
 )
-def test_python_with_spark_gives_what_the_pages_show(pages: tuple[str, ...], clone: Path) -> None:
-    found = run_pythons(*pages, clone=clone)
+def test_python_with_spark_gives_what_the_pages_show(
+    pages: tuple[str, ...], consoles: Callable[[str], Consoles]
+) -> None:
+    found = run_pythons(*pages, consoles=consoles)
     for page in pages:
         compare(found[page], blocks(ROOT / page, "python"))
 
