@@ -57,7 +57,8 @@ class CommitSteps:
         self._schemas = schemas
         self._context = context
         self._types = numbers_of(schemas, COMMITS)
-        self._settling = Settling(context, tombstones_at_once=True, last_of_key=True)
+        # Without control rows the commits of one producer may be of several transactions, and each is a step.
+        self._settling = Settling(context, tombstones_at_once=True, last_of_key=False)
         self._waiting: list[pa.RecordBatch] = []
         self.count = 0
         """Rows that `steps` would give."""

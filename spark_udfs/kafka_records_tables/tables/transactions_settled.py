@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.tables.latest import joined
+from kafka_records_tables.tables.latest import joined, last_of_same
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -39,7 +39,7 @@ _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 _NOWHERE: Final = np.iinfo(np.int64).max
 
 _MOST_PENDING: Final = 100_000
-"""Rows that wait for a marker before those that were written over by the same producer are dropped."""
+"""Rows that wait for a marker before those that were written over are dropped (`Settling._squeeze`)."""
 
 
 class UntoldTransactions(KafkaRecordsError, ValueError):
@@ -101,8 +101,9 @@ def settled(
     tombstones_at_once
         Do not ask for a tombstone's transaction, as a coordinator does not.
     last_of_key
-        Of what one producer writes to one key before a marker, only the last row is wanted. Memory follows the number
-        of keys then, and otherwise the number of records in open transactions.
+        Of what one producer writes to one key and what ends the same way, only the last row is wanted, be they of
+        several transactions. Memory follows the number of keys then, and otherwise the number of records in open
+        transactions.
 
     Raises
     ------
@@ -257,13 +258,19 @@ class Settling:
                 yield Settled(outcome, rows.filter(pa.array(chosen)))
 
     def _squeeze(self) -> None:
+        """Drop rows that were written over by rows which end as they do, whatever comes."""
         rows = joined([waiting.rows for waiting in self._pending])
-        keys = rows.column("key").dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
-        _, producers = np.unique(rows.column("producer_id").fill_null(-1).to_numpy(), return_inverse=True)
-        _, at = np.unique((producers * (rows.num_rows + 1) + keys)[::-1], return_index=True)
-        last = np.sort(rows.num_rows - 1 - at)
-        self._pending = [_waiting(rows.take(pa.array(last)))]
-        self._count = self._squeezed = len(last)
+        ends_alike = [
+            rows.column("producer_id"),
+            # Without control rows these words tell the end, and one producer's transactions end in several ways.
+            rows.column("transaction"),
+            # A marker behind the hole ends only the rows behind it.
+            pa.array(self._hole_behind(rows)),
+            pa.array(self._is_before_gap(rows).astype(np.int8)),
+        ]
+        last = last_of_same(rows.column("offset").to_numpy(), rows.column("key"), *ends_alike)
+        self._pending = [_waiting(rows.filter(pa.array(last)))]
+        self._count = self._squeezed = int(last.sum())
 
 
 class _Waiting(NamedTuple):
