@@ -83,6 +83,8 @@ examples:
       from when to when each of its offsets held
   kafka-records table activity /var/lib/kafka/data --window 1d --sort=-key_bytes --limit 20
       which groups write most, by day
+  kafka-records table checks /var/lib/kafka/data --partitions __consumer_offsets=50 --loads-in 3.9
+      what is wrong, and what brokers of an older release would make of these logs
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
   kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="activity",
     topic="__consumer_offsets",
-    about="commits, expirations, deletions, completed rebalances and bytes of each group, by topic and window of time",
+    about="commits, expirations, deletions, rebalances and bytes of each group, by topic and window of time",
     helper="fold",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=(
