@@ -26,7 +26,7 @@ from kafka_records_tables.engines.spark_engine import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
-from kafka_records_tables.engines.spark_views import joined_frames
+from kafka_records_tables.engines.spark_views import joined_findings, joined_frames
 from kafka_records_tables.engines.spread_tasks import spread
 from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.declaration import can_go_on
@@ -191,8 +191,13 @@ def findings(
     request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package, options=options)
     if request.table.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
-        of_inputs = asked_of_inputs(request.table, group, options)
-        return _together([findings(raw, each, group=some, **same, **own) for each, some, own in of_inputs])
+        of_inputs = list(asked_of_inputs(request.table, group, options))
+        found = [findings(raw, each, group=some, **same, **own) for each, some, own in of_inputs]
+        if not request.table.joined_by:
+            same["mode"] = PERMISSIVE
+            frames = {each.name: table(raw, each, group=some, **same, **own) for each, some, own in of_inputs}
+            found.append(joined_findings(frames, request))
+        return _together(found)
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
 
@@ -386,9 +391,14 @@ def read_findings(
     if declaration.inputs:
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
         of_inputs = _there(declaration, source, asked_of_inputs(declaration, group, options))
-        return _together(
-            [read_findings(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs]
-        )
+        found = [read_findings(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs]
+        if not declaration.joined_by:
+            same["mode"] = PERMISSIVE
+            frames = {
+                each.name: read_table(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs
+            }
+            found.append(joined_findings(frames, request))
+        return _together(found)
     logs = spread(logs_to_read(declaration, source, topic))
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 

@@ -138,6 +138,21 @@ def test_what_was_found_stands_in_columns(spark: SparkSession, segments: Callabl
     ]
 
 
+@pytest.mark.matrix
+def test_what_a_view_finds_itself(spark: SparkSession, segments: Callable[[str], str], saved: Any) -> None:
+    from kafka_records_tables import spark as tables
+
+    expected = sorted(map(str, read_table("checks", segments("kafka-4.3")).findings))
+    assert any("nobody tells how many partitions there are" in each for each in expected)
+    assert sorted(row["message"] for row in tables.read_findings(spark, "checks", segments("kafka-4.3")).collect()) == (
+        expected
+    )
+    raw = spark.read.parquet(saved("kafka-4.3")).where("topic = '__consumer_offsets'")
+    expected = sorted(map(str, read_table("checks", raw.toArrow()).findings))
+    assert any("no log of this topic was read" in each for each in expected)
+    assert sorted(row["message"] for row in tables.findings(raw, "checks").collect()) == expected
+
+
 @pytest.mark.parametrize("name", ["current_offsets", "groups", "offset_commits"])
 def test_a_moment_and_a_group(spark: SparkSession, saved: Any, local: Callable[[str, str], Result], name: str) -> None:
     from kafka_records_tables import spark as tables

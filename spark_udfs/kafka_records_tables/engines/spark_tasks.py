@@ -132,7 +132,7 @@ class LogFindings:
             context = self.request.context(log.topic, log.partition)
             for _ in self.request.answer(log, context):
                 pass
-            yield _rows_of(context.findings)
+            yield rows_of_findings(context.findings)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,8 @@ def stream_of(rows: pa.RecordBatch) -> bytes:
     return content
 
 
-def _rows_of(findings: Sequence[Finding]) -> pa.RecordBatch:
+def rows_of_findings(findings: Sequence[Finding]) -> pa.RecordBatch:
+    """In the columns of FINDINGS."""
     names = [name for name in FINDINGS.names if name != "message"]
     rows = [{**{name: getattr(each, name) for name in names}, "message": str(each)} for each in findings]
     return pa.RecordBatch.from_pylist(rows, schema=FINDINGS)
@@ -214,7 +215,7 @@ class SortedFindings:
             context = self.request.context(table.topic, partition)
             for _ in table.rows(_each_offset_once(rows), context):
                 pass
-            yield _rows_of(context.findings)
+            yield rows_of_findings(context.findings)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,17 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from kafka_records_engine.sources import Context
 from kafka_records_engine.spark.mapping import map_batches
+from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.joined_tables import joined
 from kafka_records_tables.engines.spark_schema import schema_of
+from kafka_records_tables.engines.spark_tasks import FINDINGS, rows_of_findings
 from kafka_records_tables.tables import inputs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_records_tables.engines.request import TableRequest
+    from kafka_records_tables.tables.declaration import Table
 
 _INPUT: Final = "input"
 """The column with the number of the input that a row is of. Behind it stands a struct for each input."""
@@ -30,7 +33,18 @@ _INPUT: Final = "input"
 def joined_frames(frames: Mapping[str, DataFrame], request: TableRequest, names: Sequence[str]) -> DataFrame:
     """The columns `names` of a view out of the rows of its inputs, without a join by Spark: the rule is not written
     twice."""
-    view = request.table
+    rows, given = _together(frames, request.table)
+    return map_batches(rows, given, JoinedRows(request, tuple(names)), schema_of(request.table, names))
+
+
+def joined_findings(frames: Mapping[str, DataFrame], request: TableRequest) -> DataFrame:
+    """What a view that joins all rows of its inputs at once finds while it does, in the columns of FINDINGS."""
+    rows, given = _together(frames, request.table)
+    return map_batches(rows, given, JoinedFindings(request), spark_schema(FINDINGS))
+
+
+def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, StructType]:
+    """The rows of all inputs, those that belong together in one task, and their type."""
     given = StructType([StructField(_INPUT, IntegerType())])
     for each in inputs_of(view):
         given.add(f"of_{each.name}", schema_of(each, each.names))
@@ -45,8 +59,7 @@ def joined_frames(frames: Mapping[str, DataFrame], request: TableRequest, names:
         ]
         parts.append(frames[each.name].select(*view.joined_by, F.lit(number).alias(_INPUT), *structs))
     together = reduce(lambda one, other: one.unionAll(other), parts)
-    rows = together.repartition(*view.joined_by) if view.joined_by else together.coalesce(1)
-    return map_batches(rows, given, JoinedRows(request, tuple(names)), schema_of(view, names))
+    return together.repartition(*view.joined_by) if view.joined_by else together.coalesce(1), given
 
 
 @dataclass(frozen=True)
@@ -57,16 +70,35 @@ class JoinedRows:
     names: Sequence[str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        inputs = inputs_of(self.request.table)
-        parts: dict[str, list[pa.RecordBatch]] = {each.name: [] for each in inputs}
-        for batch in batches:
-            for number, each in enumerate(inputs):
-                of_input = batch.filter(pc.equal(batch.column(0), number)).column(1 + number)
-                if len(of_input):
-                    columns = [
-                        column.cast(field.type) for column, field in zip(of_input.flatten(), each.schema, strict=True)
-                    ]
-                    parts[each.name].append(pa.RecordBatch.from_arrays(columns, schema=each.schema))
+        parts = _by_input(batches, self.request.table)
         if any(parts.values()):
             for rows in joined(self.request, parts, Context()):
                 yield rows.select(self.names)
+
+
+@dataclass(frozen=True)
+class JoinedFindings:
+    """Findings of a view, in the columns of FINDINGS, from the rows of its inputs."""
+
+    request: TableRequest
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = Context()
+        for _ in joined(self.request, _by_input(batches, self.request.table), context):
+            pass
+        yield rows_of_findings(context.findings)
+
+
+def _by_input(batches: Iterator[pa.RecordBatch], view: Table) -> dict[str, list[pa.RecordBatch]]:
+    """The rows of each input."""
+    inputs = inputs_of(view)
+    parts: dict[str, list[pa.RecordBatch]] = {each.name: [] for each in inputs}
+    for batch in batches:
+        for number, each in enumerate(inputs):
+            of_input = batch.filter(pc.equal(batch.column(0), number)).column(1 + number)
+            if len(of_input):
+                columns = [
+                    column.cast(field.type) for column, field in zip(of_input.flatten(), each.schema, strict=True)
+                ]
+                parts[each.name].append(pa.RecordBatch.from_arrays(columns, schema=each.schema))
+    return parts
