@@ -276,6 +276,28 @@ def test_a_killed_stream_goes_on_with_each_offset_once(
     assert len(rows) == 410
 
 
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_a_table_is_followed(session: SparkSession, served: Broker, tmp_path: Path) -> None:
+    """Micro-batches end within transactions, and markers come with the next one."""
+    from kafka_records_tables.spark import changes, merged
+
+    live = {"bootstrap": served.bootstrap, "topic": INTERNAL[0]}
+    stream = session.readStream.format(FORMAT).options(**live, maxOffsetsPerTrigger="250").load()
+    progress = drained(changes(stream, "offset_commits"), tmp_path)
+    assert len(progress) > 2
+    # The coordinator that has loaded this log may append to it at any time.
+    end = progress[-1]["sources"][0]["endOffset"]
+    del end[INTERNAL[0]]["id"]
+    raw = session.read.format(FORMAT).options(**live, endingOffsets=json.dumps(end)).load()
+    table = TABLES["offset_commits"]
+    expected = read_table(table, raw.toArrow()).table
+    found = merged(session.read.parquet(str(tmp_path / "rows")), table.name)
+    by_identity = [(each, "ascending") for each in table.identity]
+    assert in_order(found, *table.identity).cast(table.schema).equals(expected.sort_by(by_identity))
+    assert {"committed", "aborted"} <= set(expected["transaction"].to_pylist())
+
+
 # -- what a stream does between two batches, without a session ---------------------------------------------------------
 
 

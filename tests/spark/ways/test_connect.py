@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records_engine.spark.decode import COUNTS as COUNTED
-from kafka_records_tables import read_table
+from kafka_records_tables import TABLES, read_table
 from tests.spark.ways import queries
 from tests.spark.ways.truth import (
     BROKEN_PARTITION,
@@ -160,3 +160,23 @@ def test_rows_of_another_shape_fail_when_the_query_runs(outcome: Outcome, name: 
         f"`{missing}` cannot be resolved. Did you mean one of the following? [`id`]. SQLSTATE: 42703;\n"
     )
     assert re.match(re.escape(expected), outcome["failures"][name])
+
+
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_a_table_is_followed(server: Server, inputs: Inputs, segments: str, tmp_path: Path) -> None:
+    module = "tests.spark.ways.connect_changes"
+    server.client([sys.executable, "-m", module, server.remote, str(inputs.folder / OFFSETS), str(tmp_path)])
+    batches, found = pickle.loads((tmp_path / "outcome").read_bytes())
+    assert batches == 2
+    table = TABLES["current_offsets"]
+    expected = read_table(table, segments).table.to_pylist()
+    for rows in found.values():
+        # Of times Spark gives no zone; they stand beside as numbers too.
+        ordered = sorted(rows, key=lambda row: tuple(row[name] for name in table.identity))
+        assert [_numbers(row) for row in ordered] == [_numbers(row) for row in expected]
+    assert set(found) == {"sink", "foreachBatch"}
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not name.endswith("_timestamp")}
