@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import pytest
 
 from kafka_records_tables import TABLES
 
@@ -20,6 +23,7 @@ _NOT_IN: Final = {
 USUAL: Final = ("current_offsets", "groups", "open_transactions", "log_ends")
 """A table of each helper, and a view: where every table costs seconds, `make matrix` has the others."""
 
+
 CAPTURED: Final = tuple(
     (capture, name)
     for capture in ("kafka-2.8", "kafka-4.3", "kafka-4.3-expiry")
@@ -27,3 +31,12 @@ CAPTURED: Final = tuple(
     if capture not in _NOT_IN.get(name, ())
 )
 """Captured topics, each with the tables that have rows there."""
+
+
+def mostly(cases: Iterable[tuple[str, ...]], is_usual: Callable[..., bool]) -> list[Any]:
+    """All cases, to be parameters: the usual ones in `make test`, the others in `make matrix`."""
+    return [pytest.param(*case, marks=() if is_usual(*case) else pytest.mark.matrix) for case in cases]
+
+
+USUALLY: Final = mostly(((name,) for name in OF_RECORDS), lambda name: name in USUAL)
+"""The tables that are made of records; all but the usual ones in `make matrix` only."""

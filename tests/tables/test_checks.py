@@ -18,6 +18,7 @@ from kafka_records_tables.query import QueryError
 from kafka_records_tables.tables.check_words import CHECKS, INFORMATION, TRANSIENT
 from tests.tables.cluster import ORDERS, Cluster, parts
 from tests.tables.histories import SHARE_NAMES, history
+from tests.tables.names import mostly
 from tests.tables.planted_conflicts import PLANTED
 from tests.tables.share_topic import SHARE_TOPIC
 from tests.tables.topic import OFFSETS_TOPIC, Topic, struct
@@ -439,29 +440,34 @@ def test_rows_in_any_order_and_each_twice() -> None:
 
 
 @pytest.mark.spark
-def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["table", "format", *mostly((("read_table",), ("one run",)), lambda _: False)])
+def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, way: str) -> None:
     import pyarrow.parquet as pq
 
     from kafka_records_tables import TABLES
     from kafka_records_tables import spark as tables
+
+    def in_order(rows: pa.Table) -> pa.Table:
+        order = [(each, "ascending") for each in (*TABLES["checks"].sort, "detail")]
+        return rows.cast(TABLES["checks"].schema).sort_by(order)
 
     saved = str(tmp_path / "rows.parquet")
     pq.write_table(_everything().table(), saved)
     asked: dict[str, Any] = {"partitions": f"2,{SHARE_TOPIC}=1", "loads_in": "3.9"}
     expected = read_table("checks", saved, **asked).table
     assert {"wrong_partition", "passed_over_by_release"} <= set(expected["check"].to_pylist())
-    tables.register(spark)
-    options = {"table": "checks", "partitions": asked["partitions"], "loadsIn": "3.9", "mode": "PERMISSIVE"}
-    raw = spark.read.parquet(saved)
-    for frame in (
-        tables.read_table(spark, "checks", saved, **asked),
-        tables.table(raw.unionByName(raw), "checks", **asked),
-        spark.read.format("kafka-records").options(**options).load(saved),
-    ):
-        order = [(each, "ascending") for each in (*TABLES["checks"].sort, "detail")]
-        found = frame.toArrow().cast(TABLES["checks"].schema).sort_by(order)
-        assert found.equals(expected.sort_by(order))
-    assert read_table("checks", saved, spark=spark, **asked).table.num_rows == expected.num_rows
+    if way == "table":
+        raw = spark.read.parquet(saved)
+        found = tables.table(raw.unionByName(raw), "checks", **asked).toArrow()
+    elif way == "format":
+        tables.register(spark)
+        options = {"table": "checks", "partitions": asked["partitions"], "loadsIn": "3.9", "mode": "PERMISSIVE"}
+        found = spark.read.format("kafka-records").options(**options).load(saved).toArrow()
+    elif way == "read_table":
+        found = tables.read_table(spark, "checks", saved, **asked).toArrow()
+    else:
+        found = read_table("checks", saved, spark=spark, **asked).table
+    assert in_order(found).equals(in_order(expected))
 
 
 # -- other releases ----------------------------------------------------------------------------------------------------

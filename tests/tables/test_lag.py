@@ -235,7 +235,7 @@ def test_a_view_asks_its_inputs_what_they_can_be_asked() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["lag", "group_lag"])
+@pytest.mark.parametrize("name", ["lag", pytest.param("group_lag", marks=pytest.mark.matrix)])
 def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: str) -> None:
     from kafka_records_tables import spark as tables
 

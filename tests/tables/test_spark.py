@@ -14,7 +14,7 @@ import pytest
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table
 from kafka_records_tables.tables.transactions_settled import UntoldTransactions
-from tests.tables.names import CAPTURED, OF_RECORDS
+from tests.tables.names import CAPTURED, USUAL, USUALLY, mostly
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 
 if TYPE_CHECKING:
@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 HAVE_TRANSACTIONS = ("kafka-2.8", "kafka-4.3")
-TABLE_AND_CAPTURE = pytest.mark.parametrize(("capture", "name"), CAPTURED)
+
+
+def _is_usual(capture: str, name: str) -> bool:
+    return capture == "kafka-4.3" or name in USUAL
+
+
+TABLE_AND_CAPTURE = pytest.mark.parametrize(("capture", "name"), mostly(CAPTURED, _is_usual))
 TABLE_OF_TWO_CAPTURES = pytest.mark.parametrize(
-    ("capture", "name"), [(capture, name) for capture, name in CAPTURED if capture in HAVE_TRANSACTIONS]
+    ("capture", "name"), mostly((case for case in CAPTURED if case[0] in HAVE_TRANSACTIONS), _is_usual)
 )
 
 
@@ -100,7 +106,7 @@ def test_one_run_over_files_gives_what_the_local_engine_gives(
     assert moved[-1][0] == moved[-1][1] > 0
 
 
-@pytest.mark.parametrize("name", OF_RECORDS)
+@pytest.mark.parametrize("name", USUALLY)
 def test_a_frame_over_files_has_the_same_rows(
     spark: SparkSession, segments: Callable[[str], str], local: Callable[[str, str], Result], name: str
 ) -> None:

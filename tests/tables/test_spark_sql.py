@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records_tables import TABLES, read_table
-from tests.tables.names import OF_RECORDS
+from tests.tables.names import USUALLY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ def in_order(frame: DataFrame, name: str) -> Any:
 
 
 @pytest.mark.usefixtures("names")
-@pytest.mark.parametrize("name", OF_RECORDS)
+@pytest.mark.parametrize("name", USUALLY)
 def test_a_table_by_its_name(spark: SparkSession, segments: str, name: str) -> None:
     frame = load(spark, segments, table=name)
     assert in_order(frame, name).equals(read_table(name, segments).table)

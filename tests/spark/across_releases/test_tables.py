@@ -11,7 +11,7 @@ import pytest
 from kafka_records_engine.spark.segments import read_segments
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
-from tests.tables.names import OF_RECORDS, USUAL
+from tests.tables.names import USUALLY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,9 +37,7 @@ def _collected(frame: DataFrame) -> list[dict[str, Any]]:
     return _in_order([row.asDict(recursive=True) for row in frame.collect()])
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.matrix) for name in OF_RECORDS]
-)
+@pytest.mark.parametrize("name", USUALLY)
 def test_tables(spark: SparkSession, segments: str, name: str) -> None:
     expected = read_table(name, segments)
     rows = _in_order(expected.table.select(_plain(name)).to_pylist())
