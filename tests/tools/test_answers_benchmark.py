@@ -100,6 +100,7 @@ def test_every_table_that_is_made_of_records_is_timed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_whole_commands(tmp_path: Path) -> None:
     _, found = measured(tmp_path, "command")
     assert [(goal["what"], goal["goal"]) for goal in found["goals"]] == [
