@@ -3,7 +3,7 @@
 What is read must be what the broker had at some moment between two of its own answers: no group missing, no offset
 older than the answer before or newer than the answer after, and nothing called damaged.
 
-KAFKA_RECORDS_LIVE_SECONDS is how long that goes on (25 when it is not set).
+KAFKA_RECORDS_LIVE_SECONDS is how long that goes on (12 when it is not set).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tools.broker import HOST, Broker
 
 pytestmark = pytest.mark.broker
 
-SECONDS = float(os.environ.get("KAFKA_RECORDS_LIVE_SECONDS", "25"))
+SECONDS = float(os.environ.get("KAFKA_RECORDS_LIVE_SECONDS", "12"))
 FEWEST_READS = 30
 PARTITIONS = 4
 
