@@ -10,6 +10,7 @@ are folders of Parquet files in ./spark-warehouse. Tables of topics that the dat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from pathlib import Path
 
@@ -26,22 +27,27 @@ from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.spark.segments import read_segments
 from kafka_records_tables import TABLES, Table
 from kafka_records_tables.spark import read_table, table
-from kafka_records_tables.tables import is_of_records
+from kafka_records_tables.tables import is_of_records, tables_read
 
 spark = SparkSession.active()
 DATA = Path(str(spark.conf.get("spark.offsets.data"))).resolve()
 CHOSEN = str(spark.conf.get("spark.offsets.tables", "") or ",".join(TABLES)).split(",")
 
 
-def topics_of(declaration: Table) -> set[str]:
-    """The topics whose records a table is made of; none for one about the logs themselves."""
-    inputs = [topics_of(TABLES[name]) for name in declaration.inputs]
-    return set().union(*inputs) if inputs else {declaration.topic} - {""}
+def topics_of(tables: Iterable[Table]) -> set[str]:
+    """The topics whose records tables are made of; one about the logs themselves has none."""
+    return {each.topic for each in tables} - {""}
+
+
+def is_there(name: str) -> bool:
+    """Whether the data directory has the topics of a table; of a view, some of those that it may lack."""
+    read, may_lack = tables_read(TABLES[name]), TABLES[name].may_lack
+    needed = topics_of(each for each in read if each.name not in may_lack)
+    return needed <= THERE and (bool(needed) or not may_lack or bool(topics_of(read) & THERE))
 
 
 THERE = set(Segments(DATA).topics())
-OF_TOPICS = {name: topics_of(TABLES[name]) for name in CHOSEN}
-TOPICS = sorted(set().union(*OF_TOPICS.values()) & THERE | {"__consumer_offsets"})
+TOPICS = sorted(topics_of(each for name in CHOSEN for each in tables_read(TABLES[name])) & THERE | {"__consumer_offsets"})
 
 
 @dp.materialized_view(
@@ -61,9 +67,8 @@ def define(name: str) -> None:
         return read_table(spark, name, DATA)
 
 
-for each, needed in OF_TOPICS.items():
-    if needed <= THERE:
-        define(each)
+for each in filter(is_there, CHOSEN):
+    define(each)
 
 
 @dp.materialized_view(comment="Every commit and every deleted offset (its value is null), with its place in the log.")
