@@ -103,8 +103,8 @@ def plain_lag(commits: Sequence[Commit], ends: Mapping[Place, LogEnds]) -> list[
     rows = [_row(each, ends.get((each.topic, each.partition))) for each in last.values()]
     for group, log_partition, topic in consumed:
         for place, log in ends.items():
-            has_offsets = (log.high_watermark or 0) > (log.log_start_offset or 0)
-            if place[0] == topic and has_offsets and (group, log_partition, *place) not in last:
+            may_have = log.high_watermark is None or log.high_watermark > (log.log_start_offset or 0)
+            if place[0] == topic and may_have and (group, log_partition, *place) not in last:
                 rows.append(_row(Commit(group, *place, -1, None, log_partition), log) | {"offset": None})
     return sorted(rows, key=lambda row: (row["group_id"], row["topic"], row["partition"], row["log_partition"]))
 
@@ -117,10 +117,10 @@ def _row(commit: Commit, log: LogEnds | None) -> dict[str, Any]:
         return row | {"problem": "no_log"}
     if None not in (commit.topic_id, log.topic_id) and commit.topic_id != log.topic_id:
         return row | {"problem": "topic_recreated"}
-    if commit.offset < 0:
-        return row | {"problem": "no_commit"}
     if log.high_watermark is None:
         return row | {"problem": "end_unknown"}
+    if commit.offset < 0:
+        return row | {"problem": "no_commit"}
     if commit.offset > log.high_watermark:
         return row | {"problem": "beyond_end"}
     row["lag"] = log.high_watermark - commit.offset

@@ -28,6 +28,7 @@ ENDS: dict[Place, LogEnds] = {
     ("orders", 1): told(0, 7, topic_id=ID),
     ("orders", 2): told(3, 3, topic_id=ID),
     ("untold", 0): LogEnds("", 0),
+    ("untold", 1): LogEnds("", 1, log_start_offset=0),
     ("nobodys", 0): told(0, 100),
 }
 COMMITS = [
@@ -58,6 +59,7 @@ EXPECTED = {
     ("negative", 1, 0): (None, None, None, "no_commit"),
     (HOSTILE, 3, 0): (None, None, None, "no_log"),
     ("untold", 0, 0): (None, None, None, "end_unknown"),
+    ("untold", 1, 0): (None, None, None, "end_unknown"),
     ("twice", 0, 0): (39, 34, 0, None),
     ("twice", 1, 0): (None, None, None, "no_commit"),
     ("twice", 0, 1): (0, 0, 0, None),
@@ -159,7 +161,21 @@ def test_by_group() -> None:
     ]
     assert [rows["too low", 0][name] for name in ("lag", "lost", "partitions", "unknown")] == [46, 6, 2, 1]
     assert [rows[HOSTILE, 0][name] for name in ("lag", "max_lag", "stable_lag", "lost")] == [None] * 4
+    assert (rows["untold", 0]["partitions"], rows["untold", 0]["unknown"]) == (2, 2)
     assert [rows["twice", partition]["lag"] for partition in (0, 1)] == [39, 0]
+
+
+def test_sums_over_partitions_whose_end_or_stability_is_unknown() -> None:
+    """Each sum is over all partitions but the unknown ones, or null."""
+    commits = [Commit("g", topic, 0, 1) for topic in ("a", "b")]
+    b = told(0, 20)
+    ends = {("a", 0): told(0, 10, 4), ("a", 1): LogEnds("", 1), ("b", 0): b}
+    (row,) = rows_of(Brokers(commits, ends), "group_lag")
+    assert [row[name] for name in ("lag", "stable_lag", "partitions", "unknown")] == [28, 22, 3, 1]
+    assert row["problems"] == [{"problem": "end_unknown", "partitions": 1}]
+    ends["b", 0] = replace(b, high_watermark=None, last_stable_offset=None, log_end_offset=20)
+    (row,) = rows_of(Brokers(commits, ends), "group_lag")
+    assert [row[name] for name in ("lag", "stable_lag", "unknown")] == [28, None, 1]
 
 
 @pytest.mark.parametrize("name", ["lag", "group_lag"])

@@ -24,7 +24,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("lag", "int64", "sum of the lags that are known; null where none is"),
         Column("max_lag", "int64", "the largest of them"),
-        Column("stable_lag", "int64", "sum of the lags up to last stable offsets; null where none is known"),
+        Column("stable_lag", "int64", "the same up to last stable offsets; null where one of the known lags has none"),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
         Column("topics", "int64", "topics with a row in lag"),
         Column("partitions", "int64", "partitions with a row in lag"),
@@ -68,15 +68,19 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
             ("topic", "count_distinct"),
             ("partition", "count"),
             ("lag", "count"),
+            ("stable_lag", "count"),
             ("commit_timestamp_ms", "max"),
         ]
     )
     if not summed.num_rows:
         return
+    # Both sums are over the same partitions, so that `unknown` is right for either.
+    is_stable_known = pc.equal(summed["stable_lag_count"], summed["lag_count"])
     last_commit = summed["commit_timestamp_ms_max"].combine_chunks()
     columns = {
         **{name: summed[name] for name in key},
-        **{name: summed[f"{name}_sum"] for name in ("lag", "stable_lag", "lost")},
+        **{name: summed[f"{name}_sum"] for name in ("lag", "lost")},
+        "stable_lag": pc.if_else(is_stable_known, summed["stable_lag_sum"], pa.scalar(None, pa.int64())),
         "max_lag": summed["lag_max"],
         "topics": summed["topic_count_distinct"],
         "partitions": summed["partition_count"],

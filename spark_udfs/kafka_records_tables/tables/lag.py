@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 NO_LOG: Final = "no_log"
 TOPIC_RECREATED: Final = "topic_recreated"
 END_UNKNOWN: Final = "end_unknown"
+NO_COMMIT: Final = "no_commit"
 BEYOND_END: Final = "beyond_end"
 BELOW_LOG_START: Final = "below_log_start"
-NO_COMMIT: Final = "no_commit"
 
 _OF_THE_COMMIT: Final = (
     "group_id",
@@ -57,7 +57,7 @@ TABLE: Final = Table(
         Column(
             "problem",
             "string",
-            "no_log, topic_recreated, no_commit, end_unknown, beyond_end, below_log_start; null where all is well",
+            "no_log, topic_recreated, end_unknown, no_commit, beyond_end, below_log_start; null where all is well",
         ),
         Column("topic_id", "string", "id of the topic that the commit names; null where it names none"),
         *timestamps("commit", "when the offset was committed; null where there is none"),
@@ -70,7 +70,8 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "offset", "lag", "problem"),
     details=("topic_id", "log_partition", "last_stable_offset", "stable_lag", "commit_timestamp"),
     rules="""\
-One row per committed offset, and one per partition without a commit of a topic that the group has other commits for.
+One row per committed offset, and one per partition without a commit of a topic that the group has other commits for,
+where the partition has offsets to consume or nobody tells its end.
 
 Lag is what `kafka-consumer-groups --describe` shows: the high watermark less the committed offset, as the leader tells
 it to consumers. In a directory it counts up to the log end, since the file of high watermarks is seconds old.
@@ -83,10 +84,10 @@ a consumer with `read_committed` has before it; an open transaction in the topic
 - `topic_recreated`: the topic has another id than the commit names (Kafka 4.1 and later write it). The offset belongs
   to a topic that is gone, and the coordinator gives it to nobody who asks by the new id
   (`OffsetMetadataManager.fetchOffsets`).
+- `end_unknown`: the source knows the log and not its end, so that nobody can say whether the group has all of it.
 - `no_commit`: the group has committed for other partitions of the topic, and this one has offsets to consume. Where it
   begins there says `auto.offset.reset`, as for a negative offset. A consumer that assigns itself some partitions
   leaves others alone on purpose.
-- `end_unknown`: the source knows the log and not its end.
 - `beyond_end`: the offset is above the end, of a log that was cut or made anew. The consumer goes where
   `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
 - `below_log_start`: records that the group has not consumed are deleted, `lost` offsets of them. `lag` has them too.
@@ -128,11 +129,13 @@ def _end_offsets(ends: Any) -> Any:
 
 
 def _without_a_commit(commits: Any, ends: Any) -> Any:
-    """The partitions with offsets to consume that a group has no commit for, of the topics that it has others for."""
+    """The partitions that a group has no commit for, of the topics that it has others for: those with offsets to
+    consume, and those whose end nobody tells."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ends = ends.filter(pc.greater(ends["end_offset"], pc.coalesce(ends["log_start_offset"], 0)))
+    has_offsets = pc.greater(ends["end_offset"], pc.coalesce(ends["log_start_offset"], 0))
+    ends = ends.filter(pc.fill_null(has_offsets, True))
     consumed = commits.group_by(_GROUP).aggregate([])
     key = [*_GROUP, "partition"]
     missing = consumed.join(ends, "topic", join_type="inner", use_threads=False)
@@ -156,8 +159,8 @@ def _judged(rows: Any) -> Any:
     cases = {
         NO_LOG: pc.is_null(rows["has_log"]),
         TOPIC_RECREATED: pc.not_equal(rows["topic_id"], rows["id_of_log"]),
-        NO_COMMIT: pc.less(pc.fill_null(offset, -1), 0),
         END_UNKNOWN: pc.is_null(end),
+        NO_COMMIT: pc.less(pc.fill_null(offset, -1), 0),
         BEYOND_END: pc.greater(offset, end),
         BELOW_LOG_START: pc.less(offset, start),
     }
