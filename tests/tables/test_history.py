@@ -191,3 +191,11 @@ def test_a_source_without_times_has_none() -> None:
     topic.commit("g", 1)
     (row,) = read_table("history", topic.table().drop_columns("timestamp_ms")).table.to_pylist()
     assert (row["offset"], row["valid_from_timestamp_ms"], row["valid_from_timestamp"]) == (1, None, None)
+
+
+def test_nothing_is_left_where_the_last_rows_to_come_end_every_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_spans, "_MOST_ROWS", 3)
+    topic = Topic()
+    for offset in (1, 2, 3, None):
+        topic.commit("g", offset)
+    assert [row[0] for row in _told(topic)] == [1, 2, 3]

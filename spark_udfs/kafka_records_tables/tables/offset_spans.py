@@ -64,7 +64,7 @@ class OffsetSpans:
         """At the end of the log: the spans that have ended, and those that have not."""
         if self._waiting:
             yield from self._ended(waits=True)
-            rows = self._waiting[0]
+        for rows in self._waiting:
             yield _columns(rows.filter(_holds(rows)), None)
 
     # -- changes of offsets --------------------------------------------------------------------------------------------
@@ -110,8 +110,9 @@ class OffsetSpans:
             yield _columns(rows.take(pa.array(ended)), by)
         # A deleted key matters as long as an older commit of it may come with its marker.
         stays = is_last if waits else is_last & _holds(rows).to_numpy(zero_copy_only=False)
-        self._waiting = [rows.filter(pa.array(stays))]
-        self._count = self._kept = self._waiting[0].num_rows
+        left = rows.filter(pa.array(stays))
+        self._waiting = [left] if left.num_rows else []
+        self._count = self._kept = left.num_rows
 
 
 def _holds(rows: pa.RecordBatch) -> pa.BooleanArray:
