@@ -118,6 +118,24 @@ def test_states_are_looked_up_for_many_places_at_once(name: str) -> None:
         assert getattr(after, column).to_pylist() == told
 
 
+def test_what_is_forgotten_does_not_change_later_answers() -> None:
+    name = SOME[1]
+    found, records = _of_history(name), history(name).records
+    names = pa.array(sorted({each.group_id for each in found}))
+    whole, states = GroupStates(found), GroupStates()
+    live: set[str] = set()
+    for each in found:
+        states.add(each)
+        live = live - {each.group_id} if each.after is None else live | {each.group_id}
+        states.forget(each.event.offset + 1)
+        assert states.remembered == len(live)
+        places = np.full(len(names), each.event.offset)
+        got, expected = states.after(names, places), whole.after(names, places)
+        assert [got.states[number] for number in got.numbers] == [expected.states[at] for at in expected.numbers]
+        assert got.told_at == expected.told_at
+    assert len(records) > len(found) > len(live) > 0
+
+
 def test_subscriptions_are_looked_up_for_many_topics_at_once() -> None:
     found = [each for each in _of_history("0001") if each.after is not None and each.after.topics]
     each = found[0]

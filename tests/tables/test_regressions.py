@@ -141,7 +141,7 @@ def falls(written: Topic, **options: Any) -> list[tuple[Any, ...]]:
             row["from_offset"],
             row["to_offset"],
             row["kind"],
-            {each["what"]: each["log_offset"] for each in row["evidence"]},
+            {each["shows"]: each["log_offset"] for each in row["evidence"]},
         )
         for row in rows_of(written.table(), **options)
     ]
@@ -151,9 +151,11 @@ def test_an_administrator_resets_an_empty_group() -> None:
     written = Commits()
     written.members("m")
     before = written.put(58)
-    written.members()
+    emptied = written.members()
+    written.members("m", group="another")
     after = written.put(3)
     (row,) = rows_of(written.table())
+    assert row["evidence"] == [{"shows": "group", "log_offset": emptied}]
     names = ("kind", "group_kind", "group_state", "from_log_offset", "log_offset", "log_partition", "is_certain")
     assert [row[name] for name in names] == ["reset_while_empty", "classic", "Empty", before, after, 0, True]
 
@@ -161,10 +163,12 @@ def test_an_administrator_resets_an_empty_group() -> None:
 def test_a_member_goes_back() -> None:
     written = Commits()
     written.members("m")
+    told_at = written.members("m")
     written.put(58)
     written.put(3)
     (row,) = rows_of(written.table())
     assert (row["kind"], row["group_state"]) == ("rewind_by_member", "Stable")
+    assert row["evidence"] == [{"shows": "group", "log_offset": told_at}]
 
 
 def test_a_group_of_offsets_alone_goes_back() -> None:
@@ -228,6 +232,31 @@ def test_a_topic_is_made_anew(is_deleted: bool) -> None:
     assert [fall[:3] for fall in falls(written)][1:] == [(3, 2, "rewind_by_member")]
 
 
+def test_a_topic_may_be_made_anew_where_only_the_lower_commit_tells_an_id() -> None:
+    """A cleaner may have taken a commit with another id before the one without."""
+    written = Commits()
+    written.put(90, topic_id=ID)
+    written.put(100)
+    written.put(5, topic_id=OTHER_ID)
+    (whole,) = rows_of(written.table())
+    (left,) = read_table(NAME, written.table().slice(1)).table.to_pylist()
+    assert (whole["kind"], whole["is_certain"]) == ("topic_recreated", True)
+    assert (left["kind"], left["is_certain"]) == ("reset_while_empty", False)
+    # Of an id that the higher one tells nothing earlier is needed.
+    written.put(3)
+    assert [row["is_certain"] for row in read_table(NAME, written.table().slice(2)).table.to_pylist()] == [True]
+
+
+def test_a_source_without_markers_tells_of_transactions_all_the_same() -> None:
+    written = Commits()
+    for offset in (20, 5):
+        written.put(offset, transaction="committed", producer=7)
+    (row,) = rows_of(written.table())
+    assert (row["from_offset"], row["to_offset"], row["producer_id"], row["evidence"]) == (20, 5, 7, [])
+    written.marker("commit", producer=7)
+    assert rows_of(written.table()) == []
+
+
 def test_commits_of_transactions_count_at_their_markers() -> None:
     written = Commits()
     written.members("m")
@@ -236,7 +265,7 @@ def test_commits_of_transactions_count_at_their_markers() -> None:
     written.put(60, partition=1)
     assert falls(written) == []
     marker = written.marker("commit", producer=1)
-    assert falls(written) == [(50, 20, "rewind_by_member", {"marker": marker})]
+    assert falls(written) == [(50, 20, "rewind_by_member", {"marker": marker, "group": 0})]
     (row,) = rows_of(written.table())
     assert (row["log_offset"], row["producer_id"]) == (in_transaction, 1)
     # What stands before a plain commit never takes effect, nor does what is aborted.
@@ -317,6 +346,26 @@ def test_members_that_cannot_be_read_make_the_kind_uncertain() -> None:
     assert (row["group_state"], row["is_certain"]) == (None, False)
     (finding,) = result.findings
     assert finding.consequence == "the state of its group is not known"
+
+
+def test_groups_are_forgotten_but_for_their_last_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what a commit needs whose marker is still to come: its group had a member when it was written."""
+    monkeypatch.setattr(regression_rows, "_MOST_ROWS", 0)
+    written = Commits()
+    written.members("m")
+    written.put(50)
+    written.put(20, transaction="pending", producer=1)
+    for number in range(300):
+        written.members(*["m"] * (number % 2))
+    written.marker("commit", producer=1)
+    for number in range(300):
+        written.members(*["m"] * (number % 2))
+    found = Regressions(Context("__consumer_offsets"), TABLES[NAME].schema)
+    rows = [row for lot in written.table().to_batches(max_chunksize=1) for row in found.take(lot)]
+    rows += found.rest()
+    (row,) = pa.Table.from_batches(rows).to_pylist()
+    assert (row["kind"], row["evidence"][-1]) == ("rewind_by_member", {"shows": "group", "log_offset": 0})
+    assert found.remembered == 1
 
 
 def test_only_some_groups_and_up_to_a_moment() -> None:

@@ -10,7 +10,10 @@ from kafka_records.consumer_offsets import decode_record
 
 Row = dict[str, Any]
 CommitKey = tuple[str, str, int]
+_Told = tuple[bool, int | None]
+"""Whether a group has members, and where the last record that says so, or the opposite, stands."""
 
+_GROUPS = ("GroupMetadataKey", "ConsumerGroupMetadataKey", "StreamsGroupMetadataKey", "ShareGroupMetadataKey")
 _MEMBERS = ("ConsumerGroupMemberMetadataKey", "StreamsGroupMemberMetadataKey", "ShareGroupMemberMetadataKey")
 
 
@@ -39,19 +42,26 @@ class _Coordinator:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._chains: dict[CommitKey, _Chain] = {}
-        self._pending: dict[int, dict[CommitKey, tuple[_Commit, bool]]] = {}
+        self._pending: dict[int, dict[CommitKey, tuple[_Commit, _Told]]] = {}
         self._members: dict[str, set[str]] = {}
+        self._told_at: dict[str, int] = {}
 
     def take(self, row: Mapping[str, Any]) -> None:
         place, producer = row["offset"], row["producer_id"]
         if row["control"] is not None:
-            for key, (commit, had_members) in self._pending.pop(producer, {}).items():
+            for key, (commit, told) in self._pending.pop(producer, {}).items():
                 if row["control"] == "commit":
-                    self._committed(key, commit, had_members, place, producer)
+                    self._committed(key, commit, told, place, producer)
             return
         decoded = decode_record(row["key"], row["value"])
         key, value = decoded.key, decoded.value
         kind = type(key).__name__
+        if kind in _GROUPS and value is None:
+            self._told_at.pop(key.group if kind == "GroupMetadataKey" else key.group_id, None)
+        elif kind == "GroupMetadataKey":
+            self._told_at[key.group] = place
+        elif kind in _MEMBERS:
+            self._told_at[key.group_id] = place
         if kind == "GroupMetadataKey":
             self._members[key.group] = set() if value is None else {each.member_id for each in value.members}
         elif kind in _MEMBERS:
@@ -62,13 +72,13 @@ class _Coordinator:
             if value is None:
                 self._deleted(of, place)
                 return
-            told = str(getattr(value, "topic_id", "A" * 22))
-            commit = _Commit(value.offset, None if told == "A" * 22 else told, place, value.commit_timestamp)
-            had_members = bool(self._members.get(key.group))
+            topic_id = str(getattr(value, "topic_id", "A" * 22))
+            commit = _Commit(value.offset, None if topic_id == "A" * 22 else topic_id, place, value.commit_timestamp)
+            told = bool(self._members.get(key.group)), self._told_at.get(key.group)
             if row["transaction"] == "none":
-                self._committed(of, commit, had_members, place, None)
+                self._committed(of, commit, told, place, None)
             else:
-                self._pending.setdefault(producer, {})[of] = commit, had_members
+                self._pending.setdefault(producer, {})[of] = commit, told
 
     def _deleted(self, of: CommitKey, place: int) -> None:
         chain = self._chains.setdefault(of, _Chain())
@@ -76,7 +86,7 @@ class _Coordinator:
         for pending in self._pending.values():
             pending.pop(of, None)
 
-    def _committed(self, of: CommitKey, commit: _Commit, had_members: bool, at: int, producer: int | None) -> None:
+    def _committed(self, of: CommitKey, commit: _Commit, told: _Told, at: int, producer: int | None) -> None:
         chain = self._chains.setdefault(of, _Chain())
         if commit.place < chain.reached:
             return
@@ -96,13 +106,15 @@ class _Coordinator:
             elif low is not None:
                 kind = "sawtooth"
             else:
-                kind = "rewind_by_member" if had_members else "reset_while_empty"
+                kind = "rewind_by_member" if told[0] else "reset_while_empty"
             evidence = [
                 ("tombstone", chain.deleted_at if was_deleted else None),
                 ("marker", at if at > commit.place else None),
             ]
             if kind in ("sawtooth",) and chain.fell is not None and low is not None:
                 evidence += [("high", chain.fell[0].place), ("low", low.place)]
+            if kind in ("rewind_by_member", "reset_while_empty"):
+                evidence.append(("group", told[1]))
             self.rows.append(
                 {
                     "group_id": of[0],
@@ -111,7 +123,7 @@ class _Coordinator:
                     "from_offset": before.offset,
                     "to_offset": commit.offset,
                     "kind": kind,
-                    "is_certain": True,
+                    "is_certain": known is not None or commit.topic_id is None,
                     "producer_id": producer,
                     "topic_id": commit.topic_id,
                     "from_topic_id": known,
@@ -119,7 +131,9 @@ class _Coordinator:
                     "from_commit_timestamp_ms": before.at_ms,
                     "log_offset": commit.place,
                     "from_log_offset": before.place,
-                    "evidence": [{"what": what, "log_offset": there} for what, there in evidence if there is not None],
+                    "evidence": [
+                        {"shows": shows, "log_offset": there} for shows, there in evidence if there is not None
+                    ],
                 }
             )
         if before is None or is_recreated or was_deleted:

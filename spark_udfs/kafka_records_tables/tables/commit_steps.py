@@ -45,7 +45,7 @@ STEPS: Final = pa.schema(
 )
 """A commit, or a tombstone (`offset` is null). `producer_id` is that of its transaction, null where there is none.
 `log_offset` is where the record stands, `counted_at` where it took effect: there, or at the marker of its
-transaction."""
+transaction, or there too where the source tells that it was committed and has no markers."""
 
 _NOT_COMPARED: Final = "left out: offsets before and behind it are compared with each other"
 
@@ -75,6 +75,11 @@ class CommitSteps:
         for settled in self._settling.rest():
             self._keep(settled, None)
 
+    @property
+    def waits_from(self) -> int | None:
+        """Offset of the first commit that waits for its marker; None where none does."""
+        return self._settling.waits_from
+
     def steps(self) -> pa.RecordBatch:
         """What took effect since the last call, as STEPS. All that comes later takes effect behind it. Reports commits
         that cannot be read, or of which nobody can tell whether they took effect."""
@@ -90,8 +95,9 @@ class CommitSteps:
         for row in np.flatnonzero(usable & is_unknown).tolist():
             what = f"a commit of group {told['group_id'][row]} for {told['topic'][row]}-{told['partition'][row]}"
             context.report(undecided(rows, row, context, int(found.columns.record_type[row]), what, _NOT_COMPARED))
-        is_part = pc.not_equal(rows.column("counted_at"), rows.column("offset"))
-        told["producer_id"] = pc.if_else(is_part, rows.column("producer_id"), pa.scalar(None, pa.int64()))
+        told["producer_id"] = pc.if_else(
+            rows.column("is_transactional"), rows.column("producer_id"), pa.scalar(None, pa.int64())
+        )
         told["counted_at"] = rows.column("counted_at")
         chosen = pa.RecordBatch.from_arrays([told[field.name] for field in STEPS], schema=STEPS)
         return chosen.filter(pa.array(usable & ~is_unknown))
@@ -107,5 +113,7 @@ class CommitSteps:
         elif outcome == COMMITTED and markers is not None:
             counted_at = markers.column("offset").take(pa.array(next_markers(rows, markers)))
         kept = [name for name in (*READS, "file", "position", "base_offset") if name in rows.schema.names]
-        self._waiting.append(rows.select(kept).append_column("counted_at", counted_at))
+        is_transactional = pa.repeat(pa.scalar(outcome == COMMITTED), rows.num_rows)
+        rows = rows.select(kept).append_column("counted_at", counted_at)
+        self._waiting.append(rows.append_column("is_transactional", is_transactional))
         self.count += rows.num_rows

@@ -25,8 +25,8 @@ _TOLD_AT: Final = "id_log_offset"
 
 HELD: Final = pa.schema([*STEPS, *((name, pa.int64()) for name in (*_OF_RUNS, _TOLD_AT))])
 """What is remembered: of each partition of a group the last commit that took effect, and the last tombstone where that
-came later. `topic_id` is the last one that any commit told, the one at
-`id_log_offset`. Beside a commit stands what `Runs` says of its run."""
+came later. `topic_id` is the last one that any commit told, the one at `id_log_offset`. Beside a commit stands what
+`Runs` says of its run."""
 
 FALLS: Final = pa.schema(
     [

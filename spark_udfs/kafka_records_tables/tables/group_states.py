@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.group_replay import STREAMS
+from kafka_records_tables.tables.group_replay import MEMBER, ROLES, STREAMS
 from kafka_records_tables.tables.subscriptions import PICKED as SUBSCRIPTIONS
 from kafka_records_tables.tables.subscriptions import topics_of
 
@@ -56,21 +57,59 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
 
 
 class GroupStates:
-    """Every change of state of every group, to ask for the state at places of the log. Memory follows the changes."""
+    """Changes of state of groups, to ask for the state at places of the log. Memory follows the groups, and what has
+    happened since `forget`."""
 
     def __init__(self, events: Iterable[GroupEvent] = ()) -> None:
-        self._groups: dict[str, int] = {}
-        self._numbers: dict[GroupState | None, int] = {None: 0}
-        self._changes: list[tuple[int, int, int]] = []
+        self._last: dict[str, _Change] = {}
+        self._changes: list[_Change] = []
+        self._lot: _Lot | None = None
+        self.count = 0
+        """Changes that were added since `forget`."""
         for event in events:
             self.add(event)
 
     def add(self, event: GroupEvent) -> None:
         """Add what `GroupLog` gives, in its order."""
-        if event.after is not event.before:
-            group = self._groups.setdefault(event.group_id, len(self._groups))
-            number = self._numbers.setdefault(event.after, len(self._numbers))
-            self._changes.append((group, event.event.offset, number))
+        before = self._last.get(event.group_id)
+        record = event.event.record
+        # The tombstone of a classic group ends it, those of members do not.
+        is_told = record in _MEMBERS or (record == "GroupMetadata" and event.after is not None)
+        if event.after is event.before and not is_told:
+            return
+        offset = event.event.offset
+        if event.after is None:
+            told_at = _NOWHERE
+        else:
+            told_at = offset if is_told else _NOWHERE if before is None else before.told_at
+        change = _Change(event.group_id, offset, event.after, told_at)
+        self._changes.append(change)
+        self.count += 1
+        self._lot = None
+        if event.after is None:
+            self._last.pop(event.group_id, None)
+        else:
+            self._last[event.group_id] = change
+
+    @property
+    def remembered(self) -> int:
+        """Changes that are held."""
+        return len(self._changes)
+
+    def forget(self, offset: int) -> None:
+        """Forget what nobody needs who asks for no place before `offset`."""
+        last: dict[str, _Change] = {}
+        later: list[_Change] = []
+        for change in self._changes:
+            if change.offset >= offset:
+                later.append(change)
+            elif change.state is None:
+                last.pop(change.group_id, None)
+            else:
+                last[change.group_id] = change
+        self._changes = sorted(last.values(), key=attrgetter("offset")) + later
+        self.count = 0
+        self._lot = None
 
     def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
         """The states of some groups, each right before the record at an offset. Elements go together; a null is no
@@ -82,28 +121,61 @@ class GroupStates:
         return self._at(groups, offsets, "right")
 
     def _at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
-        changes = np.array(self._changes, np.int64).reshape(-1, 3)
+        if self._lot is None:
+            self._lot = _Lot(self._changes)
+        return self._lot.at(groups, offsets, side)
+
+
+_NOWHERE: Final = -1
+
+_MEMBERS: Final = frozenset(name for name, role in ROLES.items() if role == MEMBER)
+
+
+class _Change(NamedTuple):
+    group_id: str
+    offset: int
+    state: GroupState | None
+    told_at: int
+    """Where the last record so far stands that says who is a member, or is none any more; _NOWHERE without one."""
+
+
+class _Lot:
+    """Changes in the order of the log, as columns."""
+
+    def __init__(self, changes: list[_Change]) -> None:
+        self._groups: dict[str, int] = {}
+        self._numbers: dict[GroupState | None, int] = {None: 0}
+        groups = [self._groups.setdefault(each.group_id, len(self._groups)) for each in changes]
+        numbers = [self._numbers.setdefault(each.state, len(self._numbers)) for each in changes]
+        self._offsets = np.array([each.offset for each in changes], np.int64)
+        # What does not exist stands behind the changes.
+        self._number = np.array([*numbers, 0], np.int64)
+        self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
+        # The place of a change stands for its offset. Group and place are one number then, and one sorted search finds
+        # the last change of a group before a place.
+        self._width = len(changes) + 1
+        self._sorted = np.sort(np.array(groups, np.int64) * self._width + np.arange(len(changes)))
+        self._states = list(self._numbers)
+
+    def at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
         encoded = groups if pa.types.is_dictionary(groups.type) else groups.dictionary_encode()
         of_name = np.array([self._groups.get(name, -1) for name in [*encoded.dictionary.to_pylist(), None]], np.int64)
         group = of_name[encoded.indices.fill_null(-1).to_numpy()]
-        # Changes are in the order of the log, so the place of one among them stands for its offset. Group and place are
-        # one number then, and one sorted search finds the last change of a group before a place.
-        width = len(changes) + 1
-        there = np.sort(changes[:, 0] * width + np.arange(len(changes)))
-        wanted = group * width + np.searchsorted(changes[:, 1], offsets, side)
-        last = np.append(there, -1)[np.searchsorted(there, wanted) - 1]
-        is_known = (group >= 0) & (last // width == group)
-        numbers = np.where(is_known, np.append(changes[:, 2], 0)[np.where(is_known, last % width, 0)], 0)
-        return StatesAt(numbers, list(self._numbers))
+        wanted = group * self._width + np.searchsorted(self._offsets, offsets, side)
+        last = np.append(self._sorted, -1)[np.searchsorted(self._sorted, wanted) - 1]
+        is_known = (group >= 0) & (last // self._width == group)
+        change = np.where(is_known, last % self._width, len(self._offsets))
+        return StatesAt(self._number[change], self._states, self._told_at[change])
 
 
 class StatesAt:
     """States, an element for each that was asked about; null and False where there was no group."""
 
-    def __init__(self, numbers: INT64, states: list[GroupState | None]) -> None:
-        """`numbers` are places in `states`, the first of which is None."""
+    def __init__(self, numbers: INT64, states: list[GroupState | None], told_at: INT64) -> None:
+        """`numbers` are places in `states`, the first of which is None; `told_at` are offsets, -1 for none."""
         self.numbers = numbers
         self.states = states
+        self._told_at = told_at
 
     @property
     def exists(self) -> FLAGS:
@@ -136,6 +208,12 @@ class StatesAt:
     def member_count(self) -> pa.Array:
         """`GroupState.member_count`, as int32."""
         return self._told(pa.int32(), lambda state: state.member_count)
+
+    @property
+    def told_at(self) -> pa.Array:
+        """Offset of the last record so far that says who is a member of the group, or is none any more, as int64; null
+        where no record does, and where there is no group."""
+        return pa.array(self._told_at, mask=self._told_at == _NOWHERE)
 
     def subscribes_to(self, topics: pa.Array) -> pa.Array:
         """Whether each group subscribed to a topic; null where there was no group, or a coordinator could not tell."""

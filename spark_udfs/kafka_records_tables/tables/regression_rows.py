@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,6 +36,7 @@ _EVIDENCE: Final = {
     "marker": "marker_log_offset",
     "high": "high_log_offset",
     "low": "low_log_offset",
+    "group": "group_log_offset",
 }
 
 
@@ -53,7 +54,7 @@ def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
 
 class Regressions:
     """Follows the commits and the groups of one log partition. Memory follows the partitions that groups have committed
-    for, and the changes of groups."""
+    for, the groups, and their changes since the first commit whose transaction is open."""
 
     def __init__(self, context: Context, schema: pa.Schema) -> None:
         self._context = context
@@ -63,13 +64,29 @@ class Regressions:
         self._groups = GroupLog(records, context, consequence="the state of its group is not known")
         self._states = GroupStates()
         self._held: pa.RecordBatch | None = None
+        self._end = 0
+
+    def all(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All rows of the table, out of all raw rows."""
+        for batch in batches:
+            yield from self.take(batch)
+        yield from self.rest()
+
+    @property
+    def remembered(self) -> int:
+        """Changes of groups that are held."""
+        return self._states.remembered
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add raw rows behind those before; the rows of the table as far as they were made."""
         for event in self._groups.take(batch):
             self._states.add(event)
         self._steps.take(batch)
-        if self._steps.count > max(_MOST_ROWS, 0 if self._held is None else 2 * self._held.num_rows):
+        if batch.num_rows:
+            self._end = batch.column("offset")[-1].as_py() + 1
+        if max(self._steps.count, self._states.count) > max(
+            _MOST_ROWS, 0 if self._held is None else 2 * self._held.num_rows
+        ):
             yield from self._compared()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
@@ -92,6 +109,8 @@ class Regressions:
             # Whether a commit is taken, the coordinator decides when it writes it, in a transaction too.
             places = falls.column("log_offset").to_numpy()
             yield self._rows(falls, places, self._states.before(falls.column("group_id"), places))
+        waits_from = self._steps.waits_from
+        self._states.forget(self._end if waits_from is None else waits_from)
 
     def _rows(self, falls: pa.RecordBatch, places: INT64, groups: StatesAt) -> pa.RecordBatch:
         told: dict[str, Any] = {name: falls.column(name) for name in falls.schema.names}
@@ -101,9 +120,13 @@ class Regressions:
         hangs_on_members = pc.is_in(kind, pa.array([RESET_WHILE_EMPTY, REWIND_BY_MEMBER])).to_numpy(
             zero_copy_only=False
         )
+        # The commit before may have been for a topic of another id, which an earlier one told.
+        tells_id_first = pc.and_(pc.is_null(falls.column("from_topic_id")), pc.is_valid(falls.column("topic_id")))
+        is_known = pa.array(~hangs_on_members | self._is_known(places, groups))
+        told["group_log_offset"] = pc.if_else(pa.array(hangs_on_members), groups.told_at, None)
         told |= {
             "kind": kind,
-            "is_certain": pa.array(~hangs_on_members | self._is_known(places, groups)),
+            "is_certain": pc.and_not(is_known, tells_id_first),
             "group_kind": groups.kind,
             "group_state": groups.state,
             "commit_timestamp": instants(told["commit_timestamp_ms"]),
@@ -123,7 +146,7 @@ class Regressions:
     def _evidence(self, told: dict[str, Any], count: int) -> pa.Array:
         places = {what: told[name].to_pylist() for what, name in _EVIDENCE.items()}
         lists = [
-            [{"what": what, "log_offset": of[row]} for what, of in places.items() if of[row] is not None]
+            [{"shows": what, "log_offset": of[row]} for what, of in places.items() if of[row] is not None]
             for row in range(count)
         ]
         return pa.array(lists, self._schema.field("evidence").type)

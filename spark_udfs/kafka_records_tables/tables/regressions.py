@@ -31,7 +31,9 @@ TABLE: Final = Table(
             "topic_recreated, after_deletion, sawtooth, reset_while_empty or rewind_by_member",
         ),
         Column(
-            "is_certain", "bool", "whether no cleaner can have taken what tells the state of the group, or its members"
+            "is_certain",
+            "bool",
+            "whether the log tells the members of the group, or the id of the topic, where the kind hangs on them",
         ),
         Column("group_kind", "string", "kind of the group right before the commit; null where there was no group"),
         Column("group_state", "string", "its state then, as far as the log tells; null where there was no group"),
@@ -44,9 +46,10 @@ TABLE: Final = Table(
         Column("from_log_offset", "int64", "offset in that partition of the commit before"),
         Column(
             "evidence",
-            "list<struct<what: string, log_offset: int64>>",
+            "list<struct<shows: string, log_offset: int64>>",
             "the other records that show it: the tombstone between, the marker of the transaction, where the other "
-            "sequence of a sawtooth stood and where this one was left",
+            "sequence of a sawtooth stood (high) and where this one was left (low), and, for the last two kinds, the "
+            "last record that says who is a member of the group, or is none any more (group)",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
@@ -69,7 +72,9 @@ TABLE: Final = Table(
     rules="""\
 One row per commit that took effect and is lower than the one it took the place of, of the same group, topic and
 partition. A commit in a transaction takes effect at the marker, and not at all if an offset behind it did so meanwhile
-(`OffsetMetadataManager.replayEndTransactionMarker`). The kind is the first that applies:
+(`OffsetMetadataManager.replayEndTransactionMarker`). A source that has no markers and says `committed` has each of them
+take effect at its own place: the lower of two of one transaction is a fall then, which it is not where markers tell
+that both came at once. The kind is the first that applies:
 
 - `topic_recreated`: the two commits name topics with different ids (Kafka 4.1 and later write them). It is no rewind:
   a new topic has the old name, and begins at 0.
@@ -92,7 +97,8 @@ no falls to tell. A finding says behind which offset no record is missing; a fal
 behind it is missing where the commit before is. For every fall that is left the log has what tells the members of the
 group then, since a cleaner takes only what a record within its reach replaces. Of a sawtooth it may leave
 one fall, which has another kind then. `is_certain` is false where bytes before the commit could not be read, or a
-record of the group could not be decoded, and the kind hangs on its members.
+record of the group could not be decoded, and the kind hangs on its members; and where the lower commit tells the id of
+its topic and none before it that is left does: an earlier one may have told another id, and the topic be a new one.
 
 What the log cannot know: classic members that join for the first time are in no record until they are assigned
 partitions. Records that were consumed again without a lower commit show nowhere. Which client has sent a commit is in
@@ -105,10 +111,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     from kafka_records_tables.tables.regression_rows import Regressions
 
-    found = Regressions(context, TABLE.schema)
-    for batch in batches:
-        yield from found.take(batch)
-    yield from found.rest()
+    yield from Regressions(context, TABLE.schema).all(batches)
 
 
 def named_later(batches: Iterator[Any], context: Context) -> set[int]:
@@ -116,9 +119,6 @@ def named_later(batches: Iterator[Any], context: Context) -> set[int]:
     from kafka_records_tables.tables.regression_rows import Regressions
 
     found = Regressions(context, TABLE.schema)
-    for batch in batches:
-        for _ in found.take(batch):
-            pass
-    for _ in found.rest():
+    for _ in found.all(batches):
         pass
     return found.named_later()

@@ -99,6 +99,8 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         lot.keys.report(context, lambda row: NOT_USED)
         for columns in commits.columns(lot, events, states):
             yield _batch(columns, context)
+        if batch.num_rows:
+            states.forget(batch.column("offset")[-1].as_py() + 1)
         yield from _of_moments(lives.moments(events), context)
     yield from _of_moments(lives.rest(), context)
 

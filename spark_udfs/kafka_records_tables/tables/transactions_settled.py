@@ -162,6 +162,11 @@ class Settling:
         """Whether any row waits for its marker."""
         return bool(self._pending)
 
+    @property
+    def waits_from(self) -> int | None:
+        """Offset of the first row that waits for its marker; None where none does."""
+        return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
+
     def take(self, batch: pa.RecordBatch) -> Iterator[Settled]:
         """What is decided when these rows have come."""
         words = batch.column("transaction")
