@@ -226,7 +226,7 @@ def changes(
         `format("kafka-records")` gives them. Within a micro-batch rows come in any order.
     name
         The name of a table of facts (`offset_commits`), or of one in which the last record of a key decides
-        (`current_offsets`, `groups`, `members`, …).
+        (`current_offsets`, `groups`, `members`, …); or `regressions` or `disappearances`.
     columns
         The names of the columns of the table to return; all by default. `merged` needs all of them.
     mode
@@ -241,7 +241,8 @@ def changes(
         A streaming DataFrame for the output mode `append`. `change` is `upsert` (the row is new or was another one) or
         `delete` (it is no more, and comes as it was); `as_of_offset` the offset behind the last record of the log
         partition that the table had seen. The columns of the table follow. Applied in their order, the changes of all
-        micro-batches so far give exactly the rows of `table` over all raw rows so far.
+        micro-batches so far give exactly the rows of `table` over all raw rows so far; but `disappearances` is less
+        sure of the last tombstones until it is known what follows them.
 
     Raises
     ------
@@ -258,7 +259,8 @@ def changes(
     -----
     State is kept per log partition: the raw rows that decide, of each key the last value and the last tombstone, as
     long as something is left of its group, and the records of open transactions. A commit waits there for its marker:
-    `offset_commits` tells it as `open` first and again when it is decided.
+    `offset_commits` tells it as `open` first and again when it is decided. For `disappearances` it is what the table
+    has in memory instead, which follows the offsets, groups and members that there are.
 
     Examples
     --------

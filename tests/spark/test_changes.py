@@ -23,6 +23,8 @@ from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
+from kafka_records_tables.engines.checked_request import request_of
+from kafka_records_tables.engines.going_on import GoingOn, LogState
 from kafka_records_tables.engines.spark_changes import NoStream
 from kafka_records_tables.tables.declaration import can_go_on
 
@@ -33,7 +35,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SECONDS = 300
 PARTS = 4
-OTHERS = [name for name, table in TABLES.items() if can_go_on(table) and name != "current_offsets"]
+OTHERS = [
+    name
+    for name, table in TABLES.items()
+    if can_go_on(table) and table.form_of_kept is None and name != "current_offsets"
+]
+GONE = "disappearances"
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +116,7 @@ def test_a_stream_gives_the_rows_of_the_table_at_every_restart(
         tables.changes(spark.read.parquet(str(tmp_path / "place" / "raw")), "groups")
 
 
-@pytest.mark.parametrize("name", ["disappearances", "expirations", "open_transactions", "share_partitions"])
+@pytest.mark.parametrize("name", ["timeline", "expirations", "open_transactions", "share_partitions"])
 def test_a_table_that_needs_a_whole_log_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=rf"^{name} cannot be told by its changes, .* or ask for one of .*current_off"):
         tables.changes(None, name)  # type: ignore[arg-type]
@@ -121,6 +128,40 @@ def test_every_table_that_can_be_followed(
     spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path, name: str
 ) -> None:
     check(spark, name, parts, tmp_path / "place", [1, 3])
+
+
+@pytest.mark.matrix
+def test_tombstones_are_explained_through_a_restart(
+    spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path
+) -> None:
+    """As in one process, which tests/tables/test_disappearances_followed.py holds against the table."""
+    for begin, end in ((0, 1), (1, PARTS)):
+        for number in range(begin, end):
+            add(tmp_path / "raw", number, parts[number])
+        drain(tables.changes(stream_of(spark, tmp_path / "raw"), GONE), tmp_path)
+    told = spark.read.parquet(str(tmp_path / "changes"))
+    found = by_place(rows_of(tables.merged(told, GONE), GONE))
+    assert found == followed(parts)
+    assert found.keys() == by_place(expected(GONE, parts)).keys()
+
+
+def by_place(rows: pa.Table) -> dict[tuple[int, int], dict[str, Any]]:
+    return {(row["log_partition"], row["log_offset"]): row for row in rows.to_pylist()}
+
+
+def followed(parts: Sequence[pa.Table]) -> dict[tuple[int, int], dict[str, Any]]:
+    """Explained tombstones by their places, after the parts of each log partition."""
+    columns = list(dict.fromkeys(("offset", "key", "value", "control", *TABLES[GONE].reads)))
+    going_on = GoingOn(request_of(GONE))
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    states: dict[int, LogState] = {}
+    for part in parts:
+        part = part.filter(pc.equal(part["topic"], "__consumer_offsets"))
+        for number in pc.unique(part["partition"]).to_pylist():
+            came = part.filter(pc.equal(part["partition"], number)).select(columns)
+            states[number], told = going_on.step(number, states.get(number), came)
+            found |= by_place(pa.Table.from_batches([told]).select(TABLES[GONE].names))
+    return found
 
 
 @pytest.mark.matrix

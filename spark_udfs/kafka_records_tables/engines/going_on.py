@@ -1,12 +1,15 @@
 """A table over a log that comes piece by piece: what each piece changes in its rows.
 
 The rule of a table stands in its function alone. It is asked twice, about what was carried and about that with what
-came, and the difference is what changed. Only groups that a piece is about are looked at.
+came, and the difference is what changed. Only groups that a piece is about are looked at. Where a row hangs on too much
+around its record, the module of the table keeps what it knows instead of raw rows (`Table.form_of_kept`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -34,6 +37,8 @@ DELETE: Final = "delete"
 AS_OF_OFFSET: Final = "as_of_offset"
 """The column with the offset behind the last record of the log partition that the table had seen."""
 
+_KEPT: Final = "kept"
+
 
 class OutOfOrder(KafkaRecordsError, ValueError):
     """Raw rows of a log partition below an `offset` up to which it was read before."""
@@ -55,7 +60,8 @@ class OutOfOrder(KafkaRecordsError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """How far a log partition was read, and the raw rows that are carried from there."""
+    """How far a log partition was read, and the raw rows that are carried from there; or one row with what the module
+    of the table has kept (`Table.form_of_kept`)."""
 
     read_to: int
     rows: pa.RecordBatch
@@ -79,10 +85,11 @@ class GoingOn:
         """
         table = self.request.table
         new = _one(in_log_order(came, table.topic))
-        if state is None:
-            state = LogState(0, new.slice(0, 0))
-        new, old = self._behind(new, partition, state.read_to), state.rows
-        read_to = new.column("offset")[-1].as_py() + 1 if new.num_rows else state.read_to
+        new = self._behind(new, partition, 0 if state is None else state.read_to)
+        read_to = new.column("offset")[-1].as_py() + 1 if new.num_rows else (0 if state is None else state.read_to)
+        if table.form_of_kept is not None:
+            return self._kept_by_table(partition, state, new, read_to)
+        old = new.slice(0, 0) if state is None else state.rows
         whole = joined([old, new])
         quiet = self.request.context(table.topic, partition)
         goes_by_group = is_by_group(table)
@@ -98,6 +105,25 @@ class GoingOn:
         kept = joined([untouched, left])
         kept = kept.take(pa.array(np.argsort(kept.column("offset").to_numpy(), kind="stable")))
         return LogState(read_to, kept), changes(table, rows_before, rows_now, read_to)
+
+    def _kept_by_table(
+        self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int
+    ) -> tuple[LogState, pa.RecordBatch]:
+        table, request = self.request.table, self.request
+        module = import_module(table.module)
+        quiet = request.context(table.topic, partition)
+
+        def still_open(kept: bytes | None) -> Iterator[pa.RecordBatch]:
+            return iter(()) if kept is None else table.of_groups(module.still_open(kept, quiet), request.groups)
+
+        kept = None if state is None else state.rows.column(_KEPT)[0].as_py()
+        rows_before = list(still_open(kept))
+        loud = request.context(table.topic, partition, self.kind)
+        kept, found = module.go_on(kept, iter([new] if new.num_rows else []), loud)
+        rows_now = [*table.of_groups(iter(found), request.groups), *still_open(kept)]
+        before, now = (pa.Table.from_batches(rows, table.schema) for rows in (rows_before, rows_now))
+        left = pa.RecordBatch.from_pydict({_KEPT: pa.array([kept], pa.large_binary())})
+        return LogState(read_to, left), changes(table, before, now, read_to)
 
     def _behind(self, new: pa.RecordBatch, partition: int, read_to: int) -> pa.RecordBatch:
         offsets = new.column("offset").to_numpy()

@@ -150,7 +150,8 @@ class StateOfLog:
 
 def _asked(request: TableRequest, columns: Sequence[str]) -> str:
     """What the rows of a state are kept for. Names, for it is compared with what another version asks."""
-    said = [("table", request.table.name), ("group", request.groups), ("untold", request.untold)]
+    said: list[tuple[str, Any]] = [("table", request.table.name), ("form", request.table.form_of_kept)]
+    said += [("group", request.groups), ("untold", request.untold)]
     said += [("package", request.package), *request.options, ("columns", ",".join(columns))]
     return " ".join(f"{name}={value!r}" for name, value in said if value is not None)
 

@@ -133,6 +133,9 @@ class Table:
     names_earlier: bool = False
     """Of a table that tells what happened: whether a row hangs on the state before its record, and on some earlier
     records whose places the function `named_later` of its module knows, and on nothing that comes later."""
+    form_of_kept: int | None = None
+    """Of a table whose module goes on by itself: `go_on` makes bytes of what it keeps, and `still_open` rows of them. A
+    number for the form of these bytes, for another form cannot be gone on with."""
     names_topics: bool = False
     """Whether rows depend on what a source knows of topics: engines ask it for their names by ids, which stand in
     records (`Context.topic_names`), and for how many partitions they have (`Context.partition_counts`)."""
@@ -147,11 +150,11 @@ class Table:
 
         function = cast(RowsFunction, import_module(self.module).rows)
         found = function(batches if self.helper == "ends" else in_order(batches, context, self), context)
-        yield from self._of_groups(found, context.groups) if self.needs_all_groups else found
+        yield from self.of_groups(found, context.groups) if self.needs_all_groups else found
         context.sum_up()
 
-    def _of_groups(self, found: Iterator[Any], groups: tuple[str, ...] | None) -> Iterator[Any]:
-        """The rows of some groups."""
+    def of_groups(self, found: Iterator[Any], groups: tuple[str, ...] | None) -> Iterator[Any]:
+        """The rows about some groups, or all."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -197,8 +200,10 @@ class Table:
 
 
 def can_go_on(table: Table) -> bool:
-    """Whether a table can go on with the rows that come next, having kept some of those before (`carried_rows`)."""
-    return table.helper == "facts" or table.last_of_key or table.names_earlier
+    """Whether a table can go on with the rows that come next, having kept some of those before (`carried_rows`), or
+    what it has made of them."""
+    is_by_rows = table.helper == "facts" or table.last_of_key or table.names_earlier
+    return is_by_rows or table.form_of_kept is not None
 
 
 def timestamps(name: str, about: str) -> tuple[Column, Column]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
     from kafka_records_tables.tables.causes import Explained
+    from kafka_records_tables.tables.explained_tombstones import Explaining
 
 _ROWS: Final = 8192
 
@@ -60,6 +61,7 @@ TABLE: Final = Table(
     module=__name__,
     is_history=True,
     needs_all_groups=True,
+    form_of_kept=1,
     essential=("record", "group_id", "topic", "partition", "member_id", "cause", "confidence"),
     details=(
         "record_type",
@@ -133,12 +135,47 @@ complete. A source without `timestamp_ms` shows no times, one without `base_offs
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     from kafka_records_tables.tables.decoded_records import schemas
-    from kafka_records_tables.tables.explained_tombstones import Explaining
 
     known = schemas(context, "consumer_offsets")
+    explaining = _explaining(known, context)
+    yield from _batches(chain(_taken(explaining, batches), explaining.rest()), known, context)
+
+
+def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple[bytes, list[Any]]:
+    """What is to be kept behind the rows that came, and the rows of the table that nothing changes any more. `kept` is
+    None at the start of the log."""
+    from kafka_records_tables.tables.decoded_records import schemas
+    from kafka_records_tables.tables.kept_objects import from_bytes, to_bytes
+
+    known = schemas(context, "consumer_offsets")
+    outside = {"schemas": known, "context": context}
+    explaining = _explaining(known, context) if kept is None else from_bytes(kept, outside)
+    found = list(_batches(chain(_taken(explaining, batches), explaining.taken()), known, context))
+    return to_bytes(explaining, outside), found
+
+
+def still_open(kept: bytes, context: Context) -> Iterator[Any]:
+    """The rows of the table that records may change which have not come: what is known so far."""
+    from kafka_records_tables.tables.decoded_records import schemas
+    from kafka_records_tables.tables.kept_objects import from_bytes
+
+    known = schemas(context, "consumer_offsets")
+    explaining = from_bytes(kept, {"schemas": known, "context": context})
+    yield from _batches(explaining.rest(may_go_on=True), known, context)
+
+
+def _explaining(known: Mapping[int, RecordSchema], context: Context) -> Explaining:
+    from kafka_records_tables.tables.explained_tombstones import Explaining
+
     asked = context.options
-    explaining = Explaining(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
-    found = chain(chain.from_iterable(explaining.take(batch) for batch in batches), explaining.rest())
+    return Explaining(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
+
+
+def _taken(explaining: Explaining, batches: Iterator[Any]) -> Iterator[Explained]:
+    return chain.from_iterable(explaining.take(batch) for batch in batches)
+
+
+def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], context: Context) -> Iterator[Any]:
     while some := list(islice(found, _ROWS)):
         yield _batch(some, known, context)
 

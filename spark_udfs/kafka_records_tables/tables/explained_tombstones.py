@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables import causes
 from kafka_records_tables.tables.causes import Explained, Shown
 from kafka_records_tables.tables.commits import COMMITS
@@ -47,6 +48,8 @@ _LAST_OLD_TYPE: Final = 2
 _LAST_OLD_COMMIT: Final = 3
 """The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
 
+_NO_TIME: Final = -1
+
 _SWEEP_MS: Final = 60_000
 """A coordinator before Kafka 4.0 writes a batch for each group, one behind the other: an offset that goes within this
 time of another one may have gone with it."""
@@ -62,10 +65,10 @@ class _Case:
     sweep: Sweep | None = None
     swept: list[Event] = field(default_factory=list)
 
-    def explained(self) -> Iterator[Explained]:
+    def explained(self, *, is_over: bool = True) -> Iterator[Explained]:
+        """What is said in the end, or before the time `is_over` for others to go with these."""
         if self.sweep is not None:
-            verdicts = self.sweep
-            self.told |= {event.offset: verdicts.said(event) for event in self.swept}
+            self.told |= self.sweep.said_of(self.swept) if is_over else self.sweep.said_so_far(self.swept)
         for event in self.write.tombstones:
             found = self.told[event.offset]
             yield Explained(
@@ -104,6 +107,8 @@ class Explaining:
         self._is_whole = True
         self._new_from: int | None = None
         """Where the first record stands that only Kafka 4.0 and later write; None where none was seen."""
+        self._clock = _NO_TIME
+        """The latest time that any record has told."""
         self._cases: deque[_Case] = deque()
         self._watched: dict[int, list[_Case]] = {}
 
@@ -114,33 +119,42 @@ class Explaining:
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
             self._count += rows.num_rows
         if self._count > _ROWS:
-            yield from self._go_on(is_end=False)
+            yield from self.taken()
 
-    def rest(self) -> Iterator[Explained]:
-        """What is left at the end of the log."""
-        yield from self._go_on(is_end=True)
+    def taken(self) -> Iterator[Explained]:
+        """Look at the rows that were taken so far. Gives what is explained by now."""
+        yield from self._go_on(is_end=False)
+
+    def rest(self, *, may_go_on: bool = False) -> Iterator[Explained]:
+        """What is left at the end of the log. Where the log `may_go_on`, its last write may have been cut, and whatever
+        stays may still go: nothing is said to be high, or ruled out, that more rows may change."""
+        yield from self._go_on(is_end=True, is_cut=may_go_on)
         while self._cases:
-            yield from self._cases.popleft().explained()
+            yield from self._cases.popleft().explained(is_over=not may_go_on)
 
-    def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
+    def _go_on(self, *, is_end: bool, is_cut: bool = False) -> Iterator[Explained]:
         complete = self._boundaries.complete(self._came, is_end=is_end)
         self._came, self._count = [], 0
         if complete is None:
             return
         rows, starts, is_whole = complete
+        is_whole[-1] &= not is_cut
         self._note_gaps(rows)
         self._note_broker(rows)
         self._groups.read(rows)
         doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
+        offsets, clock = rows.column("offset").to_numpy(), self._clock_of(rows)
         for write in writes(rows, starts, is_whole, self._schemas):
-            yield from self._finished(write.timestamp_ms)
+            yield from self._finished(int(clock[np.searchsorted(offsets, write.offset)]))
             self._groups.up_to(write.offset)
             doings.up_to(write.offset)
             self._open(write)
-        last = int(rows.column("offset")[-1].as_py()) + 1
-        self._groups.up_to(last)
-        doings.up_to(last)
+        behind = int(offsets[-1]) + 1
+        self._groups.up_to(behind)
+        doings.up_to(behind)
+        yield from self._finished(self._clock)
         self._live.forget()
+        self._unwatch()
 
     def _note_gaps(self, rows: pa.RecordBatch) -> None:
         """Note up to where nothing is missing."""
@@ -162,11 +176,21 @@ class Explaining:
         new = np.flatnonzero(is_record & ((numbers > _LAST_OLD_TYPE) | (is_commit & (versions > _LAST_OLD_COMMIT))))
         self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
 
-    def _finished(self, now_ms: int | None) -> Iterator[Explained]:
-        """The cases whose time has gone by."""
-        while self._cases and now_ms is not None:
+    def _clock_of(self, rows: pa.RecordBatch) -> INT64:
+        """The latest time that is told up to each row."""
+        if "timestamp_ms" not in rows.schema.names:
+            return np.full(rows.num_rows, _NO_TIME, np.int64)
+        times = np.maximum(rows.column("timestamp_ms").fill_null(_NO_TIME).to_numpy(), self._clock)
+        clock: INT64 = np.maximum.accumulate(times)
+        self._clock = int(clock[-1])
+        return clock
+
+    def _finished(self, now_ms: int) -> Iterator[Explained]:
+        """The cases whose time has gone by: all that go with a tombstone have come. One without a time is of the oldest
+        format, and nobody will know more of it."""
+        while self._cases and now_ms != _NO_TIME:
             then = self._cases[0].write.timestamp_ms
-            if then is None or now_ms <= then + _SWEEP_MS:
+            if then is not None and now_ms <= then + _SWEEP_MS:
                 return
             yield from self._cases.popleft().explained()
 
@@ -199,6 +223,12 @@ class Explaining:
             self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
         ):
             self._watched.setdefault(each.number, []).append(case)
+
+    def _unwatch(self) -> None:
+        """Give up what was watched for tombstones that are explained."""
+        waiting = {id(case) for case in self._cases}
+        watched = {number: [case for case in some if id(case) in waiting] for number, some in self._watched.items()}
+        self._watched = {number: some for number, some in watched.items() if some}
 
     def _went(self, key: tuple[str, str, int]) -> None:
         number = self._live.number(key)

@@ -120,8 +120,9 @@ class GroupLog:
         self._commits, self._records = [], []
         self._commit_count = self._record_count = 0
         places |= places_of_commits
-        found = (self._replayed(event, places) for event in merge(told, makers, key=attrgetter("offset")))
-        return [each for each in found if each.before is None or each.event.record in ROLES]
+        replayed = [self._replayed(event, places) for event in merge(told, makers, key=attrgetter("offset"))]
+        self._replay.forget_ends()
+        return [each for each in replayed if each.before is None or each.event.record in ROLES]
 
     def group(self, group_id: str) -> Group | None:
         """The group as the last event has left it; None where there is none."""

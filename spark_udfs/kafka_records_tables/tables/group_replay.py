@@ -217,6 +217,10 @@ class Replay:
         """The groups that exist, without their partition in the log."""
         return [_row(group_id, group) for group_id, group in self._groups.items()]
 
+    def forget_ends(self) -> None:
+        """Give up where groups ended: every record from here on stands behind those that were replayed."""
+        self._ended.clear()
+
     def ended_at(self, group_id: str) -> int:
         """The offset of the last tombstone that ended a group of that name; -1 where none was seen."""
         return self._ended.get(group_id, -1)

@@ -55,6 +55,8 @@ class LiveOffsets:
         self.expire_ms = np.zeros(_FIRST_ROOM, np.int64)
         self._numbers: dict[CommitKey, int] = {}
         self._free: list[int] = []
+        # The numbers of those that are there, in the order in which they came to be: answers must not hang on how many
+        # rows are looked at together.
         self._of_group: dict[str, dict[int, None]] = {}
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
@@ -93,8 +95,6 @@ class LiveOffsets:
                 self._grow()
         self._numbers[key] = number
         self.is_there[number] = False
-        self._of_group.setdefault(key[0], {})[number] = None
-        self._of_topic.setdefault(key[1], {})[number] = None
         return number
 
     def _grow(self) -> None:
@@ -106,6 +106,10 @@ class LiveOffsets:
 
     def commit(self, rows: CommitRows) -> None:
         """Take commits that take effect where they stand, in the order of the log."""
+        for number in dict.fromkeys(rows.keys[~self.is_there[rows.keys]].tolist()):
+            group, topic, _ = self.keys[number]
+            self._of_group.setdefault(group, {})[number] = None
+            self._of_topic.setdefault(topic, {})[number] = None
         # Among equal numbers the last assignment wins.
         self.is_there[rows.keys] = True
         self.is_known[rows.keys] = rows.is_known
@@ -128,7 +132,12 @@ class LiveOffsets:
 
     def delete(self, keys: Iterable[CommitKey]) -> None:
         """Take tombstones. Each takes the pending offsets of its partition along (`OffsetMetadataManager.replay`)."""
-        gone = [number for key in keys if (number := self._numbers.get(key)) is not None]
+        gone = list(dict.fromkeys(number for key in keys if (number := self._numbers.get(key)) is not None))
+        for number in gone:
+            if self.is_there[number]:
+                group, topic, _ = self.keys[number]
+                _drop(self._of_group, group, number)
+                _drop(self._of_topic, topic, number)
         self.is_there[gone] = False
         self._gone.update(gone)
         for producer, lots in self._pending.items():
@@ -139,20 +148,15 @@ class LiveOffsets:
         waiting = self._waiting()
         for number in self._gone:
             if not self.is_there[number] and number not in waiting:
-                group, topic, _ = key = self.keys[number]
-                del self._numbers[key]
-                _drop(self._of_group, group, number)
-                _drop(self._of_topic, topic, number)
+                del self._numbers[self.keys[number]]
                 self._free.append(number)
         self._gone.clear()
 
     def _waiting(self) -> dict[int, int]:
-        """What open transactions commit: log offsets by number."""
-        waiting: dict[int, int] = {}
-        for lots in self._pending.values():
-            for rows in lots:
-                waiting.update(zip(rows.keys.tolist(), rows.log_offset.tolist(), strict=True))
-        return waiting
+        """What open transactions commit: log offsets by number, in the order of the log."""
+        lots = [rows for some in self._pending.values() for rows in some]
+        waiting = [pair for rows in lots for pair in zip(rows.log_offset.tolist(), rows.keys.tolist(), strict=True)]
+        return {number: offset for offset, number in sorted(waiting)}
 
     # -- what is asked -------------------------------------------------------------------------------------------------
 
@@ -172,13 +176,11 @@ class LiveOffsets:
 
     def of_group(self, group: str) -> INT64:
         """The offsets of a group that are there."""
-        numbers = np.array(list(self._of_group.get(group, ())), np.int64)
-        there: INT64 = numbers[self.is_there[numbers]]
-        return there
+        return np.array(list(self._of_group.get(group, ())), np.int64)
 
     def of_topic(self, topic: str, without: set[int], most: int) -> list[int]:
         """Offsets of a topic that are there, of any group, `most` of them."""
-        there = (n for n in self._of_topic.get(topic, ()) if self.is_there[n] and n not in without)
+        there = (number for number in self._of_topic.get(topic, ()) if number not in without)
         return list(islice(there, most))
 
 

@@ -76,6 +76,10 @@ class Part:
     staying_in_topic: dict[str, list[Staying]] = field(default_factory=dict)
     """By topic, offsets of any group."""
 
+    def all_staying(self) -> tuple[list[Staying], ...]:
+        """Every list of offsets that are watched."""
+        return self.staying, self.staying_due, *self.staying_in_topic.values()
+
 
 class Sweep:
     """Some tombstones of a write, and what is known about them."""
@@ -120,13 +124,27 @@ class Sweep:
     def goes(self, number: int) -> None:
         """An offset that was watched went with others, a little later: it did not stay."""
         for part in self.parts.values():
-            for staying in (part.staying, part.staying_due, *part.staying_in_topic.values()):
+            for staying in part.all_staying():
                 staying[:] = [each for each in staying if each.number != number]
 
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
-    def said(self, event: Event) -> Said:
-        """What is said of one of the tombstones, when it is known what stayed."""
+    def said_of(self, tombstones: Iterable[Event]) -> dict[int, Said]:
+        """What is said of tombstones, by their offsets, when it is known what stayed."""
+        return {event.offset: self._said(event) for event in tombstones}
+
+    def said_so_far(self, tombstones: Iterable[Event]) -> dict[int, Said]:
+        """The same while offsets that are there may still go: with what stands if all of them go."""
+        events = list(tombstones)
+        if_they_stay = self.said_of(events)
+        for part in self.parts.values():
+            for staying in part.all_staying():
+                staying.clear()
+        self._whole = None
+        if_they_go = self.said_of(events)
+        return {offset: _either(found, if_they_go[offset]) for offset, found in if_they_stay.items()}
+
+    def _said(self, event: Event) -> Said:
         if self._whole is None:
             self._whole = self._verdict(list(self.parts.values()))
         whole = self._whole if self._whole.possible else self._verdict([self.parts[event.key[0]]])
@@ -203,6 +221,13 @@ class Sweep:
         else:
             evidence.append(Shown("stays_in_topic", staying[0][0].log_offset))
         return possible
+
+
+def _either(found: Said, otherwise: Said) -> Said:
+    """What is said where either may turn out: high is what both are sure of."""
+    is_sure = found.confidence == otherwise.confidence == causes.HIGH and found.cause == otherwise.cause
+    confidence = causes.MEDIUM if found.confidence == causes.HIGH and not is_sure else found.confidence
+    return said(found.cause, confidence, found.evidence, (*found.possible, *otherwise.possible))
 
 
 def _numbers(part: Part, live: LiveOffsets) -> INT64:

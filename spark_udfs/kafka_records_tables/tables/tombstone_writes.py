@@ -66,8 +66,8 @@ class Boundaries:
         """The offset behind the last row that was given out."""
 
     def complete(self, batches: list[pa.RecordBatch], *, is_end: bool) -> tuple[pa.RecordBatch, INT64, FLAGS] | None:
-        """The rows of the writes that are complete: all but the last, unless the log ends. Beside them where each write
-        starts, and whether each is whole; None where there is none."""
+        """The rows of the writes that are complete: all up to the last batch in which one begins, unless the log ends.
+        Beside them where each write starts, and whether each is whole; None where there is none."""
         parts = [*self._held, *batches]
         self._held = []
         if not parts:
@@ -75,11 +75,13 @@ class Boundaries:
         rows = joined(parts)
         starts, is_whole = self._writes(rows)
         if not is_end:
-            if len(starts) < 2:
-                self._held = [rows]
+            # What is said of a write hangs on its batch: whether that is long, and begins where it says.
+            behind = int(starts[_begins_batch(rows, starts)][-1])
+            self._held = [rows.slice(behind)]
+            if not behind:
                 return None
-            self._held = [rows.slice(int(starts[-1]))]
-            rows, starts, is_whole = rows.slice(0, int(starts[-1])), starts[:-1], is_whole[:-1]
+            rows, is_whole = rows.slice(0, behind), is_whole[starts < behind]
+            starts = starts[starts < behind]
         self._behind = int(rows.column("offset")[-1].as_py()) + 1
         return rows, starts, is_whole
 
@@ -108,6 +110,15 @@ class Boundaries:
             # Where the next write begins, records of that format do not tell.
             is_whole &= ~_is_old(rows)[starts]
         return starts, is_whole
+
+
+def _begins_batch(rows: pa.RecordBatch, starts: INT64) -> FLAGS:
+    """Which writes begin with their batch, as far as the source tells batches."""
+    if "base_offset" not in rows.schema.names:
+        return np.ones(len(starts), np.bool_)
+    batches = rows.column("base_offset").fill_null(_NO_BATCH).to_numpy()
+    begins: FLAGS = (starts == 0) | (batches[starts] != batches[starts - 1]) | (batches[starts] == _NO_BATCH)
+    return begins
 
 
 def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:

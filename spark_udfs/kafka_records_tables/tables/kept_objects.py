@@ -1,0 +1,87 @@
+"""Objects of tables as bytes, for a table that goes on another day with what it had in memory.
+
+Pickles can name any function. Those that are read here name classes of tables and nothing else, so that who can write a
+checkpoint cannot run code of his own by it.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+_PACKAGE: Final = "kafka_records_tables.tables."
+
+
+class UnexpectedContent(ValueError):
+    """Bytes that are no kept objects."""
+
+
+def to_bytes(kept: object, outside: Mapping[str, object]) -> bytes:
+    """An object with all that it refers to, but for the objects `outside`, which stay names."""
+    content = io.BytesIO()
+    _Pickler(content, outside).dump(kept)
+    return content.getvalue()
+
+
+def from_bytes(content: bytes, outside: Mapping[str, object]) -> Any:
+    """The object again; it refers to the objects `outside` that are given now. Raises UnexpectedContent."""
+    return _Unpickler(io.BytesIO(content), outside).load()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, outside: Mapping[str, object]) -> None:
+        super().__init__(file, protocol=5)
+        self._outside = {id(each): name for name, each in outside.items()}
+
+    def persistent_id(self, obj: object) -> str | None:
+        return self._outside.get(id(obj))
+
+    def reducer_override(self, obj: object) -> Any:
+        if isinstance(obj, np.ndarray):
+            return _array, (obj.dtype.str, obj.tobytes())
+        if isinstance(obj, pa.RecordBatch):
+            return _rows, (_stream(obj),)
+        return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, outside: Mapping[str, object]) -> None:
+        super().__init__(file)
+        self._outside = outside
+
+    def persistent_load(self, pid: str) -> object:
+        return self._outside[pid]
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (maker := _MAKERS.get((module, name))) is not None:
+            return maker
+        # A module of tables also has the names that it imports.
+        found = super().find_class(module, name) if module.startswith(_PACKAGE) else None
+        if isinstance(found, type) and found.__module__ == module:
+            return found
+        raise UnexpectedContent(f"what is kept of a table names {module}.{name}: give the query a new checkpoint")
+
+
+def _stream(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _rows(content: bytes) -> pa.RecordBatch:
+    return pa.ipc.open_stream(content).read_next_batch()
+
+
+def _array(kind: str, content: bytes) -> Any:
+    return np.frombuffer(content, np.dtype(kind)).copy()
+
+
+_MAKERS: Final = {(maker.__module__, maker.__name__): maker for maker in (Counter, deque, _array, _rows)}

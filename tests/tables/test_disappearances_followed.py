@@ -1,0 +1,194 @@
+"""Tombstones explained as the log comes in pieces: in the end as over the whole log, and never wrong with confidence
+before that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.engines.checked_request import request_of
+from kafka_records_tables.engines.going_on import GoingOn
+from kafka_records_tables.tables.kept_objects import UnexpectedContent, from_bytes, to_bytes
+from tests.tables.histories import NAMES, history
+from tests.tables.test_changes import Followed, Row, pieces
+from tests.tables.test_disappearances import HOUR_MS, Log, commit, group, member
+
+HIGH = "high"
+BEHIND_MS = 61_000
+
+
+def told(log: pa.Table) -> dict[Any, Row]:
+    return {row["log_offset"]: row for row in read_table("disappearances", log).table.to_pylist()}
+
+
+def gone_on(log: pa.Table) -> pa.Table:
+    """A log with one more record, in a batch of its own, when nothing before hangs on what comes next any more."""
+    last = pc.max(log["timestamp_ms"]).as_py() + BEHIND_MS
+    offset = pc.max(log["offset"]).as_py() + 1
+    value = log.filter(pc.and_(pc.is_null(log["control"]), pc.is_valid(log["value"]))).slice(0, 1).to_pylist()[0]
+    value |= {"offset": offset, "base_offset": offset, "timestamp_ms": last}
+    return pa.concat_tables([log, pa.Table.from_pylist([value], log.schema)])
+
+
+def check(name: str, most: int) -> None:
+    log = gone_on(history(name).rows)
+    # The last record is a piece of its own: it only ends the write before it.
+    parts = [*pieces(log.slice(0, log.num_rows - 1), (name, "gone"), most), (log.slice(log.num_rows - 1), log)]
+    expected, followed = told(log), Followed("disappearances")
+    for piece, so_far in parts:
+        followed.take(piece)
+        rows = {row["log_offset"]: row for row in followed.rows.values()}
+        assert rows.keys() == told(so_far).keys(), name
+        for offset, row in rows.items():
+            in_the_end = expected[offset]
+            assert set(in_the_end["possible_causes"]) <= set(row["possible_causes"]), (name, row, in_the_end)
+            if row["confidence"] == HIGH:
+                assert (row["cause"], HIGH) == (in_the_end["cause"], in_the_end["confidence"]), (name, row)
+    assert rows == expected, name
+
+
+def test_tombstones_are_explained_as_over_the_whole_log() -> None:
+    for name in NAMES[::20]:
+        check(name, most=4)
+
+
+@pytest.mark.slow
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", NAMES)
+def test_tombstones_of_all_histories_are_explained_as_over_the_whole_log(name: str) -> None:
+    check(name, most=40)
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+def kept(followed: Followed) -> bytes:
+    assert followed.state is not None
+    content: bytes = followed.state.rows.column("kept")[0].as_py()
+    return content
+
+
+def clean_ups(groups: int) -> pa.Table:
+    """Groups that come and go one after the other, an hour each, beside one that stays."""
+    log = Log()
+    log.write(0, group("stays"), commit("stays", "topic", 0, 0))
+    for number in range(groups):
+        name, begins = f"g-{number:03}", number * HOUR_MS
+        log.write(begins, group(name), commit(name, "topic", number, begins), member(name, "m", ["topic"]))
+        log.write(begins + 1000, member(name, "m", None))
+        log.write(begins + 2000, commit(name, "topic", number, None), group(name, None))
+    return log.table()
+
+
+def test_what_is_kept_follows_what_is_there() -> None:
+    sizes = []
+    for groups in (20, 100):
+        log, followed = clean_ups(groups), Followed("disappearances")
+        for begin in range(0, log.num_rows, 60):
+            followed.take(log.slice(begin, 60))
+        assert len(followed.rows) == 3 * groups
+        sizes.append(len(kept(followed)))
+    # Only numbers in them grow by a digit.
+    assert abs(sizes[1] - sizes[0]) < 100
+
+
+def test_a_write_that_was_cut_is_not_judged_by_its_half() -> None:
+    log = Log()
+    log.write(0, group("g"), commit("g", "topic", 0, 0))
+    log.write(2000, commit("g", "topic", 0, None), group("g", None))
+    rows, followed = log.table(), Followed("disappearances")
+    followed.take(rows.slice(0, 3))
+    (offset,) = followed.rows.values()
+    assert (offset["confidence"], "group_deleted" in offset["possible_causes"]) == ("low", True)
+    assert [change["change"] for change in followed.take(rows.slice(3))] == ["upsert", "upsert"]
+    followed.take(gone_on(rows).slice(4))
+    assert {(row["cause"], row["confidence"]) for row in followed.rows.values()} == {("group_deleted", HIGH)}
+
+
+def test_rows_of_some_groups_come_out_of_all_records() -> None:
+    log = clean_ups(3)
+    followed = Followed("disappearances", GoingOn(request_of("disappearances", group="g-001")))
+    for begin in range(0, log.num_rows, 4):
+        followed.take(log.slice(begin, 4))
+    assert {row["log_offset"]: row for row in followed.rows.values()} == {
+        offset: row for offset, row in told(log).items() if row["group_id"] == "g-001"
+    }
+
+
+class Hostile:
+    def __reduce__(self) -> Any:
+        return print, ("run by a checkpoint",)
+
+
+def test_what_is_kept_names_no_other_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UnexpectedContent, match=r"names builtins\.print: give the query a new checkpoint"):
+        from_bytes(to_bytes(Hostile(), {}), {})
+    imported = b"\x80\x05ckafka_records_tables.tables.declaration\nimport_module\n(Vos\ntR."
+    with pytest.raises(UnexpectedContent, match=r"names .*declaration\.import_module: give"):
+        from_bytes(imported, {})
+    assert capsys.readouterr().out == ""
+
+
+def shapes(found: object, seen: dict[int, object], told: dict[str, str]) -> dict[str, str]:
+    """The classes of an object and of all that it refers to, with the names of what they have."""
+    if id(found) in seen or isinstance(found, str | bytes | int | float | pa.RecordBatch | np.ndarray):
+        return told
+    seen[id(found)] = found
+    if type(found).__module__.startswith("kafka_records_tables."):
+        slots = getattr(type(found), "_fields", None) or getattr(type(found), "__slots__", None)
+        names = list(slots or vars(found))
+        told[type(found).__name__] = " ".join(names)
+        parts: Iterable[object] = [getattr(found, name) for name in names]
+    elif isinstance(found, dict):
+        parts = [*found, *found.values()]
+    else:
+        parts = found if isinstance(found, Iterable) else ()
+    for part in list(parts):
+        shapes(part, seen, told)
+    return told
+
+
+SHAPES = {
+    "Boundaries": "_held _behind",
+    "CommitRows": "keys log_offset commit_ms expire_ms is_known",
+    "Event": "offset record key value is_broken is_past timestamp_ms",
+    "Explaining": "_schemas _context _retention_ms _session_ms _types _live _groups _boundaries _came _count "
+    "_whole_up_to _is_whole _new_from _clock _cases _watched",
+    "Group": "kind made_at has_record epoch target_epoch topology_epoch validated_topology protocol_type protocol "
+    "classic_members members reached broken last",
+    "GroupLog": "picked _schemas _context _consequence _replay _commit_types _group_types _states _commits _records "
+    "_commit_count _record_count",
+    "GroupState": "kind state epoch member_count topics",
+    "GroupsKnown": "_log _events _groups _members",
+    "KnownGroup": "state is_by_commit protocol_type since_ms told_ms told_at",
+    "KnownMember": "instance_id rebalance_ms session_ms seen_ms seen_at giving_up_ms giving_up_at",
+    "LiveOffsets": "keys is_there is_known log_offset commit_ms expire_ms _numbers _free _of_group _of_topic _pending "
+    "_gone",
+    "Part": "group_id offsets ends never not_yet is_late due refused may_be_refused may_end_unseen staying "
+    "staying_due staying_in_topic",
+    "Replay": "_kept _groups _ended",
+    "Said": "cause possible confidence evidence",
+    "Shown": "shows log_offset",
+    "Staying": "number log_offset",
+    "Sweep": "_write _ended parts _whole",
+    "Write": "records timestamp_ms is_whole",
+    "_Case": "write told sweep swept",
+}
+
+
+def test_another_form_of_what_is_kept_has_another_number() -> None:
+    """A checkpoint of another form is refused. Whoever changes a class below raises `form_of_kept` of the table."""
+    found: dict[str, str] = {}
+    for name in NAMES[::15]:
+        followed = Followed("disappearances")
+        for piece, _ in pieces(history(name).rows, (name, "form"), most=3):
+            followed.take(piece)
+            explaining = from_bytes(kept(followed), {"schemas": None, "context": None})
+            shapes(explaining, {}, found)
+    assert (TABLES["disappearances"].form_of_kept, found) == (1, SHAPES)
