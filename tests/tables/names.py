@@ -18,6 +18,7 @@ _NOT_IN: Final = {
     "regressions": ("kafka-2.8", "kafka-4.3-expiry"),
     "share_partitions": ("kafka-2.8", "kafka-4.3-expiry"),
     "share_group_topics": ("kafka-2.8", "kafka-4.3-expiry"),
+    "share_disappearances": ("kafka-2.8", "kafka-4.3-expiry"),
 }
 
 USUAL: Final = ("current_offsets", "groups", "open_transactions", "log_ends")

@@ -20,11 +20,13 @@ _NAMES: Final = ("first_offset", "last_offset", "delivery_state", "delivery_coun
 class ShareTopic(Topic):
     """Grows one record at a time, all about partition 0 of a topic unless told otherwise."""
 
-    def snapshot(self, *batches: Batch, group: str = "g", partition: int = 0, **fields: Any) -> int:
+    def snapshot(
+        self, *batches: Batch, group: str = "g", partition: int = 0, topic_id: str = TOPIC_ID, **fields: Any
+    ) -> int:
         """Write a snapshot; returns the log offset."""
         told = {"state_epoch": 1, "create_timestamp": 10, "write_timestamp": 20, "start_offset": 0, **fields}
         value = share_snapshot.ShareSnapshotValue(state_batches=_structs(share_snapshot, batches), **told)
-        return self._add(share_snapshot.ShareSnapshotKey, value, group, partition)
+        return self._add(share_snapshot.ShareSnapshotKey, value, group, partition, topic_id)
 
     def update(self, *batches: Batch, group: str = "g", partition: int = 0, **fields: Any) -> int:
         """Write an update, which leaves start offset and leader epoch as they are unless told otherwise."""
@@ -37,8 +39,8 @@ class ShareTopic(Topic):
         key = share_snapshot.ShareSnapshotKey if record == "share_snapshot" else share_update.ShareUpdateKey
         return self._add(key, None, group, partition)
 
-    def _add(self, key: Any, value: Any, group: str, partition: int) -> int:
-        made = key(group_id=group, topic_id=Uuid.from_string(TOPIC_ID), partition=partition)
+    def _add(self, key: Any, value: Any, group: str, partition: int, topic_id: str = TOPIC_ID) -> int:
+        made = key(group_id=group, topic_id=Uuid.from_string(topic_id), partition=partition)
         return self.add_bytes(*encode_record(made, value), topic=SHARE_TOPIC)
 
 

@@ -108,8 +108,9 @@ def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
         print(f"The histories that differ are in {keep}")
     differing.add(ledger.compared)
     print(*differing.lines(), sep="\n")
-    for line in precision_and_recall(differing.of("disappearances").noted):
-        print(line)
+    for table in ("disappearances", "share_disappearances"):
+        for line in precision_and_recall(differing.of(table).noted):
+            print(f"{table}, {line}")
     print(_summary(len(seeds), earlier, differing.counts, found, minutes))
     return 1 if found else 0
 

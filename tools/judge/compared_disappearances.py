@@ -1,10 +1,11 @@
-"""The table `disappearances`, against the calls that wrote the tombstones, and how often it is right."""
+"""The tables `disappearances` and `share_disappearances`, against the calls that wrote the tombstones, and how often
+they are right."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from tools.judge.answers import Difference, Loaded, columns_of, differing
 
@@ -21,36 +22,40 @@ def disappearances(loaded: Loaded) -> Iterator[Difference]:
     history = loaded.history
     retention = history.header["offsets_retention_ms"]
     session = int(history.settings["group.consumer.session.timeout.ms"])
+    yield from _compared(loaded, "disappearances", {"retention": retention, "session_timeout": session})
+    if loaded.cut == max(history.cuts):
+        wrong = retention * _WRONG if loaded.cut % 2 else max(retention // _WRONG, 1)
+        options = {"retention": wrong, "session_timeout": 1}
+        yield from _compared(loaded, "disappearances", options, is_noted=False)
+
+
+def share_disappearances(loaded: Loaded) -> Iterator[Difference]:
+    """The same of share state, where there is nothing to ask."""
+    yield from _compared(loaded, "share_disappearances", {})
+
+
+def _compared(loaded: Loaded, table: str, options: Mapping[str, int], *, is_noted: bool = True) -> Iterator[Difference]:
+    history = loaded.history
     expected = {
         record["offset"]: history.why[record["offset"]]["why"]
         for record in history.records
         if "control" not in record and record["value"] is None and loaded.first <= record["offset"] <= loaded.cut
     }
-    asked = [{"retention": retention, "session_timeout": session}]
-    if loaded.cut == max(history.cuts):
-        wrong = retention * _WRONG if loaded.cut % 2 else max(retention // _WRONG, 1)
-        asked.append({"retention": wrong, "session_timeout": 1})
-    for options in asked:
-        rows = list(_rows(loaded, options))
-        got = Counter(offset for offset, *_ in rows)
-        yield from differing("disappearances", f"tombstones, {options}", Counter(list(expected)), got)
-        for offset, cause, confidence, possible in rows:
-            true = expected.get(offset, "")
-            is_told = true in cause.split(_OR)
-            if (confidence == "high" and not is_told) or true not in possible:
-                about = f"offset {offset}, {options}"
-                yield Difference("disappearances", about, true, (cause, confidence, possible))
-            if options is asked[0]:
-                loaded.noted[f"{true}{_TOLD}{cause}, {confidence}"] += 1
-
-
-def _rows(loaded: Loaded, options: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
-    table = loaded.read("disappearances", **options)
-    return columns_of(table, "log_offset", "cause", "confidence", "possible_causes")
+    names = ("log_offset", "cause", "confidence", "possible_causes")
+    rows = list(columns_of(loaded.read(table, **options), *names))
+    got = Counter(offset for offset, *_ in rows)
+    yield from differing(table, f"tombstones, {options}", Counter(list(expected)), got)
+    for offset, cause, confidence, possible in rows:
+        true = expected.get(offset, "")
+        is_told = true in cause.split(_OR)
+        if (confidence == "high" and not is_told) or true not in possible:
+            yield Difference(table, f"offset {offset}, {options}", true, (cause, confidence, possible))
+        if is_noted:
+            loaded.noted[f"{true}{_TOLD}{cause}, {confidence}"] += 1
 
 
 def precision_and_recall(noted: Mapping[str, int]) -> Iterator[str]:
-    """Lines on what `disappearances` has noted: for each cause how often it was told alone and how often that was
+    """Lines on what a table has noted here: for each cause how often it was told alone and how often that was
     right, and of its tombstones how many were told so, and how many as one of several causes."""
     told: Counter[str] = Counter()
     right: Counter[str] = Counter()

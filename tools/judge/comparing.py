@@ -13,7 +13,7 @@ from tools.judge.compared_activity import activity
 from tools.judge.compared_assignments import assignments
 from tools.judge.compared_checks import checks
 from tools.judge.compared_deletable import deletable_offsets
-from tools.judge.compared_disappearances import disappearances
+from tools.judge.compared_disappearances import disappearances, share_disappearances
 from tools.judge.compared_expirations import expirations
 from tools.judge.compared_groups import groups
 from tools.judge.compared_members import members
@@ -41,13 +41,17 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "activity": activity,
         "checks": checks,
     },
-    "__share_group_state": {"share_partitions": share_partitions, "checks": checks},
+    "__share_group_state": {
+        "share_partitions": share_partitions,
+        "share_disappearances": share_disappearances,
+        "checks": checks,
+    },
 }
 """By topic and table. A new table is one function and one entry."""
 
 HAPPENED: Final[Mapping[str, Mapping[str, Comparison]]] = {
     "__consumer_offsets": {"disappearances": disappearances},
-    "__share_group_state": {},
+    "__share_group_state": {"share_disappearances": share_disappearances},
 }
 """Those of them that are also compared over the end of a log alone, which does not tell what is."""
 

@@ -19,6 +19,9 @@ CONVERSION: Final = "conversion"
 REPLACED_EMPTY_GROUP: Final = "replaced_empty_group"
 RECORD_UNUSED: Final = "record_unused"
 
+STATE_DELETED: Final = "state_deleted"
+"""A group coordinator asked for it; in share state alone, where TOPIC_DELETED is the other word."""
+
 CAUSES: Final = {
     EXPIRED: "a clean-up took an offset that was due",
     GROUP_EXPIRED: "a clean-up took a group that was empty and had no offset left",
@@ -34,7 +37,7 @@ CAUSES: Final = {
     REPLACED_EMPTY_GROUP: "an empty group gave way to one of another kind",
     RECORD_UNUSED: "a newer broker has no use for the record",
 }
-"""The words, in the order in which they stand in a group of them."""
+"""The words of `disappearances`, in the order in which they stand in a group of them."""
 
 OF_GROUP_ENDS: Final = (GROUP_EXPIRED, GROUP_DELETED, CONVERSION, REPLACED_EMPTY_GROUP)
 """Causes of tombstones that end a group."""

@@ -120,8 +120,8 @@ What evidence shows:
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member made;
   the session timeout was not over since, or just was, or the rebalance timeout was.
 
-A table is made of one log partition, so share state, which stands in a topic of its own, is not in this one: there a
-tombstone is that of a share partition whose state an administrator or the end of its topic took (`share_partitions`).
+A table is made of one log partition, so share state, which stands in a topic of its own, is not in this one:
+`share_disappearances` has its tombstones.
 
 What the log cannot know: heartbeats are in no record, so `member_left` and `session_timeout` are mostly one answer. A
 classic group keeps its members in one record; that one leaves is no tombstone. Two requests that a coordinator carried

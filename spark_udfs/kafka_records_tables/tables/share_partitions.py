@@ -9,7 +9,6 @@ from kafka_records_tables.tables.declaration import Column, Table, timestamps
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
     from kafka_records_tables.tables.share_batches import StateBatch
     from kafka_records_tables.tables.share_replay import SharePartition, ShareState
 
@@ -118,7 +117,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
     from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
     from kafka_records_tables.tables.fold import events
-    from kafka_records_tables.tables.share_replay import PICKED, ShareReplay
+    from kafka_records_tables.tables.share_replay import PICKED, ShareReplay, reported_as_refused
     from kafka_records_tables.tables.since_snapshot import SinceSnapshot
 
     records = schemas(context, "share_group_state")
@@ -133,26 +132,12 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     found = DecodedRecords(kept, records)
     left_out = "its share partition has no row: an older state would be wrong"
     found.report(context, lambda row: left_out if found.has_key[row] else not_used)
-    replay = ShareReplay(_unusable(found, types, context, left_out))
+    replay = ShareReplay(reported_as_refused(found, types, context, left_out))
     for event in events(found, PICKED):
         replay.take(event)
     states = replay.states()
     if states:
         yield _as_rows(states, context)
-
-
-def _unusable(found: DecodedRecords, types: tuple[int, ...], context: Context, left_out: str) -> set[int]:
-    """Offsets of records that can be decoded, and that no coordinator can replay. They are reported."""
-    from kafka_records_engine.findings import UNKNOWN_STATE, Finding
-    from kafka_records_tables.tables.decoded_records import place_of
-    from kafka_records_tables.tables.share_replay import refused_records
-
-    said = refused_records(found, types)
-    for row, what in said.items():
-        number = int(found.columns.record_type[row])
-        place = place_of(found.rows, row, context)
-        context.report(Finding("damage", UNKNOWN_STATE, what, left_out, record_type=number, **place))
-    return {int(found.offsets[row]) for row in said}
 
 
 def _as_rows(states: Mapping[SharePartition, ShareState], context: Context) -> Any:

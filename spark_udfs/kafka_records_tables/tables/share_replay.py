@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
+from kafka_records_engine.findings import UNKNOWN_STATE, Finding
+from kafka_records_tables.tables.decoded_records import DecodedRecords, place_of
 from kafka_records_tables.tables.fold import Event, Picked
 from kafka_records_tables.tables.share_batches import UNDECIDED, StateBatch, combined
 
 if TYPE_CHECKING:
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
+    from kafka_records_engine.sources import Context
 
 SNAPSHOT: Final = "ShareSnapshot"
 UPDATE: Final = "ShareUpdate"
@@ -95,6 +97,16 @@ def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, 
             rows = pc.list_parent_indices(lists).filter(pc.less(last, first))
             said.update(dict.fromkeys(rows.to_pylist(), "a batch that ends before it begins"))
     return dict(sorted(said.items()))
+
+
+def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: Context, consequence: str) -> set[int]:
+    """Report the `refused_records` with the `consequence`; their offsets."""
+    said = refused_records(found, types)
+    for row, what in said.items():
+        number = int(found.columns.record_type[row])
+        place = place_of(found.rows, row, context)
+        context.report(Finding("damage", UNKNOWN_STATE, what, consequence, record_type=number, **place))
+    return {int(found.offsets[row]) for row in said}
 
 
 def _snapshot(value: Sequence[Any], offset: int) -> ShareState:

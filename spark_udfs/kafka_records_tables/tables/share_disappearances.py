@@ -1,0 +1,142 @@
+"""Why the state of each share partition was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.share_tombstones import ExplainedEnd
+
+_ROWS: Final = 8192
+
+TABLE: Final = Table(
+    name="share_disappearances",
+    topic="__share_group_state",
+    about="every record that deletes the state of a share partition: why it was written, and how sure that is",
+    helper="fold",
+    records=("ShareSnapshot", "ShareUpdate"),
+    reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
+    columns=(
+        Column("group_id", "string", "the share group"),
+        Column("topic_id", "string", "id of the topic that it consumed, 22 characters"),
+        Column("topic", "string", "its name; null where the source does not tell it, as of most topics that are gone"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("cause", "string", "why it was written: state_deleted, or state_deleted or topic_deleted, see below"),
+        Column("confidence", "string", "high or medium, see below"),
+        Column("possible_causes", "list<string>", "every cause that the log does not rule out, whatever is assumed"),
+        Column(
+            "evidence",
+            "list<struct<shows: string, log_offset: int64>>",
+            "what the log shows, see below, and the record that shows it",
+        ),
+        Column("state_epoch", "int32", "state epoch of the state before; null where the log does not tell it"),
+        Column("start_offset", "int64", "its first offset that was not done with; null if undecided or not told"),
+        Column("state_log_offset", "int64", "offset of the last record of that state; null if it is not in the log"),
+        *timestamps("log", "when it was written"),
+        Column("write_offset", "int64", "offset of the first of the tombstones that may have been written with it"),
+        *LOG_PLACE,
+    ),
+    sort=("log_partition", "log_offset"),
+    needs_transactions=False,
+    group="group_id",
+    module=__name__,
+    is_pruned=True,
+    is_history=True,
+    needs_all_groups=True,
+    names_topics=True,
+    essential=("group_id", "topic_id", "partition", "cause", "confidence"),
+    details=(
+        "topic",
+        "possible_causes",
+        "evidence",
+        "state_epoch",
+        "state_log_offset",
+        "write_offset",
+        "log_partition",
+        "log_offset",
+    ),
+    rules="""\
+One row per tombstone that the log still holds. `disappearances` has those of `__consumer_offsets`, and where the two
+tables have a column of one name it means the same.
+
+Kafka 4.1 and later write a tombstone for one of two causes, and no earlier release writes any:
+
+- `state_deleted`: a group coordinator asked for it (DeleteShareGroupState; `ShareCoordinatorShard.deleteState`), for an
+  administrator deleted the group, or the group's offsets of the topic.
+- `topic_deleted`: the topic was deleted, and with it the state of all groups in it
+  (`ShareCoordinatorShard.maybeCleanupShareState`).
+
+How sure that is, and what evidence shows:
+
+- `high`, with `stays_in_topic`: the state that this record belongs to is of the same topic and stays, so the topic was
+  not deleted.
+- `high`, without evidence: it is one of the two causes, and the log cannot tell which.
+- `medium`, with `topic_goes_on`: this later record is about the same topic id, which a deleted topic does not have any
+  more. Only a write that was under way when the topic was deleted looks the same.
+
+A coordinator may put several requests into one batch (`share.coordinator.append.linger.ms`), and deletes the topic's
+state in one write. So tombstones that stand one behind the other in one batch and millisecond are taken for one write,
+and what stays has to stay behind the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
+
+What the log cannot know: whether an administrator deleted the group or its offsets of the topic, for the request is the
+same. Records of `__consumer_offsets` tell: the tombstone of the group (`disappearances`), and the lists of topics in
+records of type 15, of which `share_group_topics` has the last. A request for state that is not there writes nothing.
+An initialization with a higher state epoch replaces a state and is no deletion.
+
+The coordinator deletes the beginning of this log when later snapshots replace it; no tombstone tells of that, and
+tombstones go with it. A finding says from which offset on the log is complete. Where a record is missing or cannot be
+read between the one that `stays_in_topic` would name and what stands behind the write, there is no such evidence.
+""",
+)
+
+
+def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    from kafka_records_tables.tables.decoded_records import schemas
+    from kafka_records_tables.tables.share_tombstones import ShareTombstones
+
+    tombstones = ShareTombstones(schemas(context, "share_group_state"), context)
+    for batch in batches:
+        tombstones.take(batch)
+    found = tombstones.explained()
+    while some := list(islice(found, _ROWS)):
+        yield _batch(some, context)
+
+
+def _batch(every: Sequence[ExplainedEnd], context: Context) -> Any:
+    import pyarrow as pa
+
+    from kafka_records_tables.tables.column_types import instants, record_batch
+
+    schema = TABLE.schema
+    told: dict[str, list[Any]] = {name: [] for name in schema.names}
+    for each in every:
+        group_id, topic_id, partition = each.event.key
+        state = each.before
+        row = {
+            "group_id": group_id,
+            "topic_id": topic_id,
+            "topic": context.topic_names.get(topic_id),
+            "partition": partition,
+            "cause": " or ".join(each.cause),
+            "confidence": each.confidence,
+            "possible_causes": list(each.possible),
+            "evidence": [shown._asdict() for shown in each.evidence],
+            "state_epoch": None if state is None else state.state_epoch,
+            "start_offset": None if state is None else state.start_offset,
+            "state_log_offset": None if state is None else state.log_offset,
+            "log_timestamp_ms": each.event.timestamp_ms,
+            "write_offset": each.write_offset,
+            "log_partition": context.partition,
+            "log_offset": each.event.offset,
+        }
+        for name, value in row.items():
+            told[name].append(value)
+    columns = {name: pa.array(told[name], schema.field(name).type) for name in row}
+    columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
+    return record_batch(schema, columns, len(every))
