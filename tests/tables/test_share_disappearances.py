@@ -21,7 +21,7 @@ from tools.judge.cleaner import CleanedLog, table_of
 Row = dict[str, Any]
 
 OTHER_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAw"
-EITHER = (f"{STATE_DELETED} or {TOPIC_DELETED}", HIGH, [])
+EITHER: tuple[str, str, list[Row]] = (f"{STATE_DELETED} or {TOPIC_DELETED}", HIGH, [])
 
 
 def _stays(offset: int) -> tuple[str, str, list[Row]]:

@@ -47,7 +47,8 @@ def is_there(name: str) -> bool:
 
 
 THERE = set(Segments(DATA).topics())
-TOPICS = sorted(topics_of(each for name in CHOSEN for each in tables_read(TABLES[name])) & THERE | {"__consumer_offsets"})
+READ = topics_of(each for name in CHOSEN for each in tables_read(TABLES[name]))
+TOPICS = sorted(READ & THERE | {"__consumer_offsets"})
 
 
 @dp.materialized_view(
