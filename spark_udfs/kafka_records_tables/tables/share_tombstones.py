@@ -111,6 +111,7 @@ class ShareTombstones:
             for event, before in write.ended:
                 topic_id = event.key[1]
                 stays, used = write.stays.get(topic_id), self._used.get(topic_id, -1)
+                said: tuple[tuple[str, ...], tuple[str, ...], str, tuple[Shown, ...]]
                 if stays is not None and self._is_whole(stays, write.end):
                     said = _BY_REQUEST, _BY_REQUEST, HIGH, (Shown("stays_in_topic", stays),)
                 elif used >= write.end:
