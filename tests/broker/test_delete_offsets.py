@@ -228,7 +228,13 @@ def test_an_offset_that_was_committed_again_is_left_out(
     commit(admin, group, {("del-orders", 0): 1, ("del-orders", 1): 2}, 'a "note",\nof two lines')
     path, deleted = listed(broker, tmp_path / f"list.{ending}", group), tmp_path / "deleted.jsonl"
     commit(admin, group, {("del-orders", 1): 5})
-    status, out, _ = run(capsys, broker, path, "--execute", "--yes", "--output", deleted)
+    status, _, err = run(capsys, broker, path)
+    assert (status, err[0]) == (
+        0,
+        "left out: 2 rows whose reason is not not_subscribed (2 simple_group); --also simple_group takes them",
+    )
+    also = ("--also", "simple_group")
+    status, out, _ = run(capsys, broker, path, *also, "--execute", "--yes", "--output", deleted)
     assert status == 1
     assert "(offset 2 in the list, offset 5 now)" in out
     assert held(admin, group) == {("del-orders", 1): (5, "")}
@@ -262,8 +268,12 @@ def test_an_offset_that_is_committed_while_somebody_is_asked_is_left_out(
     status, out, _ = run(capsys, broker, "--restore", deleted, "--execute", "--yes")
     assert (status, "(offset 8 there, 1 in the file)" in out) == (1, True)
     assert held(admin, group)["del-orders", 0] == (8, "")
-    assert run(capsys, broker, "--restore", deleted, "--execute", "--yes", "--overwrite")[0] == 0
+    over = tmp_path / "over.jsonl"
+    overwriting = ("--execute", "--yes", "--overwrite", "--output")
+    assert run(capsys, broker, "--restore", deleted, *overwriting, over)[0] == 0
     assert held(admin, group)["del-orders", 0] == (1, "")
+    assert run(capsys, broker, "--restore", over, *overwriting, tmp_path / "again.jsonl")[0] == 0
+    assert held(admin, group)["del-orders", 0] == (8, "")
 
 
 def test_what_an_open_transaction_commits_is_left_alone(
@@ -277,7 +287,8 @@ def test_what_an_open_transaction_commits_is_left_alone(
         producer.send_offsets_to_transaction(annotated({("del-orders", 0): 7, ("del-returns", 0): 7}), "pending")
         path = listed(broker, tmp_path / "list.json", "pending")
         try:
-            status, out, _ = run(capsys, broker, path, "--execute", "--yes", "--output", tmp_path / "deleted.jsonl")
+            asked = (path, "--also", "simple_group", "--execute", "--yes", "--output", tmp_path / "deleted.jsonl")
+            status, out, _ = run(capsys, broker, *asked)
             whole = run(capsys, broker, path, "--whole-groups", "--execute", "--yes")
         finally:
             producer.commit_transaction()

@@ -107,6 +107,30 @@ def test_a_list_of_few_columns_is_compared_by_these(tmp_path: Path) -> None:
         (b'{"group_id":"g","topic":"t","partition":0}\n', "it has no column offset"),
         (b'{"group_id":"g"\n', "line 1: Expecting ',' delimiter: line 1 column 16 (char 15)"),
         (b"group_id,topic\r\ng,t\r\n", "it has no column partition"),
+        (
+            b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n{"group_id":null,"topic":"t","partition":0,"offset":1}',
+            "line 2: group_id: null is no text",
+        ),
+        (b'{"group_id":["g"],"topic":"t","partition":0,"offset":1}', "line 1: group_id: ['g'] is no text"),
+        (b'{"group_id":"g","topic":"","partition":0,"offset":1}', "line 1: topic: it is empty"),
+        (b'{"group_id":"g","topic":"t","partition":true,"offset":1}', "line 1: partition: True is no whole number"),
+        (
+            b'{"group_id":"g","topic":"t","partition":2147483648,"offset":1}',
+            "line 1: partition: 2147483648 is out of range",
+        ),
+        (b'{"group_id":"g","topic":"t","partition":0,"offset":-1}', "line 1: offset: -1 is out of range"),
+        (
+            b'{"group_id":"g","topic":"t","partition":0,"offset":1,"is_deletable":"yes"}',
+            "line 1: is_deletable: 'yes' is neither true nor false",
+        ),
+        (
+            b'{"group_id":"g","topic":"t","partition":0,"offset":1,"is_deletable":1}',
+            "line 1: is_deletable: 1 is neither true nor false",
+        ),
+        (b"group_id,topic,partition,offset\ng,t,0,5.0\n", "row 1: offset: '5.0' is no whole number"),
+        (b"kind,group_id,topic,partition,offset\noffset,g,t,0,1\n,g,t,1,1\n", "row 2: kind: null is no text"),
+        (b"kind,group_id,topic,partition,offset\nother,g,t,0,1\n", "row 1: kind: 'other' is neither offset nor group"),
+        (b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n[]\n', "line 2: it is no object"),
     ],
 )
 def test_what_is_no_list_says_so(tmp_path: Path, content: bytes, what: str) -> None:
@@ -116,6 +140,36 @@ def test_what_is_no_list_says_so(tmp_path: Path, content: bytes, what: str) -> N
         of_file(str(path), whole=False)
     rest = "this is no list of offsets, write one with `kafka-records table deletable_offsets … --format json`"
     assert str(caught.value) == f"{path}: {what}: {rest}"
+
+
+@pytest.mark.parametrize("quoted", ["{}", '"{}"'])
+def test_whether_it_is_deletable_may_be_written_in_any_case(tmp_path: Path, quoted: str) -> None:
+    path = tmp_path / "list"
+    texts = ("True", "TRUE", "true", "False", "FALSE", "false")
+    rows = "".join(f"g,t,{number},5,{quoted.format(text)}\n" for number, text in enumerate(texts))
+    path.write_text(f"group_id,topic,partition,offset,is_deletable\n{rows}", encoding="utf-8")
+    found = of_file(str(path), whole=False)
+    assert (set(found.wanted["g"].expected), found.passed_over) == ({("t", 0), ("t", 1), ("t", 2)}, 3)
+    path.write_text('{"group_id":"g","topic":"t","partition":0,"offset":5,"is_deletable":"false"}\n', encoding="utf-8")
+    assert of_file(str(path), whole=False) == DeletionList(passed_over=1)
+
+
+def test_offsets_of_groups_without_members_go_if_somebody_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    reasons = ("not_subscribed", "no_members", "simple_group", "no_members")
+    rows = "".join(f"offset,g{number},t,0,5,{reason}\n" for number, reason in enumerate(reasons))
+    content = f"kind,group_id,topic,partition,offset,reason\n{rows}group,g3,,,,no_members\n"
+    path.write_text(content, encoding="utf-8")
+
+    def taken(**options: Any) -> tuple[set[str], dict[str, int]]:
+        found = of_file(str(path), **{"whole": False} | options)
+        return set(found.wanted), dict(found.left_out)
+
+    assert taken() == ({"g0"}, {"no_members": 2, "simple_group": 1})
+    assert taken(also=("no_members",)) == ({"g0", "g1", "g3"}, {"simple_group": 1})
+    assert taken(also=("no_members", "simple_group")) == ({"g0", "g1", "g2", "g3"}, {})
+    assert taken(whole=True) == ({"g0", "g3"}, {"no_members": 1, "simple_group": 1})
+    assert set(of_file(str(path), whole=True).wanted["g3"].expected) == {("t", 0)}
 
 
 def test_arguments_name_topics_and_partitions() -> None:
@@ -140,7 +194,7 @@ def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
     with DeletedFile(path) as file:
         file.before([plan_of(ODD, 0, 1), plan_of("h", 0)], topics)
         on_disk = path.read_text(encoding="utf-8")
-        file.kept(plan_of(ODD), [("t", 1)])
+        file.kept(ODD, [("t", 1)])
     assert json.loads(on_disk.splitlines()[0]) == {
         "kind": "offset",
         "group_id": ODD,
@@ -152,7 +206,7 @@ def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
         "metadata": ODD,
         "commit_timestamp_ms": 7,
     }
-    found = deleted_of(str(path))
+    found, _ = deleted_of(str(path))
     assert {group: deleted.offsets for group, deleted in found.items()} == {
         ODD: {("t", 0): CommittedOffset(10, 0, ODD)},
         "h": {("t", 0): CommittedOffset(10, 0, ODD)},
@@ -162,15 +216,20 @@ def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
         DeletedFile(path)
 
 
-def test_a_line_that_was_not_finished_was_not_deleted(tmp_path: Path) -> None:
+def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> None:
+    """An editor may take the line's end away; a line that is cut was not on the disk, so nothing of it was deleted."""
     path = tmp_path / "deleted.jsonl"
     with DeletedFile(path) as file:
         file.before([plan_of("g", 0, 1)], {})
     whole = path.read_bytes()
+    first = whole.index(b"\n")
     for end in range(len(whole) + 1):
         path.write_bytes(whole[:end])
-        found = deleted_of(str(path))
-        assert sum(len(each.offsets) for each in found.values()) == whole[:end].count(b"\n")
+        found, cut_line = deleted_of(str(path))
+        lines = (end >= first) + (end >= len(whole) - 1)
+        assert sum(len(each.offsets) for each in found.values()) == lines
+        is_whole = end in (0, first, first + 1, len(whole) - 1, len(whole))
+        assert cut_line == (None if is_whole else lines + 1)
 
 
 @pytest.mark.parametrize(
@@ -287,9 +346,15 @@ def test_hostile_names_do_not_reach_a_terminal() -> None:
         (["--bootstrap", "h:1", "a", "--topic", "t"], "--topic goes with --group"),
         (["--bootstrap", "h:1", "--group", "g"], "--group goes with --topic, or with --whole-groups"),
         (["--bootstrap", "h:1", "a", "--overwrite"], "--overwrite goes with --restore"),
+        (["--bootstrap", "h:1", "--group", "g", "--topic", "t", "--also", "no_members"], "--also goes with a LIST"),
+        (
+            ["--bootstrap", "h:1", "a", "--also", "members"],
+            "argument --also: 'members' is none of no_members, simple_group",
+        ),
+        (["--bootstrap", "h:1", "--restore", "f", "--whole-groups"], "--restore does not go with --whole-groups"),
         (
             ["--bootstrap", "h:1", "--restore", "f", "--output", "o"],
-            "--restore goes with neither --whole-groups nor --output",
+            "--output goes with --restore only where --overwrite replaces something",
         ),
         (["--bootstrap", "h", "a"], "argument --bootstrap: 'h' is no broker: write HOST:PORT"),
     ],

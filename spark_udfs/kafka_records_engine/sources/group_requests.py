@@ -7,7 +7,7 @@ nobody knows whether they were carried out, and `AnswerLost` says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -137,28 +137,33 @@ class GroupRequests:
         A partition that an open transaction commits has the error UNSTABLE; asked for all, only where there is an older
         offset.
         """
-        found: dict[str, FetchedOffsets] = self._answers(wanted, partial(_fetch, wanted=wanted), self._cluster.asked)
+        ask = partial(_fetch, wanted=wanted)
+        found: dict[str, FetchedOffsets] = self._answers(wanted, ask, self._cluster.asked, _nothing_but)
         return found
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
         """Delete offsets; the name of the error of each partition, None where nothing is left. Raises AnswerLost."""
-        codes: dict[TopicPartition, str | None] = self._told(group, partial(_delete_offsets, places=places))
+        codes: dict[TopicPartition, str | None] = self._told(
+            group, partial(_delete_offsets, places=places), partial(dict.fromkeys, places)
+        )
         return codes
 
     def delete_group(self, group: str) -> str | None:
         """Delete a group; the name of the error, None where it is deleted. Raises AnswerLost."""
-        code: str | None = self._told(group, _delete_group)
+        code: str | None = self._told(group, _delete_group, str)
         return code
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str | None]:
         """Commit offsets as somebody who is no member; the name of the error of each partition. Raises AnswerLost."""
-        codes: dict[TopicPartition, str | None] = self._told(group, partial(_commit, offsets=offsets))
+        codes: dict[TopicPartition, str | None] = self._told(
+            group, partial(_commit, offsets=offsets), partial(dict.fromkeys, offsets)
+        )
         return codes
 
-    def _told(self, group: str, ask: _Ask) -> Any:
-        return self._answers([group], ask, self._asked_once)[group]
+    def _told(self, group: str, ask: _Ask, refused: Callable[[str], Any]) -> Any:
+        return self._answers([group], ask, self._asked_once, refused)[group]
 
     def _asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
         try:
@@ -174,14 +179,18 @@ class GroupRequests:
         groups: Iterable[str],
         ask: _Ask,
         asked: Callable[[Address, Callable[[Connection], dict[str, Any]]], dict[str, Any]],
+        refused: Callable[[str], Any],
     ) -> dict[str, Any]:
-        """What the coordinator of each group answers. Who has a code that passes is asked again."""
+        """What the coordinator of each group answers. Who has a code that passes is asked again. Where nobody names the
+        coordinator, it is what `refused` makes of the error's name."""
         done: dict[str, Any] = {}
         left, patience = list(groups), Patience(self._cluster.config)
         while left:
             why = ""
             try:
-                for address, ids in self._located(left):
+                by_address, errors = self._located(left)
+                done |= {group: refused(code.name) for group, code in errors.items()}
+                for address, ids in by_address.items():
                     for group, (code, result) in asked(address, partial(ask, groups=ids)).items():
                         if code in _PASSING:
                             why = f"group {group}: {ErrorCode(code).name}"
@@ -200,21 +209,22 @@ class GroupRequests:
                 self._wait(patience, why)
         return done
 
-    def _located(self, groups: list[str]) -> Iterator[tuple[Address, list[str]]]:
-        """The groups by the addresses of their coordinators."""
+    def _located(self, groups: list[str]) -> tuple[dict[Address, list[str]], dict[str, ErrorCode]]:
+        """The groups by the addresses of their coordinators, and the errors of those whose coordinator is not told."""
         unknown = [group for group in groups if group not in self._coordinators]
+        errors: dict[str, ErrorCode] = {}
         if unknown:
-            found = self._any_broker(partial(_find, groups=unknown))
-            self._coordinators |= {group: address for group, address in found.items() if address is not None}
+            found, errors = self._any_broker(partial(_find, groups=unknown))
+            self._coordinators |= found
         by_address: dict[Address, list[str]] = {}
         for group in groups:
             if group in self._coordinators:
                 by_address.setdefault(self._coordinators[group], []).append(group)
-        if not by_address:
+        if not by_address and not errors:
             raise ConnectionLost(self.name, f"no coordinator of group {groups[0]} is available")
-        yield from by_address.items()
+        return by_address, errors
 
-    def _any_broker(self, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+    def _any_broker(self, ask: Callable[[Connection], Any]) -> Any:
         lost = ConnectionLost(self.name, "no broker answers")
         for address in self._cluster.bootstrap:
             try:
@@ -249,19 +259,22 @@ def _at_least(connection: Connection, name: str, version: int, at_most: int = 0x
     return found
 
 
-def _find(connection: Connection, groups: list[str]) -> dict[str, Address | None]:
+def _find(connection: Connection, groups: list[str]) -> tuple[dict[str, Address], dict[str, ErrorCode]]:
     version = _at_least(connection, FIND_COORDINATOR, _WITH_KEYS)
     answer = connection.ask(FIND_COORDINATOR, {"coordinator_keys": tuple(groups)}, version)
-    found: dict[str, Address | None] = {}
+    found: dict[str, Address] = {}
+    errors: dict[str, ErrorCode] = {}
     for each in answer["coordinators"]:
         code = ErrorCode(each["error_code"])
-        if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            what = f"the right to DESCRIBE group {each['key']} is missing: leave the group out, or grant it"
-            raise Refused(connection.address, what)
-        if code and code not in _PASSING:
-            raise Refused(connection.address, f"it names no coordinator of group {each['key']!r}: {code.name}")
-        found[each["key"]] = None if code else (each["host"], each["port"])
-    return found
+        if not code:
+            found[each["key"]] = each["host"], each["port"]
+        elif code not in _PASSING:
+            errors[each["key"]] = code
+    return found, errors
+
+
+def _nothing_but(error: str) -> FetchedOffsets:
+    return FetchedOffsets({}, {}, error)
 
 
 def _fetch(

@@ -12,6 +12,7 @@ from kafka_records_tables.runs.endings import UsageError, require
 if TYPE_CHECKING:
     from kafka_records_tables.runs.deletion_list import DeletionList
 
+_REASONS = ("no_members", "simple_group")
 _DESCRIPTION = """\
 Delete committed offsets of consumer groups (KIP-496), or whole groups, on running brokers. Without --execute nothing is
 changed: it prints what would be deleted.
@@ -19,8 +20,10 @@ changed: it prints what would be deleted.
 
 _DETAILS = """\
 LIST is a file of the table deletable_offsets, as table writes it (JSON lines, CSV or Parquet), or - for standard input.
-Rows whose is_deletable is not true are passed over. An offset that is not what the list says any more, because another
-commit came, is left out, and so is one that an open transaction commits.
+Rows whose is_deletable is not true are passed over. Of the others it takes the offsets of topics that a group with
+members does not subscribe to (reason not_subscribed); --also takes those of groups without members. An offset that is
+not what the list says any more, because another commit came, is left out, and so is one that an open transaction
+commits.
 
 With --execute it asks once on a terminal, and takes --yes instead of the answer; without a terminal it demands --yes.
 What is deleted is written to a file before, offset by offset, and is on the disk when the deletion begins. --restore
@@ -79,6 +82,14 @@ def add_parser(commands: Any) -> None:
         help="delete what these groups have committed for the topic, or for some of its partitions; may be repeated",
     )
     parser.add_argument(
+        "--also",
+        type=_reasons,
+        default=(),
+        metavar="REASON,…",
+        help="take rows of LIST with these reasons too: no_members (the group is empty now, perhaps for a deployment "
+        "only), simple_group (whoever commits may be at work); without, not_subscribed alone",
+    )
+    parser.add_argument(
         "--whole-groups",
         action="store_true",
         help="delete the groups of --group, or those that LIST calls deletable, with all that they have "
@@ -86,7 +97,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--restore", type=path_argument, metavar="FILE", help="commit again what FILE says was deleted")
     parser.add_argument(
-        "--overwrite", action="store_true", help="with --restore, also where another offset stands meanwhile"
+        "--overwrite",
+        action="store_true",
+        help="with --restore, also where another offset stands meanwhile; that one is written to a file before",
     )
     parser.add_argument("--execute", action="store_true", help="do it; without, only print what would be done")
     parser.add_argument("--yes", action="store_true", help="do not ask before doing it")
@@ -94,10 +107,18 @@ def add_parser(commands: Any) -> None:
         "--output",
         type=path_argument,
         metavar="FILE",
-        help="where to write what is deleted (default: deleted-offsets-<time>.jsonl in the current directory); it must "
-        "not be there",
+        help="where to write what is deleted, or overwritten (default: deleted-offsets-<time>.jsonl or "
+        "overwritten-offsets-<time>.jsonl in the current directory); it must not be there",
     )
     parser.set_defaults(run=run, parser=parser)
+
+
+def _reasons(text: str) -> tuple[str, ...]:
+    found = tuple(text.split(","))
+    wrong = [each for each in found if each not in _REASONS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(_REASONS)}")
+    return found
 
 
 def run(options: argparse.Namespace) -> int:
@@ -109,12 +130,17 @@ def run(options: argparse.Namespace) -> int:
     from kafka_records_tables.runs.restore_run import RestoreRun
 
     requests = requests_to(options.bootstrap, options.command_config)
+    output = None if options.output is None else Path(options.output)
     if options.restore is not None:
         restoring = RestoreRun(
-            requests, options.restore, execute=options.execute, yes=options.yes, overwrite=options.overwrite
+            requests,
+            options.restore,
+            execute=options.execute,
+            yes=options.yes,
+            overwrite=options.overwrite,
+            output=output,
         )
         return restoring.run()
-    output = None if options.output is None else Path(options.output)
     return DeletionRun(requests, _wanted(options), execute=options.execute, yes=options.yes, output=output).run()
 
 
@@ -129,8 +155,12 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--topic goes with --group")
     if options.group and bool(options.topic) == options.whole_groups:
         raise UsageError("--group goes with --topic, or with --whole-groups")
-    if options.restore is not None and (options.whole_groups or options.output is not None):
-        raise UsageError("--restore goes with neither --whole-groups nor --output")
+    if options.restore is not None and options.whole_groups:
+        raise UsageError("--restore does not go with --whole-groups")
+    if options.restore is not None and options.output is not None and not options.overwrite:
+        raise UsageError("--output goes with --restore only where --overwrite replaces something")
+    if options.also and not options.sources:
+        raise UsageError("--also goes with a LIST")
     if options.overwrite and options.restore is None:
         raise UsageError("--overwrite goes with --restore")
 
@@ -143,4 +173,4 @@ def _wanted(options: argparse.Namespace) -> DeletionList:
             return of_arguments(options.group, options.topic, whole=options.whole_groups)
     except ValueError as error:
         raise UsageError(f"argument --topic: {error}") from None
-    return of_file(options.sources[0], whole=options.whole_groups)
+    return of_file(options.sources[0], whole=options.whole_groups, also=options.also)

@@ -1,4 +1,4 @@
-"""The file of what `delete-offsets` deletes: written and on the disk before anything is deleted, read to restore it.
+"""The file of what `delete-offsets` deletes or writes over: on the disk before anything is changed, read to restore it.
 
 JSON lines. `kind` is `offset` (what a coordinator held: offset, leader epoch, metadata; beside it the id of the topic,
 and the commit timestamp where the list had it), `group` (a group that goes as a whole) or `kept` (what was written
@@ -11,9 +11,10 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from kafka_records_engine.sources.group_requests import CommittedOffset, DescribedTopic, TopicPartition
 from kafka_records_tables.runs.deletion_plan import GroupPlan
@@ -22,6 +23,12 @@ from kafka_records_tables.runs.endings import CommandError
 _OFFSET: Final = "offset"
 _GROUP: Final = "group"
 _KEPT: Final = "kept"
+_NO_SUCH_FILE: Final = "this is no file that delete-offsets has written"
+
+
+def timed_path(what: str) -> Path:
+    """A file in the current directory, named by what becomes of offsets and by the time."""
+    return Path(f"{what}-offsets-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
 
 
 class DeletedFile:
@@ -36,7 +43,7 @@ class DeletedFile:
         except FileExistsError:
             raise CommandError(f"{path}: is there already; name another file with --output") from None
         except OSError as error:
-            raise CommandError(f"{path}: {error.strerror or error}; nothing was deleted") from None
+            raise CommandError(f"{path}: {error.strerror or error}; nothing was changed") from None
 
     def __enter__(self) -> Self:
         return self
@@ -46,15 +53,19 @@ class DeletedFile:
     ) -> None:
         self._file.close()
 
-    def before(self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic]) -> None:
-        """What some plans delete. Raises CommandError where it cannot be written: nothing of it may be deleted then."""
+    def before(
+        self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic], *, is_restoring: bool = False
+    ) -> None:
+        """What some plans delete, or write over. Raises CommandError where it cannot be written: none of them may be
+        carried out then."""
         lines: list[dict[str, Any]] = []
         for plan in plans:
             if plan.is_whole:
                 kind = plan.listed.kind if plan.listed is not None else ""
                 lines.append({"kind": _GROUP, "group_id": plan.group, "group_kind": kind})
             for item in plan.items:
-                if item.is_planned and item.committed is not None:
+                held = item.overwrites if is_restoring else item.committed
+                if item.is_planned and held is not None:
                     topic_id = topics[item.topic].topic_id if item.topic in topics else None
                     of = {
                         "group_id": plan.group,
@@ -63,14 +74,13 @@ class DeletedFile:
                         "partition": item.partition,
                     }
                     when = {"commit_timestamp_ms": item.commit_timestamp_ms}
-                    lines.append({"kind": _OFFSET, **of, **item.committed._asdict(), **when})
+                    lines.append({"kind": _OFFSET, **of, **held._asdict(), **when})
         self._write(lines)
 
-    def kept(self, plan: GroupPlan, places: Iterable[TopicPartition]) -> None:
-        """Some offsets that were written before were not deleted."""
+    def kept(self, group: str, places: Iterable[TopicPartition]) -> None:
+        """Some offsets that were written before are still what they were."""
         self._write(
-            {"kind": _KEPT, "group_id": plan.group, "topic": topic, "partition": partition}
-            for topic, partition in places
+            {"kind": _KEPT, "group_id": group, "topic": topic, "partition": partition} for topic, partition in places
         )
 
     def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
@@ -80,7 +90,7 @@ class DeletedFile:
             os.fsync(self._file.fileno())
         except OSError as error:
             what = f"{self.path}: {error.strerror or error}"
-            raise CommandError(f"{what}; nothing more is deleted, and what was deleted is in the file") from None
+            raise CommandError(f"{what}; nothing more is changed, and what was is in the file") from None
 
 
 def _sync_folder(folder: Path) -> None:
@@ -100,24 +110,41 @@ class Deleted:
     topic_ids: dict[str, str] = field(default_factory=dict)
 
 
-def deleted_of(path: str) -> dict[str, Deleted]:
-    """By group what a file says was deleted. A last line without an end belongs to nothing that was deleted: it was not
-    on the disk yet. Raises CommandError."""
+class DeletedOffsets(NamedTuple):
+    """What a file says was deleted."""
+
+    by_group: dict[str, Deleted]
+    cut_line: int | None
+    """The number of a last line that was not written to its end."""
+
+
+def deleted_of(path: str) -> DeletedOffsets:
+    """What a file says was deleted. Raises CommandError."""
     found: dict[str, Deleted] = {}
+    cut_line = None
     try:
-        whole, _, _ = Path(path).read_text(encoding="utf-8").rpartition("\n")
-        for number, line in enumerate(whole.split("\n") if whole else [], 1):
+        *lines, last = Path(path).read_text(encoding="utf-8").split("\n")
+        for number, line in enumerate(lines, 1):
+            _read(path, number, line, found)
+        if last.strip():
             try:
-                _take(json.loads(line), found)
-            except (ValueError, KeyError, TypeError) as error:
-                raise CommandError(
-                    f"{path}: line {number}: {error}: this is no file that delete-offsets has written"
-                ) from None
+                json.loads(last)
+            except ValueError:
+                cut_line = len(lines) + 1
+            else:
+                _read(path, len(lines) + 1, last, found)
     except UnicodeDecodeError:
-        raise CommandError(f"{path}: this is no file that delete-offsets has written") from None
+        raise CommandError(f"{path}: {_NO_SUCH_FILE}") from None
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
-    return {group: deleted for group, deleted in found.items() if deleted.offsets}
+    return DeletedOffsets({group: deleted for group, deleted in found.items() if deleted.offsets}, cut_line)
+
+
+def _read(path: str, number: int, line: str, found: dict[str, Deleted]) -> None:
+    try:
+        _take(json.loads(line), found)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(f"{path}: line {number}: {error}: {_NO_SUCH_FILE}") from None
 
 
 def _take(line: Mapping[str, Any], found: dict[str, Deleted]) -> None:

@@ -13,11 +13,12 @@ _NARROWEST: Final = 15
 
 
 def lines_of(plan: GroupPlan, to_be: str, what: str) -> Iterator[str]:
-    """The lines of a group. `to_be` is the status of what was not done, `what` is what fails: `Deletion of …`."""
+    """The lines of a group. `to_be` is the status of what was not done, `what` is what fails: `Deletion of offsets`."""
     yield ""
     yield printable(f"GROUP {plan.group}{_described(plan)}")
     if plan.error is not None:
-        yield f"Error: {what} failed due to: {error_text(plan.error)}"
+        failed = "Deletion of the group" if plan.is_whole else what
+        yield f"Error: {failed} failed due to: {error_text(plan.error, plan.more)}"
     elif plan.is_whole:
         yield f"the group as a whole: {'Successful' if plan.is_done else to_be}"
     if not plan.items:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from csv import reader
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_records_engine.sources.group_requests import CommittedOffset, TopicPartition
+from kafka_records_tables.runs.deletion_rows import ListedRow, listed_rows
 from kafka_records_tables.runs.endings import CommandError
+from kafka_records_tables.tables.deletion_rules import NOT_SUBSCRIBED
 
 STANDARD_INPUT: Final = "-"
-
-_NEEDED: Final = ("group_id", "topic", "partition", "offset")
-_NUMBERS: Final = ("partition", "offset", "leader_epoch", "commit_timestamp_ms")
-_PARQUET: Final = b"PAR1"
-_NO_EPOCH: Final = -1
 
 
 class Expected(NamedTuple):
@@ -54,6 +49,8 @@ class Wanted:
     """Topics all of whose offsets are meant."""
     is_whole: bool = False
     """Whether the group goes with all that it has."""
+    is_pending: bool = False
+    """Whether a list says of the group that an open transaction commits an offset of it."""
     has_list: bool = False
     """Whether a list says what there is."""
 
@@ -67,6 +64,8 @@ class DeletionList:
     """Rows that the list itself calls not deletable."""
     groups: int = 0
     """Rows of groups that were let pass, since whole groups are not asked for."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How many deletable offsets were not taken, by the reason that the list gives."""
 
 
 def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -> DeletionList:
@@ -84,86 +83,46 @@ def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -
     return DeletionList({group: Wanted(places=set(places), topics=set(all_of), is_whole=whole) for group in groups})
 
 
-def of_file(name: str, *, whole: bool) -> DeletionList:
+def of_file(name: str, *, whole: bool, also: Collection[str] = ()) -> DeletionList:
     """The rows of a file of deletable_offsets, JSON lines, CSV or Parquet; `-` is standard input. Raises CommandError.
 
-    With `whole`, groups that the list calls deletable go as a whole.
+    Of offsets it takes those that are not subscribed to, those whose reason is in `also`, and those of which the list
+    gives no reason. With `whole`, groups that the list calls deletable go as a whole.
     """
     shown = "standard input" if name == STANDARD_INPUT else name
+    found = DeletionList()
+    reasons: dict[tuple[str, TopicPartition], str] = {}
     try:
         content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
-        found = DeletionList()
-        for row in _rows(content):
-            _add(row, found, whole=whole)
+        for row in listed_rows(content):
+            _add(row, found, reasons, whole=whole)
     except OSError as error:
         raise CommandError(f"{shown}: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise CommandError(
             f"{shown}: {error}: this is no list of offsets, write one with "
             "`kafka-records table deletable_offsets … --format json`"
         ) from None
+    for (group, place), reason in reasons.items():
+        wanted = found.wanted[group]
+        if reason not in (NOT_SUBSCRIBED, *also) and not wanted.is_whole:
+            del wanted.expected[place]
+            found.left_out[reason] += 1
+            if not wanted.expected:
+                del found.wanted[group]
     return found
 
 
-def _add(row: Mapping[str, Any], found: DeletionList, *, whole: bool) -> None:
-    missing = [name for name in _NEEDED if name not in row]
-    if missing:
-        raise ValueError(f"it has no column {missing[0]}")
-    is_deletable = row.get("is_deletable", True)
-    group = row["group_id"]
-    if row.get("kind", "offset") == "group":
-        if not whole:
-            found.groups += 1
-        elif is_deletable:
-            found.wanted.setdefault(group, Wanted(has_list=True)).is_whole = True
-        return
-    if not is_deletable:
-        found.passed_over += 1
-        return
-    epoch = None
-    if "leader_epoch" in row:
-        epoch = _NO_EPOCH if row["leader_epoch"] is None else row["leader_epoch"]
-    metadata = (row["metadata"] or "") if "metadata" in row else None
-    place = str(row["topic"]), int(row["partition"])
-    expected = Expected(row["offset"], epoch, metadata, row.get("commit_timestamp_ms"))
-    found.wanted.setdefault(group, Wanted(has_list=True)).expected[place] = expected
-
-
-def _rows(content: bytes) -> Iterator[dict[str, Any]]:
-    if content.startswith(_PARQUET):
-        from pyarrow import parquet
-
-        yield from parquet.read_table(io.BytesIO(content)).to_pylist()
-    elif content.lstrip()[:1] == b"{":
-        for number, line in enumerate(content.decode().split("\n"), 1):
-            if line.strip():
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise ValueError(f"line {number}: {error}") from None
-                yield row
-    elif content.strip():
-        yield from map(_typed, _of_csv(content))
-
-
-def _of_csv(content: bytes) -> list[dict[str, Any]]:
-    """All columns as texts: an empty field is null, two quotes are the empty text."""
-    from pyarrow import csv, string
-
-    header, _, _ = content.partition(b"\n")
-    texts = csv.ConvertOptions(
-        column_types={name: string() for name in next(reader([header.decode()]))},
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    rows: list[dict[str, Any]] = csv.read_csv(
-        io.BytesIO(content), parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=texts
-    ).to_pylist()
-    return rows
-
-
-def _typed(row: dict[str, Any]) -> dict[str, Any]:
-    numbers = {name: int(row[name]) for name in _NUMBERS if row.get(name) is not None}
-    truths = {"is_deletable": row["is_deletable"] == "true"} if "is_deletable" in row else {}
-    return row | numbers | truths
+def _add(row: ListedRow, found: DeletionList, reasons: dict[tuple[str, TopicPartition], str], *, whole: bool) -> None:
+    if row.is_group and not whole:
+        found.groups += 1
+    elif not row.is_deletable:
+        found.passed_over += not row.is_group
+    else:
+        wanted = found.wanted.setdefault(row.group_id, Wanted(has_list=True))
+        if row.is_group:
+            wanted.is_whole, wanted.is_pending = True, row.is_pending
+            return
+        wanted.expected[row.place] = Expected(row.offset, row.leader_epoch, row.metadata, row.commit_timestamp_ms)
+        if row.reason is not None:
+            reasons[row.group_id, row.place] = row.reason

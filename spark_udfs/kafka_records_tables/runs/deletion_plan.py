@@ -15,6 +15,7 @@ from kafka_records_engine.sources.group_requests import (
     TopicPartition,
 )
 from kafka_records_tables.runs.deletion_list import Expected, Wanted
+from kafka_records_tables.tables.subscriptions import CONSUMER_PROTOCOL
 
 CHANGED: Final = "CHANGED"
 """No error of Kafka's: what is committed is not what the list or the dry run has."""
@@ -24,8 +25,6 @@ OTHER_TOPIC: Final = "OTHER_TOPIC"
 OTHER_KIND: Final = "OTHER_KIND"
 """What speaks against restoring; no errors of Kafka's either."""
 
-_CONSUMER: Final = "consumer"
-
 MEANINGS: Final = {
     CHANGED: "another commit came, it is left out",
     UNSTABLE: "an open transaction commits it, and deleting would drop that commit: it is left out",
@@ -33,7 +32,8 @@ MEANINGS: Final = {
     "GROUP_SUBSCRIBED_TO_TOPIC": "the group subscribes to the topic",
     "NON_EMPTY_GROUP": "the group has members",
     "UNKNOWN_TOPIC_OR_PARTITION": "there is no such topic or partition, or the right to DESCRIBE it is missing",
-    "GROUP_AUTHORIZATION_FAILED": "a right on the group is missing: to delete it takes DELETE, to commit READ",
+    "GROUP_AUTHORIZATION_FAILED": "a right on the group is missing: to look it takes DESCRIBE, to delete DELETE, to "
+    "commit READ",
     "TOPIC_AUTHORIZATION_FAILED": "a right on the topic is missing: READ",
     "UNKNOWN_MEMBER_ID": "the group has members, and takes commits of nobody else: stop them, then run this again",
     OTHER_OFFSET: "another offset stands there, --overwrite replaces it",
@@ -58,6 +58,9 @@ class Item:
     partition: int | None
     """None for a topic of which nothing is committed."""
     committed: CommittedOffset | None = None
+    """What the coordinator holds and is deleted, or what is committed again."""
+    overwrites: CommittedOffset | None = None
+    """What committing it again writes over."""
     error: str | None = None
     more: str = ""
     """Behind the error's meaning."""
@@ -87,6 +90,8 @@ class GroupPlan:
     items: list[Item] = field(default_factory=list)
     error: str | None = None
     """The name of what speaks against the group as a whole."""
+    more: str = ""
+    """Behind the error's meaning."""
     is_whole: bool = False
     listed: ListedGroup | None = None
     is_done: bool = False
@@ -94,12 +99,12 @@ class GroupPlan:
 
     @property
     def planned(self) -> dict[TopicPartition, CommittedOffset]:
-        """What is to be deleted."""
+        """What is still to be deleted, or committed again."""
         return {item.place: item.committed for item in self.items if item.is_planned and item.committed is not None}
 
     @property
     def goes(self) -> bool:
-        """Whether anything is to be deleted."""
+        """Whether anything is to be done."""
         return self.error is None and (self.is_whole or bool(self.planned))
 
     @property
@@ -131,6 +136,8 @@ def planned(
                 item.error = "UNKNOWN_TOPIC_OR_PARTITION"
     if plan.error is None and plan.is_whole:
         plan.error = next((item.error for item in plan.items if item.error), None)
+    if plan.error is None and plan.is_whole and wanted.is_pending:
+        plan.error, plan.more = UNSTABLE, "so says the list: write it anew when the transaction has ended"
     return plan
 
 
@@ -144,7 +151,7 @@ def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
     for topic in sorted(wanted.topics - found_topics):
         yield Item(topic, None)
     for place, wants in expected.items():
-        item = Item(*place, fetched.offsets.get(place), fetched.errors.get(place))
+        item = Item(*place, fetched.offsets.get(place), error=fetched.errors.get(place))
         if wants is None and wanted.has_list:
             # Only a group that goes as a whole has more than its list.
             item.error, item.more = item.error or CHANGED, "the list does not name it"
@@ -167,7 +174,7 @@ def _against_group(plan: GroupPlan) -> str | None:
     if plan.listed.kind == "share":
         return "SHARE_GROUP" if plan.is_whole else "GROUP_ID_NOT_FOUND"
     is_classic = plan.listed.kind in ("classic", "")
-    if plan.has_members and (plan.is_whole or (is_classic and plan.listed.protocol_type != _CONSUMER)):
+    if plan.has_members and (plan.is_whole or (is_classic and plan.listed.protocol_type != CONSUMER_PROTOCOL)):
         return "NON_EMPTY_GROUP"
     return None
 
@@ -178,7 +185,9 @@ def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
         plan.error = fetched.error
         return
     for item in plan.items:
-        if not item.is_planned:
+        if item.partition is None or item.error is not None or item.is_done:
+            continue
+        if item.committed is None and not plan.is_whole:
             continue
         now = fetched.offsets.get(item.place)
         if item.place in fetched.errors:
@@ -188,5 +197,7 @@ def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
             item.error, item.more = CHANGED, _difference(wants, now).replace("in the list", "in the dry run")
     if plan.is_whole:
         new = {*fetched.offsets, *fetched.errors} - {item.place for item in plan.items if item.partition is not None}
-        plan.items += [Item(*place, fetched.offsets.get(place), CHANGED, "not in the dry run") for place in sorted(new)]
+        plan.items += [
+            Item(*place, fetched.offsets.get(place), error=CHANGED, more="not in the dry run") for place in sorted(new)
+        ]
         plan.error = plan.error or next((item.error for item in plan.items if item.error), None)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.group_requests import (
-    AnswerLost,
     DescribedTopic,
     FetchedOffsets,
     GroupRequests,
@@ -18,18 +15,20 @@ from kafka_records_engine.sources.group_requests import (
 )
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.asking import can_ask, confirmed
-from kafka_records_tables.runs.deleted_file import DeletedFile
-from kafka_records_tables.runs.deletion_lines import lines_of
+from kafka_records_tables.runs.carrying_out import UNKNOWN, answer_to, carry_out, print_plans, rest
+from kafka_records_tables.runs.deleted_file import DeletedFile, timed_path
 from kafka_records_tables.runs.deletion_list import DeletionList, Wanted
 from kafka_records_tables.runs.deletion_plan import GroupPlan, leave_out_changed, planned
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
-from kafka_records_tables.runs.group_batches import batches, described, fetched
+from kafka_records_tables.runs.group_batches import AskedGroup, batches, described, fetched
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.standard_error import over_a_bar, say
 
 TO_BE_DELETED: Final = "to be deleted"
-_LEFT: Final = "left alone"
-_TRIES: Final = 5
+_WHAT: Final = "Deletion of offsets"
+_NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
+_DELETED: Final = "NONE"
+"""The name of Kafka's code for no error."""
 
 
 class DeletionRun:
@@ -51,12 +50,12 @@ class DeletionRun:
             plans = self._plans()
             self._say_what_is_passed_over()
             if not self._execute:
-                _print(plans, TO_BE_DELETED)
-                say(f"dry run: {_summed_up(plans)} would be deleted{_rest(plans)}; --execute deletes")
+                print_plans(plans, TO_BE_DELETED, _WHAT)
+                say(f"dry run: {_summed_up(plans)} would be deleted{rest(plans)}; --execute deletes")
                 self._say_what_it_means(plans)
             elif not any(plan.goes for plan in plans):
-                _print(plans, _LEFT)
-                say(f"nothing is deleted{_rest(plans)}")
+                print_plans(plans, TO_BE_DELETED, _WHAT)
+                say(f"nothing is deleted{rest(plans)}")
             else:
                 self._carry_out(plans)
         except LogSourceError as error:
@@ -79,6 +78,12 @@ class DeletionRun:
     def _say_what_is_passed_over(self) -> None:
         if self._deletions.passed_over:
             say(f"passed over: {plural(self._deletions.passed_over, 'row')} that the list calls not deletable")
+        left_out = self._deletions.left_out
+        if left_out:
+            counts = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+            also = ",".join(sorted(left_out))
+            rows = plural(left_out.total(), "row")
+            say(f"left out: {rows} whose reason is not not_subscribed ({counts}); --also {also} takes them")
         if self._deletions.groups:
             rows = plural(self._deletions.groups, "row")
             say(f"passed over: {rows} of groups; --whole-groups deletes those that the list calls deletable")
@@ -104,95 +109,100 @@ class DeletionRun:
         what = _summed_up(plans)
         if not self._yes:
             if can_ask():
-                _print(plans, TO_BE_DELETED)
+                print_plans(plans, TO_BE_DELETED, _WHAT)
             self._say_what_it_means(plans)
             if not confirmed(f"{what} will be deleted."):
                 raise CommandError("nothing was deleted")
-        path = self._output or Path(f"deleted-offsets-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
-        finished: list[GroupPlan] = []
+        path = self._output or timed_path("deleted")
         with DeletedFile(path) as kept:
-            try:
-                with ByteProgress("deleting", of_bytes=False) as progress, over_a_bar(progress.is_drawn):
-                    for some in self._deleted(plans, kept):
-                        finished += some
-                        progress.moved(len(finished), len(plans))
-            except BaseException:
-                say(f"broken off; {path} has what was deleted until now, or was about to be")
-                raise
-            finally:
-                # Not before: a bar may stand on the terminal.
-                _print(finished, _LEFT)
-        say(f"{_summed_up(plans, is_done=True)} deleted{_rest(plans)}")
+            broken_off = f"broken off; {path} has what was deleted until now, or was about to be"
+            carry_out("deleting", _WHAT, self._deleted(plans, kept), len(plans), broken_off)
+        say(f"{_summed_up(plans, is_done=True)} deleted{rest(plans)}")
         say(f"{path} has what they were: --restore {path} brings them back")
 
-    def _deleted(self, plans: list[GroupPlan], kept: DeletedFile) -> Iterator[list[GroupPlan]]:
-        """Carries the plans out, some at a time, and gives these."""
+    def _deleted(self, plans: list[GroupPlan], kept: DeletedFile) -> Iterator[GroupPlan]:
+        """Carries the plans out, and gives each when it is done."""
         by_group = {plan.group: plan for plan in plans}
         for groups in batches(list(by_group)):
             some = [by_group[group] for group in groups]
             self._look_again([plan for plan in some if plan.goes])
-            going = [plan for plan in some if plan.goes]
-            kept.before(going, self._topics)
-            for plan in going:
-                self._delete(plan, kept)
-            yield some
+            kept.before((plan for plan in some if plan.goes), self._topics)
+            for plan in some:
+                if plan.goes:
+                    held = self._delete_group(plan) if plan.is_whole else self._delete_offsets(plan)
+                    if held:
+                        kept.kept(plan.group, held)
+                yield plan
 
     def _look_again(self, plans: Collection[GroupPlan]) -> None:
-        if not plans:
-            return
-        wanted = {plan.group: None if plan.is_whole else list(plan.planned) for plan in plans}
-        found = self._requests.fetch(wanted)
+        found = fetched(self._requests, {plan.group: _asked_again(plan) for plan in plans})
         for plan in plans:
             leave_out_changed(plan, found[plan.group])
 
-    def _delete(self, plan: GroupPlan, kept: DeletedFile) -> None:
-        before = plan.planned
-        for _ in range(_TRIES):
-            try:
-                if plan.is_whole:
-                    plan.error = self._requests.delete_group(plan.group)
-                    plan.is_done = plan.error is None
-                    outcomes: dict[TopicPartition, str | None] = dict.fromkeys(plan.planned, plan.error)
-                else:
-                    outcomes = self._requests.delete_offsets(plan.group, list(plan.planned))
-                break
-            except AnswerLost as lost:
-                say(f"note: group {plan.group}: {lost}; looking what has become of it")
-                if self._is_gone(plan):
-                    outcomes = dict.fromkeys(plan.planned)
-                    break
-        else:
-            raise CommandError(f"group {plan.group}: no answer came to {_TRIES} requests")
-        for item in plan.items:
+    def _delete_offsets(self, plan: GroupPlan) -> list[TopicPartition]:
+        """Returns what is held as before, since it was refused."""
+
+        def look() -> dict[TopicPartition, str | None] | None:
+            self._look_after_loss(plan)
+            return None if plan.goes else {}
+
+        outcomes, is_after_loss = answer_to(
+            plan.group, lambda: self._requests.delete_offsets(plan.group, list(plan.planned)), look
+        )
+        refused = []
+        for item in plan.items if plan.error is None else ():
             if item.is_planned:
-                item.error = outcomes.get(item.place, "UNKNOWN_SERVER_ERROR") if not plan.is_whole else None
-                item.is_done = outcomes.get(item.place) is None and item.error is None
-        deleted = {item.place for item in plan.items if item.is_done}
-        if plan.error is not None or before.keys() - deleted:
-            kept.kept(plan, sorted(before.keys() - deleted))
+                error = outcomes.get(item.place, UNKNOWN)
+                # A simple group may go with its last offset.
+                item.error = None if is_after_loss and error == _NO_GROUP else error
+                item.is_done = item.error is None
+                refused += [item.place] * (item.error not in (None, UNKNOWN))
+        return refused
 
-    def _is_gone(self, plan: GroupPlan) -> bool:
-        """Whether a request was carried out although no answer came. What has changed otherwise is left out."""
-        if plan.is_whole:
-            plan.is_done = plan.group not in self._requests.groups()
-            return plan.is_done
-        found = self._requests.fetch({plan.group: list(plan.planned)})[plan.group]
-        if not found.offsets and not found.errors and found.error is None:
-            return True
-        leave_out_changed(plan, found)
-        return not plan.planned
+    def _delete_group(self, plan: GroupPlan) -> list[TopicPartition]:
+        """Returns what is held as before, since the group was not deleted."""
+
+        def look() -> str | None:
+            self._look_after_loss(plan)
+            return plan.error
+
+        def send() -> str:
+            return self._requests.delete_group(plan.group) or _DELETED
+
+        error, is_after_loss = answer_to(plan.group, send, look)
+        # That no broker lists a group is no proof: while a coordinator moves, none does.
+        plan.is_done = error == _DELETED or (is_after_loss and error == _NO_GROUP)
+        if plan.is_done:
+            for item in plan.items:
+                item.is_done = item.committed is not None
+            return []
+        plan.error = error
+        return [] if error == UNKNOWN else list(plan.planned)
+
+    def _look_after_loss(self, plan: GroupPlan) -> None:
+        """Say of each offset what has become of it: what is gone is deleted, what is as it was remains planned."""
+        found = fetched(self._requests, {plan.group: _asked_again(plan)})[plan.group]
+        if found.error is not None:
+            plan.error = found.error
+            for item in plan.items:
+                if item.is_planned:
+                    item.error, item.more = found.error, "nobody can see whether it is deleted"
+            return
+        is_gone = not found.offsets and not found.errors
+        for item in plan.items:
+            if item.is_planned and (is_gone or not plan.is_whole):
+                item.is_done = item.place not in found.offsets and item.place not in found.errors
+        if not is_gone:  # Of a group without offsets, the same request tells whether it is there.
+            leave_out_changed(plan, found)
 
 
-def _asked(wanted: Wanted) -> Collection[TopicPartition] | None:
-    """The partitions to ask for; None for all of the group."""
-    return None if wanted.is_whole or wanted.topics else wanted.places | set(wanted.expected)
+def _asked(wanted: Wanted) -> AskedGroup:
+    return AskedGroup(wanted.places | set(wanted.expected), is_all=wanted.is_whole or bool(wanted.topics))
 
 
-def _print(plans: Iterable[GroupPlan], to_be: str) -> None:
-    for plan in plans:
-        what = "Deletion of the group" if plan.is_whole else "Deletion of offsets"
-        sys.stdout.writelines(f"{line}\n" for line in lines_of(plan, to_be, what))
-    sys.stdout.flush()
+def _asked_again(plan: GroupPlan) -> AskedGroup:
+    places = [item.place for item in plan.items if item.partition is not None] if plan.is_whole else list(plan.planned)
+    return AskedGroup(places, is_all=plan.is_whole)
 
 
 def _summed_up(plans: Iterable[GroupPlan], *, is_done: bool = False) -> str:
@@ -206,16 +216,3 @@ def _summed_up(plans: Iterable[GroupPlan], *, is_done: bool = False) -> str:
     whole = sum(plan.is_whole for plan in some)
     groups = f"{plural(len(some), 'group')}{f', {whole} as a whole' if whole else ''}"
     return f"{plural(offsets, 'offset')} of {groups}"
-
-
-def _rest(plans: Iterable[GroupPlan]) -> str:
-    """What does not go, behind what does."""
-    failed = sum(
-        sum(item.partition is not None for item in plan.items) if plan.error else sum(bool(i.error) for i in plan.items)
-        for plan in plans
-    )
-    groups = sum(plan.error is not None for plan in plans)
-    told = [f"{plural(failed, 'offset')} left out"] * bool(failed) + [f"{plural(groups, 'group')} refused"] * bool(
-        groups
-    )
-    return "".join(f", {each}" for each in told)

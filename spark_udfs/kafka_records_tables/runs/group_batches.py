@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.group_requests import DescribedTopic, FetchedOffsets, GroupRequests, TopicPartition
@@ -13,6 +13,7 @@ from kafka_records_tables.runs.waiting_notes import tell_waiting
 
 GROUPS: Final = 100
 _TOPICS: Final = 1000
+_NOTHING: Final = FetchedOffsets({}, {})
 
 
 def requests_to(bootstrap: str, config: str | None) -> GroupRequests:
@@ -27,15 +28,34 @@ def requests_to(bootstrap: str, config: str | None) -> GroupRequests:
         raise UsageError(f"argument --bootstrap: {error}") from None
 
 
+class AskedGroup(NamedTuple):
+    """What a group is asked for."""
+
+    places: Collection[TopicPartition]
+    """Partitions by name. Of these alone a coordinator tells what nothing but an open transaction commits."""
+    is_all: bool = False
+    """Whether all that it has is asked for beside."""
+
+
 def fetched(
-    requests: GroupRequests, wanted: Mapping[str, Collection[TopicPartition] | None], progress: ByteProgress
+    requests: GroupRequests, wanted: Mapping[str, AskedGroup], progress: ByteProgress | None = None
 ) -> dict[str, FetchedOffsets]:
-    """What all groups have committed (`GroupRequests.fetch`)."""
+    """What groups have committed (`GroupRequests.fetch`)."""
     found: dict[str, FetchedOffsets] = {}
     for groups in batches(list(wanted)):
-        found |= requests.fetch({group: wanted[group] for group in groups})
-        progress.moved(len(found), len(wanted))
+        named = {group: wanted[group].places for group in groups if wanted[group].places or not wanted[group].is_all}
+        everything: dict[str, None] = dict.fromkeys(group for group in groups if wanted[group].is_all)
+        by_name = requests.fetch(named) if named else {}
+        of_all = requests.fetch(everything) if everything else {}
+        for group in groups:
+            found[group] = _both(of_all.get(group, _NOTHING), by_name.get(group, _NOTHING))
+        if progress is not None:
+            progress.moved(len(found), len(wanted))
     return found
+
+
+def _both(one: FetchedOffsets, other: FetchedOffsets) -> FetchedOffsets:
+    return FetchedOffsets({**one.offsets, **other.offsets}, {**one.errors, **other.errors}, one.error or other.error)
 
 
 def described(requests: GroupRequests, names: Collection[str]) -> dict[str, DescribedTopic]:

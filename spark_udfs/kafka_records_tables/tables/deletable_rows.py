@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _REASONS: Final = tuple(rules.DELETE_ANSWERS)
 _NUMBERS: Final = {reason: number for number, reason in enumerate(_REASONS)}
+_BY_SUBSCRIPTION: Final = (rules.NOT_SUBSCRIBED, rules.NO_MEMBERS)
+"""The reasons whose place SUBSCRIBED takes for topics that the group subscribes to."""
 _NO_COMMIT: Final = ("topic_id", "offset", "leader_epoch", "metadata", "commit_timestamp", "commit_timestamp_ms")
 
 
@@ -50,7 +52,7 @@ def _of_offsets(offsets: HeldOffsets, groups: Mapping[str, HeldGroup]) -> dict[s
     names = offsets.group.dictionary.to_pylist()
     of_groups = np.array([_NUMBERS[rules.offset_reason(name, groups.get(name))] for name in names], np.int64)
     numbers: INT64 = of_groups[offsets.group.indices.to_numpy()]
-    by_subscription = np.isin(numbers, [_NUMBERS[rules.NOT_SUBSCRIBED], _NUMBERS[rules.NO_MEMBERS]])
+    by_subscription = np.isin(numbers, [_NUMBERS[reason] for reason in _BY_SUBSCRIPTION])
     numbers[by_subscription & offsets.is_in([_topics(groups.get(name)) for name in names])] = _NUMBERS[rules.SUBSCRIBED]
     is_open = np.isin(
         numbers, [number for number, reason in enumerate(_REASONS) if rules.DELETE_ANSWERS[reason].is_deletable]
@@ -86,8 +88,7 @@ def _of_waiting(waiting: list[CommitKey], groups: Mapping[str, HeldGroup]) -> di
 
 
 def _of_topic(reason: str, topic: str, group: HeldGroup | None) -> str:
-    is_by_subscription = reason in (rules.NOT_SUBSCRIBED, rules.NO_MEMBERS)
-    return rules.SUBSCRIBED if is_by_subscription and topic in _topics(group) else reason
+    return rules.SUBSCRIBED if reason in _BY_SUBSCRIPTION and topic in _topics(group) else reason
 
 
 def _topics(group: HeldGroup | None) -> frozenset[str]:

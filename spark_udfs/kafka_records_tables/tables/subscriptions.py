@@ -45,7 +45,8 @@ PICKED: Final[Picked] = {
 KEPT_ROLES: Final = (GROUP, MEMBER, REGEX, TOPOLOGY)
 """The roles of these records."""
 
-_CONSUMER_PROTOCOL: Final = "consumer"
+CONSUMER_PROTOCOL: Final = "consumer"
+"""The protocol type of groups of consumers."""
 _NO_TIMESTAMP: Final = -1
 
 
@@ -75,7 +76,7 @@ class HeldGroup(NamedTuple):
     @property
     def is_of_consumers(self) -> bool:
         """Whether this is a classic group of the protocol type `consumer`."""
-        return self.kind == CLASSIC and self.protocol_type == _CONSUMER_PROTOCOL
+        return self.kind == CLASSIC and self.protocol_type == CONSUMER_PROTOCOL
 
 
 def held_groups(replayed: Replayed) -> dict[str, HeldGroup]:
@@ -125,7 +126,7 @@ def _topics(
         subscriptions = [subscription for value in values for subscription in value[1] or ()]
         if not subscriptions:
             return frozenset()
-        return _of_members(subscriptions) if protocol_type == _CONSUMER_PROTOCOL and protocol else None
+        return _of_members(subscriptions) if protocol_type == CONSUMER_PROTOCOL and protocol else None
     if kind == STREAMS and state != "Empty":
         return frozenset(topic for value in values for lists in value for topic in _flat(lists))
     if kind == CONSUMER:

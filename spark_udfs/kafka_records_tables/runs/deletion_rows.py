@@ -1,0 +1,166 @@
+"""The rows of a list of offsets: JSON lines, CSV or Parquet, each value held against what its column may have."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from csv import reader
+from typing import Any, Final, NamedTuple
+
+from kafka_records_engine.sources.group_requests import TopicPartition
+
+_NEEDED: Final = ("group_id", "topic", "partition", "offset")
+_PARQUET: Final = b"PAR1"
+_NO_EPOCH: Final = -1
+_INT32: Final = 31
+_INT64: Final = 63
+_GROUP: Final = "group"
+
+
+class ListedRow(NamedTuple):
+    """A row. None stands for what the list does not tell."""
+
+    is_group: bool
+    group_id: str
+    place: TopicPartition
+    """Without meaning for a group, and for what is not deletable."""
+    offset: int | None
+    """None too where nothing is committed."""
+    leader_epoch: int | None
+    metadata: str | None
+    commit_timestamp_ms: int | None
+    is_deletable: bool
+    is_pending: bool
+    reason: str | None
+
+
+def listed_rows(content: bytes) -> Iterator[ListedRow]:
+    """The rows of a file. Raises ValueError, which says the line (of CSV and Parquet the row) and what is wrong."""
+    for at, row in _rows(content):
+        if not isinstance(row, dict):
+            raise ValueError(f"{at}: it is no object")
+        missing = [name for name in _NEEDED if name not in row]
+        if missing:
+            raise ValueError(f"it has no column {missing[0]}")
+        try:
+            yield _listed(row)
+        except ValueError as error:
+            raise ValueError(f"{at}: {error}") from None
+
+
+def _listed(row: Mapping[str, Any]) -> ListedRow:
+    kind = _of(row, "kind", _text, "offset")
+    if kind not in ("offset", _GROUP):
+        raise ValueError(f"kind: {kind!r} is neither offset nor group")
+    is_deletable = bool(_of(row, "is_deletable", _truth, True))
+    is_group = kind == _GROUP
+    # The empty name is that of a group, which a broker deletes for compatibility's sake; offsets of it none.
+    group = _of(row, "group_id", _text if is_deletable and not is_group else _any_text, "")
+    place = "", 0
+    if is_deletable and not is_group:
+        place = _of(row, "topic", _text, ""), _of(row, "partition", _number(_INT32), 0)
+    epoch = None
+    if "leader_epoch" in row:
+        epoch = _NO_EPOCH if row["leader_epoch"] is None else _of(row, "leader_epoch", _number(_INT32, _NO_EPOCH), None)
+    return ListedRow(
+        is_group,
+        group,
+        place,
+        _or_none(row, "offset", _number(_INT64)),
+        epoch,
+        (_or_none(row, "metadata", _any_text) or "") if "metadata" in row else None,
+        _or_none(row, "commit_timestamp_ms", _number(_INT64, -1)),
+        is_deletable,
+        bool(_of(row, "is_pending", _truth, False)),
+        _of(row, "reason", _text, None),
+    )
+
+
+def _of(row: Mapping[str, Any], name: str, parse: Callable[[Any], Any], without: Any) -> Any:
+    if name not in row:
+        return without
+    try:
+        return parse(row[name])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _or_none(row: Mapping[str, Any], name: str, parse: Callable[[Any], Any]) -> Any:
+    return None if row.get(name) is None else _of(row, name, parse, None)
+
+
+def _any_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{_shown(value)} is no text")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not _any_text(value):
+        raise ValueError("it is empty")
+    return str(value)
+
+
+def _truth(value: Any) -> bool | None:
+    """Texts in any case: pandas writes `True`."""
+    known = {"true": True, "false": False}
+    if isinstance(value, str) and value.lower() in known:
+        return known[value.lower()]
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(f"{_shown(value)} is neither true nor false")
+
+
+def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
+    """Reads whole numbers, also as CSV has them."""
+
+    def number(value: Any) -> int:
+        is_text = isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit()
+        if not is_text and (not isinstance(value, int) or isinstance(value, bool)):
+            raise ValueError(f"{_shown(value)} is no whole number")
+        if not least <= int(value) < 1 << bits:
+            raise ValueError(f"{value} is out of range")
+        return int(value)
+
+    return number
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else repr(value)
+
+
+def _rows(content: bytes) -> Iterator[tuple[str, Any]]:
+    """Where each row stands, and its values by column."""
+    if content.startswith(_PARQUET):
+        from pyarrow import parquet
+
+        rows = parquet.read_table(io.BytesIO(content)).to_pylist()
+        yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
+    elif content.lstrip()[:1] == b"{":
+        for number, line in enumerate(content.decode().split("\n"), 1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise ValueError(f"line {number}: {error}") from None
+                yield f"line {number}", row
+    elif content.strip():
+        yield from ((f"row {number}", row) for number, row in enumerate(_of_csv(content), 1))
+
+
+def _of_csv(content: bytes) -> list[dict[str, Any]]:
+    """All columns as texts: an empty field is null, two quotes are the empty text."""
+    from pyarrow import csv, string
+
+    header, _, _ = content.partition(b"\n")
+    texts = csv.ConvertOptions(
+        column_types={name: string() for name in next(reader([header.decode()]))},
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    rows: list[dict[str, Any]] = csv.read_csv(
+        io.BytesIO(content), parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=texts
+    ).to_pylist()
+    return rows
