@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_engine import arguments
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
+from kafka_records_tables.tables.release_versions import RELEASES, known_release
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Option, Table
@@ -64,6 +65,8 @@ def _value(option: Option, value: Any, as_of_ms: int | None) -> Any:
             return _word(option, value)
         if option.kind == "moment":
             return _moment(option.name, value)
+        if option.kind == "release":
+            return _release(option.name, value)
         if option.kind == "partitions":
             return partition_counts(option.name, value)
         length = _duration(option.name, value)
@@ -78,6 +81,13 @@ def _word(option: Option, value: Any) -> str:
     if arguments.text(option.name, value) not in option.words:
         raise QueryError(f"{value!r} is none of {', '.join(option.words)}")
     return str(value)
+
+
+def _release(name: str, value: Any) -> str:
+    text: str = arguments.text(name, value)
+    if not _RELEASE.fullmatch(text) or known_release(text) is None:
+        raise QueryError(f"{text!r} is no release of Kafka from {RELEASES[0]} on: write 3.9, or 4.1.2")
+    return text
 
 
 def partition_counts(name: str, value: Any) -> dict[str, int]:
@@ -102,6 +112,7 @@ def partition_counts(name: str, value: Any) -> dict[str, int]:
 
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+_RELEASE: Final = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){1,3}")
 _NUMBER: Final = re.compile("[0-9]{1,10}")
 _MOST_PARTITIONS: Final = 2**31 - 1
 

@@ -197,12 +197,13 @@ def test_partitions_that_the_source_knows() -> None:
             return self._rows.partitions(topic)
 
         def topic_names(self) -> dict[str, str]:
-            return {ORDERS: "orders"}
+            return {ORDERS: "orders", OTHER: "others"}
 
         def partition_counts(self) -> dict[str, int]:
-            return {"orders": 3, OFFSETS_TOPIC: 2}
+            return {"orders": 3, "others": 6, OFFSETS_TOPIC: 2}
 
-    result = read_table("checks", Brokers(_sound().table()))
+    cluster = _sound()
+    result = read_table("checks", Brokers(cluster.table()))
     rows = sorted(result.table.to_pylist(), key=lambda row: str(row["check"]))
     assert _told(rows, "check", "level", "topic", "partition", "group_id") == [
         ("unassigned", "transient", "orders", 2, "g"),
@@ -210,6 +211,16 @@ def test_partitions_that_the_source_knows() -> None:
     ]
     assert partition_for("g", 2) == 1
     assert all("partitions" not in finding.what for finding in result.findings)
+    cluster.member("m", "orders", "others")
+    whole = read_table("checks", Brokers(cluster.table())).table.to_pylist()
+    (row,) = [row for row in whole if row["topic"] == "others"]
+    assert _told([row], "check", "level", "partition", "group_id") == [("unassigned", "transient", 0, "g")]
+    assert row["detail"].endswith(": 0 to 5")
+    nobody = Cluster()
+    nobody.epochs()
+    nobody.member("m", "orders")
+    (row,) = [row for row in read_table("checks", Brokers(nobody.table())).table.to_pylist() if row["topic"]]
+    assert _told([row], "check", "topic", "log_offset") == [("unassigned", "orders", None)]
 
 
 @pytest.mark.parametrize("kind", ["Consumer", "Share", "Streams"])
@@ -285,6 +296,16 @@ def test_share_state_on_both_sides() -> None:
     assert "which does not have it" in details["share_state_initializing", 3]
     # Only some groups are shown, and what they name is known all the same.
     assert _told(_rows(cluster, group="h"), "check", "group_id") == [("share_state_deleting", "h")]
+
+
+def test_state_written_after_groups_were_read_is_transient(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    cluster.share_topics(initialized=())
+    cluster.state(7)
+    assert _one(cluster)["level"] == "broken"
+    monkeypatch.setattr("time.time", lambda: 1_699_999_999.0)
+    row = _one(cluster)
+    assert (row["check"], row["level"]) == ("share_state_unnamed", "transient")
 
 
 def test_as_of_a_moment_state_may_have_been_lost() -> None:
@@ -515,6 +536,50 @@ def test_what_a_release_does_with_records_of_now(release: str, expected: list[tu
     assert sorted(_told(rows, "check", "group_id", "log_offset")) == sorted(expected)
     assert {row["level"] for row in rows if row["check"] == "not_loaded_by_release"} <= {"broken"}
     assert {row["level"] for row in rows if row["check"] == "passed_over_by_release"} <= {INFORMATION}
+
+
+def test_tombstones_of_types_that_a_release_does_not_know() -> None:
+    cluster = Cluster()
+    cluster.of_group("ConsumerGroupMetadata", "g", None)
+    row = _one(cluster, loads_in="2.8")
+    assert _told([row], "check", "level", "group_id") == [("not_loaded_by_release", "broken", "g")]
+    assert row["detail"] == (
+        "1 record ConsumerGroupMetadata (type 3): 2.8 does not know this record type, and does not load the log"
+    )
+    assert _told([_one(cluster, loads_in="3.9")], "check") == [("passed_over_by_release",)]
+    assert _rows(cluster, loads_in="4.0") == []
+
+
+def test_types_that_nobody_knows_are_not_loaded_before_3_5() -> None:
+    cluster = Cluster()
+    cluster.add_bytes(b"\x00\x63\x00\x01a", None)
+    later, rows = (read_table("checks", cluster.table(), loads_in=each).table.to_pylist() for each in ("3.5", "2.8"))
+    assert _told(later, "check") == [("unknown_record_type",)]
+    assert _told(rows, "check", "level") == [("not_loaded_by_release", "broken"), ("unknown_record_type", INFORMATION)]
+    assert rows[0]["detail"].startswith("1 record of type 99: 2.8 does not know this record type")
+
+
+@pytest.mark.parametrize(
+    ("release", "known"), [("2.8.2", "2.8"), ("3.4", "2.8"), ("3.6", "3.5"), ("3.9.1", "3.9"), ("4.3.1", "4.3")]
+)
+def test_any_release_is_the_last_known_one_before_it(release: str, known: str) -> None:
+    same = [
+        row | {"detail": row["detail"].replace(f": {release} ", f": {known} ")}
+        for row in _rows(_of_now(), loads_in=release)
+    ]
+    assert same == _rows(_of_now(), loads_in=known)
+
+
+def test_of_a_newer_release_a_note_says_that_nothing_is_known() -> None:
+    found = read_table("checks", _of_now().table(), partitions=ONE_EACH, loads_in="5.0")
+    assert "the log: nothing is known of Kafka 5.0 (loads_in tells what 4.3 could not load)" in map(str, found.findings)
+    assert found.table.to_pylist() == _rows(_of_now(), loads_in="4.3")
+
+
+@pytest.mark.parametrize("wrong", ["2.7", "4", "", "x", "3.9-rc1", "1." * 9])
+def test_what_is_no_release(wrong: str) -> None:
+    with pytest.raises(QueryError, match=r"^loads_in: .* is no release of Kafka from 2.8 on: write 3.9, or 4.1.2$"):
+        read_table("checks", _of_now().table(), loads_in=wrong)
 
 
 def test_records_of_one_kind_are_one_row() -> None:

@@ -189,7 +189,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         )
 
 
-_METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION", "partitions": "N"}
+_METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION", "partitions": "N", "release": "X.Y"}
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:

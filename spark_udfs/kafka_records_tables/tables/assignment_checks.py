@@ -95,9 +95,8 @@ def assignment_problems(group_id: str, group: Group, topics: Topics) -> Iterator
 
 
 def _parts(role: str, event: Event) -> set[_Part]:
-    lists: Iterable[Any] = (event.value or ())[_BEFORE if role == CURRENT else 0 :]
     found: set[_Part] = set()
-    for topics in lists:
+    for topics in _lists(role, event):
         last = {topic.get("topic_id", topic.get("subtopology_id")): topic["partitions"] for topic in topics}
         found.update(_Part(of, number) for of, numbers in last.items() for number in numbers)
     return found
@@ -148,9 +147,10 @@ def _unassigned(
     level = TRANSIENT if group.state in _UNDER_WAY else BROKEN
     newest = max(events.values(), key=lambda event: event.offset, default=None)
     remembered = _remembered(group)
-    if remembered:
+    if group.kind == CONSUMER and (remembered or topics.counts):
         subscribed = _subscribed(group)
-        for of in remembered:
+        counted = {of for of, name in topics.names.items() if name in topics.counts}
+        for of in sorted(remembered.keys() | counted):
             if topics.names.get(of) in subscribed:
                 assigned.setdefault(of, set())
     for of, numbers in assigned.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_records_tables.tables.declaration import Column, Option, timestamps
-from kafka_records_tables.tables.release_versions import RELEASES
 
 UNDECODABLE: Final = "undecodable_record"
 CONFLICT: Final = "replay_conflict"
@@ -70,13 +69,14 @@ OPTIONS: Final = (
         "partitions",
         "how many partitions __consumer_offsets has, or TOPIC=N with commas between, where the source does not know",
     ),
-    Option("loads_in", "word", "find what this release of Kafka could not load", words=RELEASES),
+    Option("loads_in", "release", "find what this release of Kafka could not load, from 2.8 on"),
 )
 
 # -- facts, which inputs tell the view beside what they find -----------------------------------------------------------
 
 READ: Final = "read"
-"""A log partition was read; `partition` is how many partitions its topic has, null where nobody knows."""
+"""A log partition was read; `partition` is how many partitions its topic has, null where nobody knows, and the
+time that of the clock here when reading began."""
 SHARE_GROUP: Final = "share group"
 STATE: Final = "state"
 """A share partition has state."""

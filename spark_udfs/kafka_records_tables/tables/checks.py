@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ from kafka_records_tables.tables.check_words import (
     UNREADABLE,
 )
 from kafka_records_tables.tables.declaration import Table
+from kafka_records_tables.tables.release_versions import RELEASES, is_newer
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -89,9 +91,11 @@ does not have a note says so. The checks, by the words of `check`:
   partitions). How many there are running brokers tell, and otherwise the option `partitions`; without either a note
   says that it is not checked.
 - `not_loaded_by_release`, `passed_over_by_release` (information): with the option `loads_in`. What a coordinator of
-  that release, as it is by default, does with the values: it does not load a log with a version that it does not know,
-  and passes over types that it does not know (2.8 does not load these either). One row per group, record type and
-  version. The facts are those of the specs in its jars.
+  that release, as it is by default, does with the records: it does not load a log with a version of values that it
+  does not know, and passes over types that it does not know, tombstones too (before 3.5 it does not load these
+  either). One row per group, record type and version. The facts are those of the specs in the jars of 2.8, 3.5, 3.7,
+  3.9, 4.0, 4.1, 4.2 and 4.3; of another release those of the last of these before it, and a note says so of a newer
+  one.
 - `unknown_member`: a target or current assignment of somebody whom no record makes a member.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.
@@ -113,8 +117,9 @@ among themselves, and members of a share group may have the same partition; neit
 
 What the logs cannot know: how many partitions a topic has, if neither a group of an older broker nor running brokers
 tell, so that only gaps are found; whether a topic was deleted meanwhile. Of running brokers and live directories one
-topic is read after the other, and what happens in between looks like missing or unnamed share state; with `as_of` some
-seconds ago all are as of that moment. With `as_of` a missing state is transient, for `__share_group_state` loses its
+topic is read after the other, and what happens in between looks like missing or unnamed share state: state that was
+written after reading of the groups began is transient, by the clock here. With `as_of` some seconds ago all are as of
+that moment. With `as_of` a missing state is transient, for `__share_group_state` loses its
 beginning, and groups are not checked where a cleaner has been.
 """,
 )
@@ -141,6 +146,7 @@ class _Facts:
 
     def __init__(self, facts: Iterable[_Row]) -> None:
         self._read: dict[str, int | None] = {}
+        self._groups_began_ms: int | None = None
         self._groups: dict[str, set[str]] = {SHARE_GROUP: set(), UNREADABLE: set()}
         self._states: dict[_Place, _Row] = {}
         self._listed: dict[str, dict[_Place, _Row]] = {INITIALIZING: {}, INITIALIZED: {}}
@@ -152,6 +158,8 @@ class _Facts:
         kind, group_id, place = fact["fact"], fact["group_id"], (fact["group_id"], fact["topic_id"], fact["partition"])
         if kind == READ:
             self._read[fact["log_topic"]] = fact["partition"]
+            if fact["log_topic"] == _OFFSETS:
+                self._groups_began_ms = min(fact["log_timestamp_ms"], self._groups_began_ms or fact["log_timestamp_ms"])
         elif fact["log_topic"] == _SHARE:
             self._states[place] = fact
         elif kind in self._groups:
@@ -170,6 +178,11 @@ class _Facts:
                 more = ", and share state is not compared with groups" if topic in (_OFFSETS, _SHARE) else ""
                 what, consequence = "no log of this topic was read", f"its records are not checked{more}"
                 context.report(Finding("note", UNMADE_CHECKS, what, consequence, topic))
+        release = context.options["loads_in"]
+        if release is not None and is_newer(release):
+            what = f"nothing is known of Kafka {release}"
+            consequence = f"loads_in tells what {RELEASES[-1]} could not load"
+            context.report(Finding("note", UNMADE_CHECKS, what, consequence))
         unknown = sorted(topic for topic, partitions in self._read.items() if partitions is None)
         if unknown:
             what = f"nobody tells how many partitions there are of {', '.join(unknown)}"
@@ -191,8 +204,9 @@ class _Facts:
                 "answer; without one it asks again at a heartbeat, group.share.initialize.retry.interval.ms later"
             )
             yield _row(fact, STATE_INITIALIZING, TRANSIENT, detail)
+        left_of_topic = Counter(place[:2] for place in self._states)
         for (group_id, topic_id), fact in self._deleting.items():
-            left = sum(place[:2] == (group_id, topic_id) for place in self._states)
+            left = left_of_topic[group_id, topic_id]
             detail = (
                 f"the state of topic {fact['topic']!r} is being deleted, and {left} of its share partitions have it: "
                 "where that has failed, the next request to delete the group's offsets of this topic, or the group, "
@@ -213,6 +227,10 @@ class _Facts:
     def _unnamed(self, fact: _Row) -> dict[str, Any]:
         there = fact["group_id"] in self._groups[SHARE_GROUP]
         who = "its group does not name it" if there else "there is no share group of that name"
+        written = fact["log_timestamp_ms"]
+        if written is not None and self._groups_began_ms is not None and written >= self._groups_began_ms:
+            detail = f"{_called(fact)} has state that was written after groups were read, which do not name it yet"
+            return _row(fact, STATE_UNNAMED, TRANSIENT, detail)
         detail = f"{_called(fact)} has state, and {who}: nobody deletes it"
         return _row(fact, STATE_UNNAMED, BROKEN, detail)
 

@@ -43,13 +43,13 @@ class Option:
     """A question that one table answers and others have no answer to.
 
     `kind` says what a value is: a `moment`, a `duration`, a duration `ahead` of the moment that is asked about, one of
-    some `words`, or `partitions`: how many of them topics have. Two tables that have an option of the same name mean
-    the same by it.
+    some `words`, `partitions`: how many of them topics have, or a `release` of Kafka. Two tables that have an option
+    of the same name mean the same by it.
     """
 
     name: str
     """As an argument in Python: `some_name`. The command has `--some-name`, Spark the option `someName`."""
-    kind: Literal["moment", "duration", "ahead", "word", "partitions"]
+    kind: Literal["moment", "duration", "ahead", "word", "partitions", "release"]
     about: str
     """One line: what it does to the rows."""
     default: str | None = None

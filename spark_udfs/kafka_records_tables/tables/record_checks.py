@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -26,12 +27,15 @@ from kafka_records_tables.tables.check_words import (
     WRONG_PARTITION,
 )
 from kafka_records_tables.tables.decoded_records import DecodedRecords
-from kafka_records_tables.tables.release_versions import unread
+from kafka_records_tables.tables.release_versions import known_release, unread, unread_type
 
 if TYPE_CHECKING:
     from kafka_records_engine.numpy_types import FLAGS, INT64
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
+
+STOPS: Final = "no coordinator loads this log, it stops at this record"
+"""What a group or share coordinator does (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
 """From keys to what decides about the partition of their topic."""
@@ -67,13 +71,15 @@ class RecordChecks:
         self._owner = owner
         self._stops = stops
         self._name_of = name_of
-        self._release: str | None = context.options["loads_in"]
+        self._asked_release: str | None = context.options["loads_in"]
+        self._release = known_release(self._asked_release) if self._asked_release else None
         asked: Mapping[str, int] = context.options["partitions"] or {}
         self._partitions = asked.get(context.topic, context.partition_counts.get(context.topic))
+        self._began_ms = int(time.time() * 1000)
         self._home: dict[str, bool] = {}
         self._unknown: dict[int, _Seen] = {}
         self._strays: dict[tuple[str, str], _Seen] = {}
-        self._unread: dict[tuple[str, int, int], _Seen] = {}
+        self._unread: dict[tuple[str, int, int | None], _Seen] = {}
 
     def decoded(self, batch: pa.RecordBatch) -> DecodedRecords | None:
         """The records of a batch; None where it holds control rows only. Counts what was let pass in them."""
@@ -102,6 +108,9 @@ class RecordChecks:
             records = plural(seen.count, "record")
             detail = f"{records} of type {number}, which Kafka 4.3 does not know: coordinators pass over them"
             yield CheckRow(UNKNOWN_TYPE, INFORMATION, detail, seen.offset, seen.timestamp_ms)
+            told = unread_type(self._release, context.topic, number) if self._release else None
+            if told is not None and told.stops:
+                yield self._unread_row(None, number, None, seen)
         for (owner, name), seen in self._strays.items():
             home = partition_for(name, self._partitions or 1)
             detail = (
@@ -116,7 +125,7 @@ class RecordChecks:
                 offset = finding.base_offset if finding.offset is None else finding.offset
                 detail = f"{finding.what}; {finding.consequence}. A coordinator may stop at this place"
                 yield CheckRow(DAMAGED, BROKEN, detail, offset)
-        yield CheckRow(fact=READ, partition=self._partitions)
+        yield CheckRow(fact=READ, partition=self._partitions, log_timestamp_ms=self._began_ms)
 
     def _undecodable(self, found: DecodedRecords) -> Iterator[CheckRow]:
         for row, error in sorted(found.columns.errors.items()):
@@ -153,6 +162,10 @@ class RecordChecks:
 
     def _look_for_unread(self, found: DecodedRecords, number: int, rows: INT64, keys: pa.StructArray) -> None:
         columns, topic = found.columns, self._context.topic
+        if unread_type(str(self._release), topic, number) is not None:
+            for owner, first, count in _distinct(keys.field(0)):
+                self._gather(self._unread, (owner, number, None), found, int(rows[first]), count)
+            return
         versions = np.where(columns.has_version[rows], columns.value_version[rows], -1)
         for version in np.unique(versions).tolist():
             if version < 0 or unread(str(self._release), topic, number, version) is None:
@@ -162,12 +175,14 @@ class RecordChecks:
                 row = int(rows[chosen[first]])
                 self._gather(self._unread, (owner, number, version), found, row, count)
 
-    def _unread_row(self, owner: str, number: int, version: int, seen: _Seen) -> CheckRow:
-        told = unread(str(self._release), self._context.topic, number, version)
+    def _unread_row(self, owner: str | None, number: int, version: int | None, seen: _Seen) -> CheckRow:
+        """About values of a `version`, or about all records of a type."""
+        release, topic = str(self._release), self._context.topic
+        told = unread_type(release, topic, number) if version is None else unread(release, topic, number, version)
         assert told is not None
-        records = plural(seen.count, "record")
-        record = self._schemas[number].name
-        detail = f"{records} {record} (type {number}) with values of version {version}: {self._release} {told.why}"
+        name = f"{self._schemas[number].name} (type {number})" if number in self._schemas else f"of type {number}"
+        values = "" if version is None else f" with values of version {version}"
+        detail = f"{plural(seen.count, 'record')} {name}{values}: {self._asked_release} {told.why}"
         check, level = (NOT_LOADED, BROKEN) if told.stops else (PASSED_OVER, INFORMATION)
         return self._owned(CheckRow(check, level, detail, seen.offset, seen.timestamp_ms), owner)
 
@@ -194,7 +209,3 @@ def _distinct(names: pa.Array) -> Iterator[tuple[str, int, int]]:
     texts = encoded.dictionary.to_pylist()
     for number, first, count in zip(numbers.tolist(), firsts.tolist(), counts.tolist(), strict=True):
         yield texts[number], first, count
-
-
-STOPS: Final = "no coordinator loads this log, it stops at this record"
-"""What a group or share coordinator does (`CoordinatorLoaderImpl`)."""

@@ -13,6 +13,21 @@ from typing import Final, NamedTuple
 RELEASES: Final = ("2.8", "3.5", "3.7", "3.9", "4.0", "4.1", "4.2", "4.3")
 """The releases that are known, oldest first."""
 
+
+def known_release(release: str) -> str | None:
+    """The last of RELEASES that is not newer than `release`, numbers with dots between; None where all are newer."""
+    return next((each for each in reversed(RELEASES) if _numbers(each) <= _numbers(release)), None)
+
+
+def is_newer(release: str) -> bool:
+    """Whether `release` is newer than all of RELEASES, so that nothing is known of it but of those before it."""
+    return _numbers(release)[:2] > _numbers(RELEASES[-1])
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
 _OFFSETS: Final = "__consumer_offsets"
 _SHARE: Final = "__share_group_state"
 _TRANSACTIONS: Final = "__transaction_state"
@@ -45,6 +60,9 @@ _PASSES_OVER_SINCE: Final = "3.5"
 """KIP-915: from here on a coordinator passes over records of unknown types; before, it stops loading."""
 
 
+_STOPS_READING: Final = "stops reading there, and serves the transactional ids before it alone"
+
+
 class Unread(NamedTuple):
     """What a release does with a record that it does not read."""
 
@@ -54,14 +72,16 @@ class Unread(NamedTuple):
     """In words, behind the name of the release."""
 
 
+def unread_type(release: str, topic: str, record_type: int) -> Unread | None:
+    """What a release does with keys of that type, whatever their values are; None where it knows them."""
+    return None if record_type in reads_by_default(release, topic) else _unknown_type(release, topic)
+
+
 def unread(release: str, topic: str, record_type: int, version: int) -> Unread | None:
-    """What a release does with a value of that type and version; None where it reads it."""
-    since, until = _SINCE[topic].get(record_type), _UNTIL.get((topic, record_type), RELEASES[-1])
-    if since is None or not _order(since) <= _order(release) <= _order(until):
-        return _unknown_type(release, topic)
+    """What a release that knows the type does with a value of that version; None where it reads it."""
     if version > highest_version(release, topic, record_type):
         if topic == _TRANSACTIONS:
-            return Unread(True, "stops reading there, and serves the transactional ids before it alone")
+            return Unread(True, _STOPS_READING)
         return Unread(True, "does not know this version, and does not load the log")
     if (release, topic, record_type) in _OTHER_LAYOUT:
         return Unread(True, "has other fields in this version, and reads others than were written, or fails")
@@ -91,7 +111,8 @@ def _unknown_type(release: str, topic: str) -> Unread:
     if topic == _SHARE and not reads_by_default(release, topic):
         return Unread(False, "has no share coordinator, and nothing of it reads this topic")
     if _order(release) < _order(_PASSES_OVER_SINCE):
-        return Unread(True, "does not know this record type, and does not load the log")
+        stops = _STOPS_READING if topic == _TRANSACTIONS else "does not load the log"
+        return Unread(True, f"does not know this record type, and {stops}")
     return Unread(False, "passes over this record type with a warning, so that what it tells is gone")
 
 
