@@ -29,7 +29,8 @@ _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 _SHORTEST_MS: Final = 12
 _AGO: Final = re.compile(r"([0-9]{1,9})\s*(s|m|min|h|d|w)(?:\s+ago)?")
-_SHORT_DURATION: Final = re.compile(r"([0-9]{1,9})\s*(s|m|min|h|d|w)")
+_MOST_DIGITS: Final = 9
+_SHORT_DURATION: Final = re.compile(r"([0-9]+)\s*(s|m|min|h|d|w)")
 _ISO_DURATION: Final = re.compile(
     r"P(?=[0-9T])(?:([0-9]{1,9})W)?(?:([0-9]{1,9})D)?(?:T(?=[0-9])(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})S)?)?"
 )
@@ -235,6 +236,8 @@ def duration(text: str) -> int:
     """
     short = _SHORT_DURATION.fullmatch(text.strip())
     if short:
+        if len(short[1]) > _MOST_DIGITS:
+            raise QueryError(f"{text!r} is too long: write a number of at most {_MOST_DIGITS} digits")
         return int(short[1]) * _SECONDS[short[2]] * 1000
     parts = _ISO_DURATION.fullmatch(text.strip())
     if parts is None or not any(parts.groups()):

@@ -69,7 +69,7 @@ def _value(option: Option, value: Any, as_of_ms: int | None) -> Any:
             return _release(option.name, value)
         if option.kind == "partitions":
             return partition_counts(option.name, value)
-        length = _duration(option.name, value)
+        length = _duration(option, value)
     except QueryError as error:
         raise QueryError(f"{option.name}: {error}") from None
     if option.kind == "duration":
@@ -130,14 +130,17 @@ def _moment(name: str, value: Any) -> int:
     return _whole(name, value, "a datetime with a time zone, milliseconds since 1970 or a text")
 
 
-def _duration(name: str, value: Any) -> int:
+def _duration(option: Option, value: Any) -> int:
     if isinstance(value, str):
-        return duration(value)
-    if isinstance(value, timedelta):
-        value = int(value.total_seconds() * 1000)
-    length = _whole(name, value, "a timedelta, milliseconds or a text")
+        length = duration(value)
+    else:
+        if isinstance(value, timedelta):
+            value = int(value.total_seconds() * 1000)
+        length = _whole(option.name, value, "a timedelta, milliseconds or a text")
     if length < 0:
         raise QueryError(f"{length} ms: a duration is 0 or more")
+    if length < option.least_ms:
+        raise QueryError(f"{length} ms is too short: the shortest there is has {option.least_ms} ms")
     return length
 
 

@@ -152,6 +152,44 @@ def test_a_source_without_times_has_one_window_without_a_name() -> None:
     assert row["commit_interval_ms"] is None
 
 
+def test_each_meter_is_one_column() -> None:
+    """An offset deleted with its group is in no meter, a rebalance only while its group is classic."""
+    counts: Counter[str] = Counter()
+    events: Counter[Any] = Counter()
+    for name in SOME:
+        for row in _rows(name):
+            assert row["offset_deletions"] <= row["deletions"]
+            counts.update({each: row[each] for each in ("deletions", "offset_deletions", "classic_rebalances")})
+        events.update(
+            row["group_kind"] for row in _read(name, "timeline").to_pylist() if row["event"] == "rebalance_completed"
+        )
+    asked = sum(told["why"] == "offset_deleted" for name in SOME for told in _tombstones(name))
+    assert 0 < counts["offset_deletions"] <= min(asked, counts["deletions"] - 1)
+    assert counts["classic_rebalances"] == events["classic"] + events["simple"]
+    assert 0 < counts["classic_rebalances"] < sum(events.values())
+
+
+def _tombstones(name: str) -> list[Row]:
+    """Why tombstones of offsets were written."""
+    records, why = history(name).records, history(name).why
+    return [told for at, told in why.items() if records[at].get("key", "")[:4] in ("0000", "0001") and "why" in told]
+
+
+def test_a_record_without_a_time_has_none_in_any_table() -> None:
+    topic = Topic()
+    for number, offset in enumerate((5, 3)):
+        topic.commit("g", offset)
+        _at(topic, number, -1)
+    for table, columns in {
+        "timeline": ("at_timestamp_ms",),
+        "history": ("valid_from_timestamp_ms", "valid_to_timestamp_ms"),
+        "activity": ("window_start_timestamp_ms",),
+    }.items():
+        rows = read_table(table, topic.table()).table.to_pylist()
+        assert rows
+        assert {row[column] for row in rows for column in columns} == {None}
+
+
 def test_a_value_that_cannot_be_decoded_is_counted_and_found_once() -> None:
     topic = Topic()
     at = topic.commit("g", 1)

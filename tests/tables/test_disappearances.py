@@ -158,7 +158,7 @@ def test_an_offset_that_is_younger_than_a_minute_is_deleted() -> None:
     log.write(0, commit("g", "a", 0, 0), commit("g", "a", 1, 0))
     deleted = log.write(59_999, commit("g", "a", 0, None))
 
-    (row,) = explained(log, retention="1s")
+    (row,) = explained(log, retention="1min")
 
     assert (row["cause"], row["confidence"]) == ("offset_deleted", "high")
     assert shown(row) == [("not_due", 2), ("stays_in_topic", 3)]

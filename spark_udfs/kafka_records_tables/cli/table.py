@@ -385,7 +385,8 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
     try:
         option_values(table, given, options.as_of)
     except ValueError as error:
-        raise UsageError(f"--{error}") from None
+        name = str(error).partition(" ")[0].rstrip(":")
+        raise UsageError(f"--{known[name]}{str(error).removeprefix(name)}") from None
     return given
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.commits import COMMITS
-from kafka_records_tables.tables.declaration import Column, Option, Table, timestamps
+from kafka_records_tables.tables.declaration import RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
@@ -48,10 +48,20 @@ TABLE: Final = Table(
         Column("longest_commit_interval_ms", "int64", "the longest of them; null for none"),
         Column("expirations", "int64", "expired offsets, as the meter offset-expirations counts them"),
         Column("deletions", "int64", "offsets deleted on request, alone or with their group or their topic"),
+        Column(
+            "offset_deletions",
+            "int64",
+            "those of them that a request for these offsets deleted, as the meter offset-deletions counts them",
+        ),
         Column("likely_expirations", "int64", "offsets that expired if the retention is the given one"),
         Column("likely_deletions", "int64", "offsets deleted on request if the retention is the given one"),
         Column("unclear_deletions", "int64", "deleted offsets of which the log does not tell which of the two it was"),
         Column("completed_rebalances", "int64", "rebalances of the group that have completed; 0 for a topic"),
+        Column(
+            "classic_rebalances",
+            "int64",
+            "those of them while it was a classic group, as the meter group-completed-rebalances counts them",
+        ),
         Column("records", "int64", "records in the log, tombstones too"),
         Column("key_bytes", "int64", "bytes of their keys"),
         Column("value_bytes", "int64", "bytes of their values"),
@@ -67,6 +77,8 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "window_start_timestamp", "commits", "expirations", "deletions"),
     details=(
         "transactional_commits",
+        "offset_deletions",
+        "classic_rebalances",
         "longest_commit_interval_ms",
         "likely_expirations",
         "likely_deletions",
@@ -77,8 +89,8 @@ TABLE: Final = Table(
         "log_partition",
     ),
     options=(
-        Option("window", "duration", "how long a window is; windows begin at 1970 in UTC", default="1h"),
-        Option("retention", "duration", "offsets.retention.minutes of the brokers", default="7d"),
+        Option("window", "duration", "how long a window is; windows begin at 1970 in UTC", default="1h", least_ms=1),
+        RETENTION,
     ),
     rules="""\
 One row per group, topic and window with a record; and one per group and window for the records of the group itself and
@@ -86,10 +98,15 @@ its rebalances, without a topic. The time of a record is that of its batch in th
 
 The four meters of KIP-496 (`group-coordinator-metrics`), for each group: `offset-commits` counts every committed offset
 whatever becomes of its transaction, `offset-expirations` every offset that a clean-up takes. `offset-deletions` counts
-what an administrator deletes; `deletions` has all that was deleted on request. Which of the two a tombstone was follows
-from `disappearances`: with high confidence it is in one of these columns, with medium confidence in one of the likely
-ones, and otherwise in `unclear_deletions`; so each is in one. `group-completed-rebalances` counts in classic groups,
-where the leader's assignment is written; `completed_rebalances` has those of the other kinds too (`timeline`).
+what a request for single offsets deletes (`OffsetMetadataManager.deleteOffsets`), and neither the offsets of a group
+that is deleted nor those of a topic: `offset_deletions` is that meter, `deletions` has all three. Which of them a
+tombstone was follows from `disappearances`: with high confidence it is in `expirations` or `deletions`, with medium
+confidence in one of the likely ones, and otherwise in `unclear_deletions`; so each is in one.
+`group-completed-rebalances` counts in classic groups, where the leader's assignment is written, and is
+`classic_rebalances`; `completed_rebalances` has those of the other kinds too (`timeline`).
+
+`repeated_commits` and intervals compare a commit with the one that stands before it in the log, whether or not their
+transactions were aborted.
 
 The bytes are those of keys and values as they stand in batches when they are written: at least what a group costs the
 topic. Heads of records and batches, markers of transactions and indexes come on top, and compression takes off.
@@ -124,7 +141,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     from kafka_records_tables.tables.group_records import NOT_USED
 
     known, asked = schemas(context, "consumer_offsets"), context.options
-    sums = ActivitySums(known, context, max(asked["window"], 1))
+    sums = ActivitySums(known, context, asked["window"])
     log = GroupLog(known, context, more=MORE, consequence="it is counted, and nothing that its value would tell")
     lives = GroupLives(log.picked, {})
     # What cannot be decoded is found once, where it is counted.
@@ -144,30 +161,36 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
 
 def _rebalances(sums: ActivitySums, moments: Iterable[Moment]) -> None:
+    from kafka_records_tables.tables.group_replay import CLASSIC, SIMPLE
     from kafka_records_tables.tables.timeline_words import REBALANCE_COMPLETED
 
     completed = [each for each in moments if each.event == REBALANCE_COMPLETED]
-    sums.happened("completed_rebalances", [(each.group_id, None, each.at_timestamp_ms) for each in completed])
+    for name, kinds in (("completed_rebalances", None), ("classic_rebalances", (CLASSIC, SIMPLE))):
+        chosen = [each for each in completed if kinds is None or each.group_kind in kinds]
+        sums.happened(name, [(each.group_id, None, each.at_timestamp_ms) for each in chosen])
 
 
 def _tombstones(sums: ActivitySums, explained: Iterable[Explained]) -> None:
     found: dict[str, list[Any]] = {}
     for each in explained:
         if each.record in COMMITS:
-            found.setdefault(_column(each), []).append((each.key[0], each.key[1], each.timestamp_ms))
+            for what in _columns(each):
+                found.setdefault(what, []).append((each.key[0], each.key[1], each.timestamp_ms))
     for what, places in found.items():
         sums.happened(what, places)
 
 
-def _column(each: Explained) -> str:
-    """The column that counts a tombstone of an offset."""
+def _columns(each: Explained) -> tuple[str, ...]:
+    """The columns that count a tombstone of an offset."""
     from kafka_records_tables.tables.causes import HIGH, LOW
 
     causes = set(each.cause.split(" or "))
     of_one = next((what for what, words in _CAUSES.items() if causes <= words), None)
     if of_one is None or each.confidence == LOW:
-        return "unclear_deletions"
-    return of_one if each.confidence == HIGH else f"likely_{of_one}"
+        return ("unclear_deletions",)
+    if each.confidence != HIGH:
+        return (f"likely_{of_one}",)
+    return (of_one, "offset_deletions") if causes == {"offset_deleted"} else (of_one,)
 
 
 class _Whole:

@@ -57,6 +57,8 @@ class Option:
     words: tuple[str, ...] = ()
     not_with: tuple[str, ...] = ()
     """The options that do not go with it."""
+    least_ms: int = 0
+    """The shortest duration there is."""
 
     @property
     def argument(self) -> str:
@@ -68,6 +70,12 @@ class Option:
         """What Spark's reader calls it."""
         first, *others = self.name.split("_")
         return first + "".join(word.capitalize() for word in others)
+
+
+RETENTION: Final = Option(
+    "retention", "duration", "offsets.retention.minutes of the brokers", default="7d", least_ms=60_000
+)
+"""Brokers take whole minutes, at least one (`OffsetConfig`)."""
 
 
 @dataclass(frozen=True, slots=True)

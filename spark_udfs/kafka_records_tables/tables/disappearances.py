@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.commits import COMMITS
-from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Option, Table, timestamps
+from kafka_records_tables.tables.declaration import LOG_PLACE, RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ TABLE: Final = Table(
         "log_offset",
     ),
     options=(
-        Option("retention", "duration", "offsets.retention.minutes of the brokers", default="7d"),
+        RETENTION,
         Option(
             "session_timeout",
             "duration",

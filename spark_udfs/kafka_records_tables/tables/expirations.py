@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.commits import COMMITS
-from kafka_records_tables.tables.declaration import Column, Option, Table, timestamps
+from kafka_records_tables.tables.declaration import RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ TABLE: Final = Table(
             "moment",
             "the tombstones that a clean-up at this moment writes, one per row, and nothing else",
         ),
-        Option("retention", "duration", "offsets.retention.minutes of the brokers", default="7d"),
+        RETENTION,
         Option(
             "within",
             "ahead",

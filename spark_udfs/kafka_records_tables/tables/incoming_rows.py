@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from kafka_records_tables.tables.decoded_records import schemas
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.declaration import Table
+
+_NO_TIMESTAMP: Final = -1
 
 
 def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) -> Iterator[pa.RecordBatch]:
@@ -37,6 +39,7 @@ def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) 
         context.counts.records += batch.num_rows - markers
         context.counts.markers += markers
         known.look_for(batch)
+        batch = _with_times(batch)
         yield batch if table.needs_all_groups else _of_groups(batch, context)
     completeness.report()
     known.report()
@@ -108,6 +111,19 @@ def _times(batch: pa.RecordBatch, context: Context) -> INT64:
         )
     milliseconds: INT64 = times.to_numpy()
     return milliseconds
+
+
+def _with_times(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with null for the time of those that have none (`RecordBatch.NO_TIMESTAMP`)."""
+    names = batch.schema.names
+    if "timestamp_ms" not in names:
+        return batch
+    times = batch.column("timestamp_ms")
+    is_none = pc.equal(times, _NO_TIMESTAMP)
+    if not pc.any(is_none).as_py():
+        return batch
+    told = pc.if_else(is_none, pa.scalar(None, times.type), times)
+    return batch.set_column(names.index("timestamp_ms"), batch.schema.field("timestamp_ms"), told)
 
 
 def _of_groups(batch: pa.RecordBatch, context: Context) -> pa.RecordBatch:
