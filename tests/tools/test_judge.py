@@ -6,7 +6,7 @@ import gzip
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -40,9 +40,13 @@ def _read(cut: int, table: str, **options: Any) -> pa.Table:
     return read_table(table, history("0001").up_to(cut), **options).table
 
 
-def _with(change: dict[str, Any], table: str, *, cut: int, **options: Any) -> pa.Table:
+def _read_rows(rows: pa.Table, table: str, **options: Any) -> pa.Table:
+    return read_table(table, rows, **options).table
+
+
+def _with(change: dict[str, Any], read: Callable[..., pa.Table], table: str, **options: Any) -> pa.Table:
     """The rows of a table, with another value in a column, or without the last row."""
-    found = _read(cut, table, **options)
+    found = read(table, **options)
     if change.get("table") != table:
         return found
     if "column" not in change:
@@ -56,7 +60,7 @@ def _differences(change: dict[str, Any]) -> list[Difference]:
     told = history("0001")
     # Transactions are open at the one of the two, and not at the other.
     cut = 32 if change.get("table") == "pending_offsets" else 199
-    return list(differences(Loaded(told, cut, partial(_with, change, cut=cut))))
+    return list(differences(Loaded(told, cut, partial(_with, change, partial(_read, cut)))))
 
 
 def test_a_table_that_is_right_has_no_difference() -> None:
@@ -253,11 +257,12 @@ def _sorted(told: History) -> dict[int, list[str]]:
     ids=lambda change: " ".join(str(word) for word in change.values()),
 )
 def test_what_can_be_deleted_is_what_a_coordinator_deletes(change: dict[str, Any], coordinators: Coordinators) -> None:
-    shutil.copy(FOLDER / "0001.log.jsonl.gz", coordinators.folder)
+    for name in ("0001.log.jsonl.gz", "why.jsonl.gz"):
+        shutil.copy(FOLDER / name, coordinators.folder)
     coordinators.answer("0001")
     told = History(coordinators.folder, "0001")
-    asked = Loaded(told, 199, partial(_with, {}, rows=told.up_to(199)))
-    wrong = Loaded(told, 199, partial(_with, change, rows=told.up_to(199)))
+    asked = Loaded(told, 199, partial(_with, {}, partial(_read_rows, told.up_to(199))))
+    wrong = Loaded(told, 199, partial(_with, change, partial(_read_rows, told.up_to(199))))
     assert list(differences(asked)) == []
     assert {difference.table for difference in differences(wrong)} == {"deletable_offsets"}
 
@@ -290,14 +295,14 @@ def test_offsets_of_record_type_0_come_back_with_their_group(coordinators: Coord
         (b"\0\0\0\1h" + offset, b"\0\0" + value),
     ]
     again = [*written, (b"\0\0" + group + b"\0\1u\0\0\0\0", b"\0\0" + value)]
-    for name, records, used in (("gone", written, 4), ("again", again, 0)):
+    for name, records, used in (("gone", written, 8), ("again", again, 0)):
         _write(coordinators.folder, name, records)
         coordinators.answer(name)
         told = History(coordinators.folder, name)
         (cut,) = told.cuts
-        loaded = Loaded(told, cut, partial(_with, {}, rows=told.rows))
+        loaded = Loaded(told, cut, partial(_with, {}, partial(_read_rows, told.rows)))
         assert list(differences(loaded)) == []
-        # Asked for some offsets and for all, those that are stable and plainly.
+        # Asked for some offsets and for all, those that are stable and plainly, of current_offsets and of history.
         assert loaded.used["offsets without their group"] == used
 
 
@@ -311,6 +316,13 @@ def _write(folder: Path, name: str, records: list[tuple[bytes, bytes | None]]) -
         for at, (key, value) in enumerate(records)
     ]
     write_log(folder, header, lines)
+    causes = [
+        {"history": name, "offset": at, "why": "group_deleted"}
+        for at, (_, value) in enumerate(records)
+        if value is None
+    ]
+    with gzip.open(folder / f"{name}.why.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in causes)
 
 
 @pytest.mark.maven
@@ -329,8 +341,8 @@ def test_what_clients_read_in_bytes_of_members_is_compared(
     change = {"table": "members", "column": "protocols", "value": [{"name": "sticky"} | nothing]}
     cut = next(cut for cut, asked in told.cuts.items() if any(_opens(question, part, name) for question in asked))
     rows = told.up_to(cut)
-    assert list(differences(Loaded(told, cut, partial(_with, {}, rows=rows)))) == []
-    wrong = differences(Loaded(told, cut, partial(_with, change, rows=rows)))
+    assert list(differences(Loaded(told, cut, partial(_with, {}, partial(_read_rows, rows))))) == []
+    wrong = differences(Loaded(told, cut, partial(_with, change, partial(_read_rows, rows))))
     assert any('"open_members"' in difference.about for difference in wrong)
 
 
