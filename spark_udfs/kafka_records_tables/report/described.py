@@ -26,7 +26,7 @@ def described(table: Table, room: int) -> str:
     for column in table.columns:
         start = f"{column.name:<{names}}  {column.type:<{kinds}}  "
         indent = " " * (names + kinds + 4)
-        about = textwrap.wrap(column.about, max(room - len(indent), _NARROW))
+        about = textwrap.wrap(column.about, max(room - len(indent), _NARROW), break_on_hyphens=False)
         if len(start) > len(indent):
             lines.append(start.rstrip())
             start = indent
