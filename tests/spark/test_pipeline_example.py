@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pipeline" / "transformations
 OFFSETS, SHARE = "__consumer_offsets", "__share_group_state"
 TRANSACTIONS = "__transaction_state"
 
-OF_SHARE_STATE = {"share_partitions"}
+OF_SHARE_STATE = {"share_disappearances", "share_partitions"}
 OF_TRANSACTIONS = {"transactions", "open_transactions"}
 
 
