@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.commit_order import numbers_of_keys
+from kafka_records_tables.tables.commit_order import ends, numbers_of_keys
 from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.group_replay import ROLES
@@ -145,7 +145,7 @@ class ActivitySums:
         since = np.where(is_timed, np.maximum(np.append(0, np.diff(time)), 0), -1)
         repeated, interval = np.zeros(len(keys), np.bool_), np.full(len(keys), -1, np.int64)
         repeated[order], interval[order] = same, since
-        last = np.append(keys[1:] != keys[:-1], True) & holds
+        last = ends(keys) & holds
         self._before = rows.take(pa.array(order[last]))
         return repeated[first_new:], interval[first_new:]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.commits import COMMITS, commit_columns
-from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, undecided
+from kafka_records_tables.tables.commits import COMMITS, commit_columns, report_undecided
+from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types
 from kafka_records_tables.tables.last_commits import NOT_USED
 from kafka_records_tables.tables.latest import joined
 from kafka_records_tables.tables.transactions_settled import (
@@ -92,9 +91,7 @@ class CommitSteps:
         is_unknown = pc.is_null(rows.column("counted_at")).to_numpy(zero_copy_only=False)
         usable = found.has_key & ~found.has_error
         told = commit_columns(found, self._types, context)
-        for row in np.flatnonzero(usable & is_unknown).tolist():
-            what = f"a commit of group {told['group_id'][row]} for {told['topic'][row]}-{told['partition'][row]}"
-            context.report(undecided(rows, row, context, int(found.columns.record_type[row]), what, _NOT_COMPARED))
+        report_undecided(found, self._types, usable & is_unknown, context, _NOT_COMPARED, what="a commit")
         told["producer_id"] = pc.if_else(
             rows.column("is_transactional"), rows.column("producer_id"), pa.scalar(None, pa.int64())
         )

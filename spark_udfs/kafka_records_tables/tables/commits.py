@@ -54,3 +54,24 @@ def commit_columns(found: DecodedRecords, types: tuple[int, ...], context: Conte
         "log_partition": context.partition,
         "log_offset": found.rows.column("offset"),
     }
+
+
+def report_undecided(
+    found: DecodedRecords,
+    types: tuple[int, ...],
+    chosen: Any,
+    context: Context,
+    consequence: str,
+    *,
+    what: str = "the commit",
+) -> None:
+    """Report the rows of commits that are True in `chosen`: nobody can tell how their transactions ended. `what` is one
+    of them in words; `types` are those of COMMITS."""
+    import numpy as np
+
+    from kafka_records_tables.tables.decoded_records import undecided
+
+    group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
+    for row in np.flatnonzero(chosen).tolist():
+        told = f"{what} of group {group[row]} for {topic[row]}-{partition[row]}"
+        context.report(undecided(found.rows, row, context, int(found.columns.record_type[row]), told, consequence))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_tables.tables.commits import COMMITS
-from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, undecided
+from kafka_records_tables.tables.commits import COMMITS, report_undecided
+from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.latest import Latest, joined, last_of_same
 from kafka_records_tables.tables.transactions_settled import ABORTED, OPEN, UNKNOWN
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NOT_USED: Final = "not used: nobody can tell whose offset it is"
 """The consequence of a key that cannot be read."""
+
+_LEFT_OUT: Final = "its row is left out: this offset or an older one may be the committed one"
 
 CommitKey = tuple[str, str, int]
 """Group, topic and partition."""
@@ -56,23 +58,11 @@ class LastCommits:
             return "its row is left out: an older offset would be wrong" if found.has_key[row] else NOT_USED
 
         found.report(context, consequence, decides & ~is_unknown)
-        self._report_undecided(found, np.flatnonzero(decides & is_unknown).tolist(), unknown, context)
+        if unknown is not None:
+            undecided = DecodedRecords(unknown, self._schemas)
+            report_undecided(undecided, self._types, (decides & is_unknown)[-unknown.num_rows :], context, _LEFT_OUT)
         is_left = decides & found.has_key & (is_unknown | ~found.is_tombstone)
         return Deciding(found, self._types, is_left & ~found.has_error & ~is_unknown, is_left)
-
-    def _report_undecided(
-        self, found: DecodedRecords, rows: list[int], unknown: pa.RecordBatch | None, context: Context
-    ) -> None:
-        """Report `rows` of `found`, the last of which are those of `unknown`: how they ended nobody can tell."""
-        if unknown is None:
-            return
-        group, topic, partition = (found.member(self._types, "key", name) for name in ("group", "topic", "partition"))
-        first_unknown = found.rows.num_rows - _count(unknown)
-        for row in rows:
-            what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
-            left_out = "its row is left out: this offset or an older one may be the committed one"
-            number = int(found.columns.record_type[row])
-            context.report(undecided(unknown, row - first_unknown, context, number, what, left_out))
 
 
 class Deciding(NamedTuple):

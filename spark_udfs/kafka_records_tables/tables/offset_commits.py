@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed
+from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed, report_undecided
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
@@ -58,12 +58,11 @@ it too.
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded_records import nulled, numbers_of, of_types, schemas, undecided
+    from kafka_records_tables.tables.decoded_records import nulled, numbers_of, of_types, schemas
     from kafka_records_tables.tables.facts import OUTCOME, facts
     from kafka_records_tables.tables.transactions_settled import UNKNOWN
 
@@ -73,12 +72,9 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     for found in facts(chosen, records, context):
         found.report(context, lambda row: "its row is left out")
         rows, outcome = found.rows, found.rows.column(OUTCOME)
-        group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
         usable = found.has_key & ~found.has_error
-        for row in np.flatnonzero(usable & pc.equal(outcome, UNKNOWN).to_numpy(zero_copy_only=False)).tolist():
-            what = f"a commit of group {group[row]} for {topic[row]}-{partition[row]}"
-            number = int(found.columns.record_type[row])
-            context.report(undecided(rows, row, context, number, what, "its row says that nobody knows"))
+        is_unknown = pc.equal(outcome, UNKNOWN).to_numpy(zero_copy_only=False)
+        report_undecided(found, types, usable & is_unknown, context, "its row says that nobody knows", what="a commit")
         expires = nulled(found.member(types[1:], "value", "expire_timestamp"), NO_EXPIRY)
         columns = {
             **commit_columns(found, types, context),

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.commit_order import in_effect
-from kafka_records_tables.tables.commits import COMMITS, commit_columns
-from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, undecided
+from kafka_records_tables.tables.commit_order import begins, ends, in_effect
+from kafka_records_tables.tables.commits import COMMITS, commit_columns, report_undecided
+from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.latest import joined
 from kafka_records_tables.tables.transactions_settled import UNKNOWN
 
@@ -76,7 +76,7 @@ class OffsetSpans:
             self._context, lambda row: _LOST if found.has_key[row] else "not used: nobody can tell whose it is"
         )
         if is_undecided:
-            self._report(found)
+            report_undecided(found, self._types, found.has_key & ~found.has_error, self._context, _LOST)
         does = np.full(len(effect.place), ENDS.index(TRANSACTION if effect.is_transactional else COMMIT), np.int8)
         does[found.is_tombstone] = ENDS.index(TOMBSTONE)
         does[found.has_error | (is_undecided & ~found.is_tombstone)] = ENDS.index(UNUSABLE)
@@ -86,13 +86,6 @@ class OffsetSpans:
         chosen |= {"newest": chosen["log_offset"], "commits": pa.array(np.ones(len(does), np.int64))}
         return pa.RecordBatch.from_pydict(chosen).filter(pa.array(found.has_key))
 
-    def _report(self, found: DecodedRecords) -> None:
-        group, topic, partition = (found.member(self._types, "key", name) for name in ("group", "topic", "partition"))
-        for row in np.flatnonzero(found.has_key & ~found.has_error).tolist():
-            what = f"the commit of group {group[row]} for {topic[row]}-{partition[row]}"
-            number = int(found.columns.record_type[row])
-            self._context.report(undecided(found.rows, row, self._context, number, what, _LOST))
-
     # -- spans ---------------------------------------------------------------------------------------------------------
 
     def _ended(self, waits: bool) -> Iterator[dict[str, Any]]:
@@ -101,7 +94,7 @@ class OffsetSpans:
         order, keys = in_effect(changes, changes.column("place").to_numpy(), changes.column("newest").to_numpy())
         rows = changes.take(pa.array(order))
         rows, keys = _first_of_runs(rows, keys)
-        is_last = np.append(keys[1:] != keys[:-1], True)
+        is_last = ends(keys)
         following = np.minimum(np.arange(len(keys)) + 1, len(keys) - 1)
         has_ended = ~is_last & _holds(rows).to_numpy(zero_copy_only=False)
         ended = np.flatnonzero(has_ended)
@@ -128,7 +121,8 @@ def _codes(column: pa.Array) -> INT64:
 def _first_of_runs(rows: pa.RecordBatch, keys: INT64) -> tuple[pa.RecordBatch, INT64]:
     """Rows of one key that follow each other and say the same become the first of them, with the sum of `commits`; and
     those that delete, or of which nobody can tell, too."""
-    is_first = np.append(True, (keys[1:] != keys[:-1]) | _differs(rows))
+    is_first = begins(keys)
+    is_first[1:] |= _differs(rows)
     run = np.cumsum(is_first) - 1
     commits = np.bincount(run, weights=rows.column("commits").to_numpy()).astype(np.int64)
     last = np.append(np.flatnonzero(is_first)[1:], len(keys)) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed
+from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed, report_undecided
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _waiting(
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded_records import numbers_of, schemas, undecided
+    from kafka_records_tables.tables.decoded_records import numbers_of, schemas
     from kafka_records_tables.tables.last_commits import NOT_USED, commit_keys
 
     types = numbers_of(schemas(context, "consumer_offsets"), COMMITS)
@@ -110,12 +110,9 @@ def _waiting(
 
     found.report(context, consequence, decides)
     if is_unknown:
-        for (group, topic, partition), producer in lasts:
-            row = lasts[(group, topic, partition), producer]
-            what = f"the commit of group {group} for {topic}-{partition}"
-            left_out = "its row is left out: it may be pending, committed or aborted"
-            number = int(found.columns.record_type[row])
-            context.report(undecided(found.rows, row, context, number, what, left_out))
+        chosen = np.zeros(len(keys), np.bool_)
+        chosen[list(lasts.values())] = True
+        report_undecided(found, types, chosen, context, "its row is left out: it may be pending, committed or aborted")
         return
     usable = [pair for pair, row in lasts.items() if not found.has_error[row]]
     if not usable:
