@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -191,14 +193,75 @@ def test_a_ledger_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_other_code_compared_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_release_compared_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor what other code did: both are in the digest."""
     file = tmp_path / "ledger.json"
     ledger = Ledger(file)
     ledger.add(1, _compared(1))
     ledger.write()
-    monkeypatch.setattr("tools.judge.ledger._state", lambda: "another")
+    assert Ledger(file).left_of([1]) == []
+    monkeypatch.setattr("tools.judge.ledger.LATEST", "2.8.2")
     assert Ledger(file).left_of([1]) == [1]
     assert Ledger().left_of([1]) == [1]
+
+
+def _judged(seed: int) -> rounds.Verdict:
+    noted = Counter({"expired told as expired, high": 1})
+    return rounds.Verdict(seed, compared=Compared(Counter(logs=1), {"disappearances": Tally(1, 1, 0, noted=noted)}))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_keeps_what_it_has(
+    sent: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The seed that is judged when the signal comes is the last; the next run sums up both."""
+    file = tmp_path / "ledger.json"
+    arguments = ["1-5", "--keep", str(tmp_path), "--ledger", str(file)]
+
+    def stopped_at_3(seeds: list[int], *_: Any) -> Iterator[rounds.Verdict]:
+        for seed in seeds:
+            if seed == 3:
+                signal.raise_signal(sent)
+            yield _judged(seed)
+
+    monkeypatch.setattr(command, "program", lambda _: [])
+    monkeypatch.setattr(command, "verdicts", stopped_at_3)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert command.main(arguments) == 128 + sent
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    told = capsys.readouterr()
+    assert f"Stopped by {sent.name}: 2 seeds were not judged" in told.err
+    assert "\n3 seeds, 3 logs, " in told.out
+    monkeypatch.setattr(command, "verdicts", lambda seeds, *_: map(_judged, seeds))
+    assert command.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "\n2 seeds and 3 of earlier runs, 5 logs, " in out
+    assert "disappearances, expired: 5 tombstones, precision 1.0000, recall 1.0000, sure 1.0000," in out
+
+
+def test_other_processes_that_die_of_the_same_signal_are_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ledger.json"
+    arguments = ["1-5", "--keep", str(tmp_path), "--ledger", str(file)]
+
+    def dying(seeds: list[int], *_: Any) -> Iterator[rounds.Verdict]:
+        yield _judged(seeds[0])
+        raise BrokenProcessPool
+
+    def told_to(seeds: list[int], *_: Any) -> Iterator[rounds.Verdict]:
+        yield _judged(seeds[0])
+        signal.raise_signal(signal.SIGTERM)
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(command, "program", lambda _: [])
+    monkeypatch.setattr(command, "verdicts", told_to)
+    assert command.main(arguments) == 128 + signal.SIGTERM
+    assert Ledger(file).left_of(range(1, 6)) == [2, 3, 4, 5]
+    monkeypatch.setattr(command, "verdicts", dying)
+    with pytest.raises(BrokenProcessPool):
+        command.main(arguments)
+    assert Ledger(file).left_of(range(1, 6)) == [3, 4, 5]
 
 
 # -- with Kafka's classes ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from tools.broker import MissingPrerequisite
@@ -17,6 +18,7 @@ from tools.judge.compared_disappearances import precision_and_recall
 from tools.judge.coordinators import CoordinatorsError, program
 from tools.judge.ledger import Compared, Ledger
 from tools.judge.rounds import Verdict, verdicts
+from tools.judge.stopping import Stop
 from tools.kafka_releases import FetchError
 
 _EPILOG = """\
@@ -31,10 +33,13 @@ Prints one paragraph per difference, then what was compared of each table and wh
 it needed (tools/judge/answers.py has them), then one line on all of it. The files of a history with differences stay in
 the folder of --keep; tests/data/README.md says what is in them.
 
-With --ledger a run goes on where an earlier one ended: the file has the seeds that made no difference, and counts for
-nothing once a source of the tables or of the judge has changed.
+With --ledger a run goes on where an earlier one ended: the file has the seeds that made no difference and what was
+compared of them, so that the last lines are about all of these. It is written every ten seconds, and when the run ends
+or is told to (SIGINT, SIGTERM). It counts for nothing once a source of the tables or of the judge has changed, or the
+release of Kafka.
 
-exit status: 0 no difference, 1 differences, 2 Java, Maven, a compiler or Kafka's classes failed
+exit status: 0 no difference, 1 differences, 2 Java, Maven, a compiler or Kafka's classes failed,
+             128 and the number of the signal after SIGINT and SIGTERM
 
 examples:
   python -m tools.judge 1-1000           the first thousand seeds
@@ -88,19 +93,25 @@ def _seeds(text: str) -> range:
 
 def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
     start = time.monotonic()
-    earlier = len(ledger)
+    earlier, judged = len(ledger), 0
     differing, found = Compared(), 0
-    try:
-        for verdict in _reported(verdicts(seeds, workers, keep, program(_tell)), len(seeds), ledger):
-            if not verdict.differences:
-                ledger.add(verdict.seed, verdict.compared)
-                continue
-            differing.add(verdict.compared)
-            for difference in verdict.differences[: max(0, _PRINTED - found)]:
-                print(difference, flush=True)
-            found += len(verdict.differences)
-    finally:
-        ledger.write()
+    with Stop() as stop:
+        try:
+            for verdict in _reported(verdicts(seeds, workers, keep, program(_tell)), len(seeds), ledger, stop):
+                judged += 1
+                if not verdict.differences:
+                    ledger.add(verdict.seed, verdict.compared)
+                    continue
+                differing.add(verdict.compared)
+                for difference in verdict.differences[: max(0, _PRINTED - found)]:
+                    print(difference, flush=True)
+                found += len(verdict.differences)
+        except BrokenProcessPool:
+            # A signal to all processes of a group ends the others at once.
+            if stop.signal is None:
+                raise
+        finally:
+            ledger.write()
     minutes = (time.monotonic() - start) / 60
     if found > _PRINTED:
         print(f"… and {found - _PRINTED} differences more")
@@ -111,7 +122,10 @@ def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
     for table in ("disappearances", "share_disappearances"):
         for line in precision_and_recall(differing.of(table).noted):
             print(f"{table}, {line}")
-    print(_summary(len(seeds), earlier, differing.counts, found, minutes))
+    print(_summary(judged, earlier, differing.counts, found, minutes))
+    if stop.signal:
+        _tell(f"Stopped by {stop.signal.name}: {len(seeds) - judged} seeds were not judged")
+        return 128 + stop.signal
     return 1 if found else 0
 
 
@@ -124,14 +138,18 @@ def _summary(seeds: int, earlier: int, counts: Counter[str], found: int, minutes
     )
 
 
-def _reported(found: Iterable[Verdict], count: int, ledger: Ledger) -> Iterator[Verdict]:
-    """Tells now and then how far it is, and writes the ledger."""
+def _reported(found: Iterable[Verdict], count: int, ledger: Ledger, stop: Stop) -> Iterator[Verdict]:
+    """Tells now and then how far it is, and writes the ledger; ends early when it is told to."""
     start = told = time.monotonic()
     differing = 0
     for number, verdict in enumerate(found, start=1):
         yield verdict
         differing += bool(verdict.differences)
         now = time.monotonic()
+        if stop.signal:
+            # Before anything waits for the other processes: whoever sent the signal may not wait for long.
+            ledger.write()
+            return
         if now - told >= _SECONDS_BETWEEN_LINES:
             told = now
             ledger.write()

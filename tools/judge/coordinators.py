@@ -62,7 +62,13 @@ class Coordinators:
     def __enter__(self) -> Self:
         self._errors = self._open.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace"))
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, encoding="utf-8"
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            encoding="utf-8",
+            # What a terminal sends to stop the run must not end this in the middle of an answer.
+            start_new_session=True,
         )
         return self
 

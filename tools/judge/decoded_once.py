@@ -32,6 +32,7 @@ class DecodedOnce:
         self._keys, self._values = (pa.array(each, pa.binary()) for each in zip(*distinct, strict=True))
         self._places: dict[Row, int] = {row: place for place, row in enumerate(distinct)}
         self._by_schemas: dict[int, tuple[Mapping[int, RecordSchema], RecordColumns]] = {}
+        self._given: dict[tuple[int, bytes], RecordColumns] = {}
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -44,12 +45,17 @@ class DecodedOnce:
 
     def __call__(self, schemas: Mapping[int, RecordSchema], keys: pa.Array, values: pa.Array) -> RecordColumns:
         rows = zip(keys.to_pylist(), values.to_pylist(), strict=True)
-        places = [self._places.get(row) for row in rows]
-        if None in places:
+        found = [self._places.get(row) for row in rows]
+        if None in found:
             return decode_record_columns(schemas, keys, values)
         if id(schemas) not in self._by_schemas:
             self._by_schemas[id(schemas)] = schemas, decode_record_columns(schemas, self._keys, self._values)
-        return _taken(self._by_schemas[id(schemas)][1], np.array(places, np.int64))
+        places = np.array(found, np.int64)
+        # Many tables look at the same records of a cut.
+        asked = id(schemas), places.tobytes()
+        if asked not in self._given:
+            self._given[asked] = _taken(self._by_schemas[id(schemas)][1], places)
+        return self._given[asked]
 
 
 def _taken(columns: RecordColumns, places: INT64) -> RecordColumns:

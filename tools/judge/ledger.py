@@ -15,6 +15,7 @@ import kafka_records
 import kafka_records_engine
 import kafka_records_runtime
 import kafka_records_tables
+from tools.kafka_releases import LATEST
 
 _JUDGED: Final = (kafka_records, kafka_records_engine, kafka_records_runtime, kafka_records_tables)
 _HEADS: Final = ("table", "moments", "compared", "differences")
@@ -129,9 +130,9 @@ def _ranges(seeds: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def _state() -> str:
-    """What judges and what is judged, as a digest of its sources."""
+    """What judges and what is judged, as a digest of its sources and of the release whose classes answer."""
     folders = [Path(__file__).parent, *(Path(package.__path__[0]) for package in _JUDGED)]
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(LATEST.encode())
     for folder in folders:
         for source in sorted([*folder.rglob("*.py"), *folder.rglob("*.java")]):
             digest.update(f"{source.relative_to(folder.parent)}\0".encode() + source.read_bytes() + b"\0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -46,7 +47,7 @@ def verdicts(seeds: list[int], workers: int, folder: Path, command: list[str]) -
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(folder, command)) as pool:
-        yield from pool.map(_judge, seeds, chunksize=4)
+        yield from pool.map(_judge, seeds)
 
 
 _started: list[Coordinators] = []
@@ -54,6 +55,8 @@ _started: list[Coordinators] = []
 
 
 def _start(folder: Path, command: list[str]) -> None:
+    # A terminal sends it to every process. The first one alone decides when the run ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # There is a process per core, and a few hundred rows are not worth sharing out.
     pa.set_cpu_count(1)
     _started.append(Coordinators(folder, command).__enter__())

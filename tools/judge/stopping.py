@@ -1,0 +1,35 @@
+"""Stopping a long run so that nothing it has found is lost."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """While `with` is open, SIGINT and SIGTERM end nothing: they are noted, and whoever runs looks at `signal`.
+
+    An exception out of a signal could come between two changes that belong together. A second signal of the same kind
+    does what it always does.
+    """
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal = signal.Signals(number)
+        signal.signal(number, self._before[self.signal])
