@@ -151,6 +151,10 @@ bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's ow
 	$(BIN)/python tools/benchmarks/spark_decode.py
 	$(BIN)/python tools/benchmarks/linear.py --plot docs/img/linear.svg
 
+.PHONY: release
+release: $(INSTALLED) ## Build wheel and sdist twice, try both in empty environments, leave them in dist; DRAFT=1 before its heading.
+	$(BIN)/python tools/release.py $(if $(DRAFT),--draft)
+
 .PHONY: clean
 clean: ## Remove .venv, .venv-demo, caches and build results.
 	rm -rf $(VENV) .venv-demo build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
