@@ -317,7 +317,7 @@ def _commit(record: Shown, key: dict[str, Any], payload: dict[str, Any] | None, 
         payload is None,
         outcome,
         _unless(record.producer_id, -1),
-        record.timestamp,
+        _unless(record.timestamp, -1),
     )
 
 
