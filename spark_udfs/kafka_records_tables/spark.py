@@ -257,10 +257,10 @@ def changes(
 
     Notes
     -----
-    State is kept per log partition: the raw rows that decide, of each key the last value and the last tombstone, as
-    long as something is left of its group, and the records of open transactions. A commit waits there for its marker:
-    `offset_commits` tells it as `open` first and again when it is decided. For `disappearances` it is what the table
-    has in memory instead, which follows the offsets, groups and members that there are.
+    State is kept per log partition: the raw rows that decide, of each key the last value and the last tombstone, but
+    not of members, offsets and groups that are gone for good, and the records of open transactions. A commit waits
+    there for its marker: `offset_commits` tells it as `open` first and again when it is decided. For `disappearances`
+    it is what the table has in memory instead, which follows the offsets, groups and members that there are.
 
     Examples
     --------

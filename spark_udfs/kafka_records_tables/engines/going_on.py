@@ -20,8 +20,9 @@ from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import in_log_order
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.tables.carried_rows import ByGroup, carried, is_by_group, not_over
+from kafka_records_tables.tables.carried_rows import carried, is_by_group
 from kafka_records_tables.tables.latest import codes_of_same, joined
+from kafka_records_tables.tables.outlived_rows import CarriedKeys, without_outlived
 from kafka_records_tables.tables.transactions_settled import ABORTED, NONE
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ class GoingOn:
         rows_before = self._rows(before, quiet)
         rows_now = self._rows(now, self.request.context(table.topic, partition, self.kind))
         left = carried(now, table, quiet)
-        if goes_by_group and not table.is_history:
-            left = not_over(left, rows_now.column(table.group).combine_chunks(), table, quiet)
+        if goes_by_group or table.forgets:
+            left = without_outlived(left, rows_now.column(table.group).combine_chunks(), table, quiet)
         untouched = old.filter(pa.array(~touched[: old.num_rows]))
         kept = joined([untouched, left])
         kept = kept.take(pa.array(np.argsort(kept.column("offset").to_numpy(), kind="stable")))
@@ -138,7 +139,7 @@ class GoingOn:
         if "transaction" in rows.schema.names:
             ended = pc.is_in(rows.column("transaction"), pa.array([NONE, ABORTED]))
             begins = begins | ~ended.to_numpy(zero_copy_only=False)
-        return ByGroup(rows, self.request.table, context).of_same_groups(begins)
+        return CarriedKeys(rows, self.request.table, context).of_same_groups(begins)
 
     def _rows(self, rows: pa.RecordBatch, context: Context) -> pa.Table:
         table = self.request.table

@@ -66,6 +66,7 @@ TABLE: Final = Table(
         "log_offset",
     ),
     last_of_key=True,
+    forgets=("offsets", "members"),
     names_topics=True,
     rules="""\
 One row per member, role and partition, or task of a streams group, that a coordinator knows after loading the log

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-from kafka_records_tables.tables.latest import Latest, codes_of, joined
+from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
+from kafka_records_tables.tables.latest import Latest, joined
 from kafka_records_tables.tables.transactions_settled import (
     ABORTED,
     COMMITTED,
@@ -23,11 +23,10 @@ from kafka_records_tables.tables.transactions_settled import (
     OPEN,
     UNKNOWN,
     Settling,
-    outside_transactions,
 )
 
 if TYPE_CHECKING:
-    from kafka_records_engine.numpy_types import FLAGS, INT64
+    from kafka_records_engine.numpy_types import INT64
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.declaration import Table
 
@@ -133,50 +132,3 @@ def _ended(batch: pa.RecordBatch, outcome: str) -> pa.RecordBatch:
         batch = batch.set_column(names.index("producer_id"), "producer_id", nobody)
     words = pa.repeat(pa.scalar(NONE if outcome == COMMITTED else ABORTED), count)
     return batch.set_column(names.index("transaction"), "transaction", words)
-
-
-# -- group by group ----------------------------------------------------------------------------------------------------
-
-
-class ByGroup:
-    """Which group each of some raw rows is about, or whatever else the first field of every key of the table names."""
-
-    def __init__(self, rows: pa.RecordBatch, table: Table, context: Context) -> None:
-        found = DecodedRecords(rows.select(["offset", "key"]), schemas(context, table.folder))
-        firsts = [
-            pc.struct_field(column, ["key", found.key_names(number)[0]])
-            for number, column in found.columns.records.items()
-        ]
-        named = pc.coalesce(*firsts) if firsts else pa.nulls(rows.num_rows, pa.string())
-        encoded = named.dictionary_encode()
-        self._names = encoded.dictionary
-        self._codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-
-    def of_same_groups(self, rows: FLAGS) -> FLAGS:
-        """The rows that are about the same groups as some `rows`, and those that are about none."""
-        chosen = np.zeros(len(self._names) + 1, np.bool_)
-        chosen[self._codes[rows]] = True
-        chosen[-1] = True
-        same: FLAGS = chosen[self._codes]
-        return same
-
-    def named(self, names: pa.Array) -> FLAGS:
-        """The rows that are about groups with these names."""
-        is_named = pc.is_in(self._names, value_set=names).to_numpy(zero_copy_only=False)
-        rows: FLAGS = np.append(is_named, False)[self._codes]
-        return rows
-
-
-def not_over(rows: pa.RecordBatch, shown: pa.Array, table: Table, context: Context) -> pa.RecordBatch:
-    """Carried rows without those of groups that are over: they have no row among those `shown`, a tombstone ends all of
-    their keys, and nothing of them waits for a marker. Whatever comes of such a group next begins it anew."""
-    if not rows.num_rows:
-        return rows
-    keys = codes_of([rows.column("key")])
-    last = np.full(int(keys.max(initial=-1)) + 2, -1, np.int64)
-    last[keys] = np.arange(rows.num_rows)
-    stays = (last[keys] == np.arange(rows.num_rows)) & rows.column("value").is_valid().to_numpy(zero_copy_only=False)
-    if table.needs_transactions:
-        stays |= ~outside_transactions(rows, context, tombstones_at_once=True)
-    groups = ByGroup(rows, table, context)
-    return rows.filter(pa.array(groups.of_same_groups(stays | groups.named(shown))))

@@ -26,6 +26,7 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "offset"),
     details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
     last_of_key=True,
+    forgets=("offsets",),
     rules="""\
 One row per group, topic and partition with a committed offset.
 

@@ -141,6 +141,9 @@ class Table:
     names_earlier: bool = False
     """Of a table that tells what happened: whether a row hangs on the state before its record, and on some earlier
     records whose places the function `named_later` of its module knows, and on nothing that comes later."""
+    forgets: tuple[Literal["offsets", "members"], ...] = ()
+    """Of which of them nothing is in any row, now or later, once a tombstone has deleted them, as long as their group
+    is there: offsets; members and regular expressions. Who goes on with the table leaves them out."""
     form_of_kept: int | None = None
     """Of a table whose module goes on by itself: `go_on` makes bytes of what it keeps, and `still_open` rows of them. A
     number for the form of these bytes, for another form cannot be gone on with."""

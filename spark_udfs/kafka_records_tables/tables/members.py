@@ -118,6 +118,7 @@ TABLE: Final = Table(
         "log_offset",
     ),
     last_of_key=True,
+    forgets=("members",),
     rules="""\
 One row per member that a coordinator knows after loading the log (`GroupMetadataManager.replay`; `ClassicGroupMember`,
 `ConsumerGroupMember`, `ShareGroupMember`, `StreamsGroupMember`).

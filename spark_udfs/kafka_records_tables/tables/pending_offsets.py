@@ -43,6 +43,7 @@ TABLE: Final = Table(
         "since_log_offset",
     ),
     last_of_key=True,
+    forgets=("offsets",),
     rules="""\
 One row per group, topic, partition and producer with a commit in a transaction that has no marker up to the end of the
 log, and with no tombstone of that partition behind the commit: a tombstone drops what is pending

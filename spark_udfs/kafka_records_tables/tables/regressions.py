@@ -58,6 +58,7 @@ TABLE: Final = Table(
     module=__name__,
     is_history=True,
     names_earlier=True,
+    forgets=("members",),
     essential=("group_id", "topic", "partition", "from_offset", "to_offset", "kind"),
     details=(
         "topic_id",
