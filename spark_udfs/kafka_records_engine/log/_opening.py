@@ -29,7 +29,7 @@ from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log.discovery import SUFFIXES, FoundLog, LogSourceError
 from kafka_records_engine.log.opened import NoRegularFile, OpenLog, SegmentFile
-from kafka_records_engine.log.places import Place
+from kafka_records_engine.log.places import NOT_READABLE, NotReadable, Place
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
@@ -50,9 +50,12 @@ soon."""
 
 
 def open_log(log: FoundLog) -> OpenLog:
-    """Open the files of `log` as they are now. Nothing is raised: what could not be opened is among its findings."""
+    """Open the files of `log` as they are now. What could not be opened is among its findings, but for what nobody
+    here may read: that raises NotReadable."""
     try:
         taken = _settled_files(log.place)
+    except PermissionError:
+        raise NotReadable(str(log.place)) from None
     except OSError as error:
         return OpenLog(log.topic, log.partition, (), findings=(_unlisted(log, error),))
     except LogSourceError as error:
@@ -64,6 +67,9 @@ def open_log(log: FoundLog) -> OpenLog:
         return OpenLog(log.topic, log.partition, (), findings=(never,))
     try:
         opened = _chosen(log, taken)
+        for segment in opened.segments:
+            if segment.trouble == NOT_READABLE:
+                raise NotReadable(segment.path)
         return _with_log_start(opened, log.place.resolved().parent.child(CHECKPOINT))
     except BaseException:
         taken.close(())
@@ -167,6 +173,8 @@ def _opened(place: Place, version: Hashable) -> SegmentFile:
         segment.size = segment.file.size
     except NoRegularFile as error:
         segment.trouble = str(error.strerror)
+    except PermissionError:
+        segment.trouble = NOT_READABLE
     except OSError as error:
         segment.trouble = f"cannot be read: {error.strerror or error}"
         with suppress(OSError):

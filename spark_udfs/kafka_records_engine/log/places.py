@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from kafka_records_engine.log.opened import LogFile
 from kafka_records_runtime.errors import KafkaRecordsError
@@ -31,6 +31,16 @@ class LogSourceError(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return f"{printable(self.path)}: {self.detail}"
+
+
+NOT_READABLE: Final = "permission denied: run this as a user who may read it"
+
+
+class NotReadable(LogSourceError):
+    """A file or folder that whoever runs this may not read. Nothing is wrong with the log."""
+
+    def __init__(self, path: str, detail: str = NOT_READABLE) -> None:
+        super().__init__(path, detail)
 
 
 class Entry(Protocol):
