@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -101,12 +102,60 @@ def test_a_list_of_few_columns_is_compared_by_these(tmp_path: Path) -> None:
     assert not expected.is_met_by(None)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json", "jsonl"])
+def test_a_list_that_pandas_has_saved_says_the_same(tmp_path: Path, ending: str) -> None:
+    """Whole numbers are floats there, where one of their column is null."""
+    path = tmp_path / f"list.{ending}"
+    of_group = {
+        "kind": "group",
+        "group_id": "g",
+        "topic": None,
+        "partition": None,
+        "offset": None,
+        "leader_epoch": None,
+    }
+    of_offset = {"kind": "offset", "group_id": "g", "topic": "t", "partition": 3, "offset": 7, "leader_epoch": 2}
+    frame = pandas.DataFrame([of_group | {"is_deletable": False}, of_offset | {"is_deletable": True}])
+    assert frame["offset"].dtype == float
+    if ending == "csv":
+        frame.to_csv(path)
+    elif ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records", lines=ending == "jsonl")
+    assert of_file(str(path), whole=False).wanted["g"].expected == {("t", 3): Expected(7, 2)}
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"[]", b"\xef\xbb\xbfgroup_id,topic,partition,offset\r\n"])
+def test_a_list_without_rows_asks_for_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    """No broker is asked: there is none at this address."""
+    path = tmp_path / "list"
+    path.write_bytes(content)
+    assert main(["delete-offsets", str(path), "--bootstrap", "localhost:1"]) == 0
+    assert capsys.readouterr() == ("", "the list has no rows that are to be deleted: no broker was asked\n")
+
+
+def test_who_cannot_be_asked_is_told_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
+    assert main(["delete-offsets", str(tmp_path / "none"), "--bootstrap", "localhost:1", "--execute"]) == 2
+    assert capsys.readouterr().err == (
+        "kafka-records: nobody can be asked here: --execute needs --yes where it is run without a terminal\n"
+    )
+
+
+NEEDED = "(needed are group_id, topic, partition, offset)"
+
+
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b'{"group_id":"g","topic":"t","partition":0}\n', "it has no column offset"),
+        (b'{"group_id":"g","topic":"t","partition":0}\n', f"it has no column offset {NEEDED}"),
         (b'{"group_id":"g"\n', "line 1: Expecting ',' delimiter: line 1 column 16 (char 15)"),
-        (b"group_id,topic\r\ng,t\r\n", "it has no column partition"),
+        (b"group_id,topic\r\ng,t\r\n", f"it has no column partition {NEEDED}"),
         (
             b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n{"group_id":null,"topic":"t","partition":0,"offset":1}',
             "line 2: group_id: null is no text",
@@ -127,7 +176,14 @@ def test_a_list_of_few_columns_is_compared_by_these(tmp_path: Path) -> None:
             b'{"group_id":"g","topic":"t","partition":0,"offset":1,"is_deletable":1}',
             "line 1: is_deletable: 1 is neither true nor false",
         ),
-        (b"group_id,topic,partition,offset\ng,t,0,5.0\n", "row 1: offset: '5.0' is no whole number"),
+        (b"group_id,topic,partition,offset\ng,t,0,5.5\n", "row 1: offset: '5.5' is no whole number"),
+        (b"group_id,topic,partition,offset\ng,t,0,1e3\n", "row 1: offset: '1e3' is no whole number"),
+        (
+            b"group_id,topic,partition,offset\ng,t,0,9007199254740994.0\n",
+            "row 1: offset: 9007199254740994.0 was a floating point number, and these are not exact beyond "
+            "9007199254740992",
+        ),
+        (b'[{"group_id":"g","topic":"t","partition":0,"offset":0.5}]', "row 1: offset: 0.5 is no whole number"),
         (b"kind,group_id,topic,partition,offset\noffset,g,t,0,1\n,g,t,1,1\n", "row 2: kind: null is no text"),
         (b"kind,group_id,topic,partition,offset\nother,g,t,0,1\n", "row 1: kind: 'other' is neither offset nor group"),
         (b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n[]\n', "line 2: it is no object"),
@@ -362,7 +418,7 @@ def test_hostile_names_do_not_reach_a_terminal() -> None:
 def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
     assert main(["delete-offsets", *arguments]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.splitlines()[-1]) == ("", f"kafka-records delete-offsets: error: {complaint}")
+    assert (out, err.splitlines()[0]) == ("", f"kafka-records delete-offsets: error: {complaint}")
 
 
 def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

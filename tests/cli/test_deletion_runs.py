@@ -287,7 +287,6 @@ def test_what_is_committed_while_somebody_is_asked_is_not_written_over(
         emptied.held["g"][A] = at(1000)
         return question == "2 offsets will be committed again."
 
-    monkeypatch.setattr(restore_run, "can_ask", lambda: True)
     monkeypatch.setattr(restore_run, "confirmed", answer)
     assert restore(emptied, deleted, yes=False, overwrite=overwrite) == 1
     assert emptied.held == {"g": {A: at(1000), B: at(6)}}

@@ -125,10 +125,13 @@ def run(options: argparse.Namespace) -> int:
     """Delete or restore, and return the exit status."""
     _check(options)
     require("delete-offsets", "tables", "numpy", "pyarrow", "rich")
+    from kafka_records_tables.runs.asking import check_can_ask
     from kafka_records_tables.runs.deletion_run import DeletionRun
     from kafka_records_tables.runs.group_batches import requests_to
     from kafka_records_tables.runs.restore_run import RestoreRun
 
+    if options.execute and not options.yes:
+        check_can_ask()
     requests = requests_to(options.bootstrap, options.command_config)
     output = None if options.output is None else Path(options.output)
     if options.restore is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from csv import reader
 from typing import Any, Final, NamedTuple
@@ -16,6 +18,9 @@ _NO_EPOCH: Final = -1
 _INT32: Final = 31
 _INT64: Final = 63
 _GROUP: Final = "group"
+_WHOLE: Final = re.compile(r"(-?[0-9]{1,19})(\.0*)?")
+_EXACT: Final = 1 << 53
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 class ListedRow(NamedTuple):
@@ -42,7 +47,7 @@ def listed_rows(content: bytes) -> Iterator[ListedRow]:
             raise ValueError(f"{at}: it is no object")
         missing = [name for name in _NEEDED if name not in row]
         if missing:
-            raise ValueError(f"it has no column {missing[0]}")
+            raise ValueError(f"it has no column {missing[0]} (needed are {', '.join(_NEEDED)})")
         try:
             yield _listed(row)
         except ValueError as error:
@@ -113,16 +118,31 @@ def _truth(value: Any) -> bool | None:
 
 
 def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
-    """Reads whole numbers, also as CSV has them."""
+    """Reads whole numbers, also as CSV has them, and as pandas writes them where others of their column are null."""
 
     def number(value: Any) -> int:
-        is_text = isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit()
-        if not is_text and (not isinstance(value, int) or isinstance(value, bool)):
+        found = None if isinstance(value, bool) else _whole(value)
+        if found is None:
             raise ValueError(f"{_shown(value)} is no whole number")
-        if not least <= int(value) < 1 << bits:
+        if not least <= found < 1 << bits:
             raise ValueError(f"{value} is out of range")
-        return int(value)
+        return found
 
+    return number
+
+
+def _whole(value: Any) -> int | None:
+    """The number that a value stands for; None where that is none, or no whole one. Raises ValueError for a float that
+    may have been another number before it became one."""
+    if isinstance(value, int):
+        return value
+    is_whole = isinstance(value, float) and value.is_integer()
+    match = _WHOLE.fullmatch(f"{value:.1f}" if is_whole else value) if is_whole or isinstance(value, str) else None
+    if match is None:
+        return None
+    number = int(match[1])
+    if match[2] and abs(number) > _EXACT:
+        raise ValueError(f"{value} was a floating point number, and these are not exact beyond {_EXACT}")
     return number
 
 
@@ -132,11 +152,14 @@ def _shown(value: Any) -> str:
 
 def _rows(content: bytes) -> Iterator[tuple[str, Any]]:
     """Where each row stands, and its values by column."""
+    content = content.removeprefix(_BYTE_ORDER_MARK)
     if content.startswith(_PARQUET):
         from pyarrow import parquet
 
         rows = parquet.read_table(io.BytesIO(content)).to_pylist()
-        yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
+        yield from ((f"row {number}", _with_nulls(row)) for number, row in enumerate(rows, 1))
+    elif content.lstrip()[:1] == b"[":
+        yield from ((f"row {number}", row) for number, row in enumerate(json.loads(content), 1))
     elif content.lstrip()[:1] == b"{":
         for number, line in enumerate(content.decode().split("\n"), 1):
             if line.strip():
@@ -147,6 +170,11 @@ def _rows(content: bytes) -> Iterator[tuple[str, Any]]:
                 yield f"line {number}", row
     elif content.strip():
         yield from ((f"row {number}", row) for number, row in enumerate(_of_csv(content), 1))
+
+
+def _with_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row; what is no number is null, as pandas writes it."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _of_csv(content: bytes) -> list[dict[str, Any]]:

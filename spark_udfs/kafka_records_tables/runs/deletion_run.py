@@ -14,7 +14,7 @@ from kafka_records_engine.sources.group_requests import (
     TopicPartition,
 )
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.runs.asking import can_ask, confirmed
+from kafka_records_tables.runs.asking import confirmed
 from kafka_records_tables.runs.carrying_out import UNKNOWN, answer_to, carry_out, print_plans, rest
 from kafka_records_tables.runs.deleted_file import DeletedFile, timed_path
 from kafka_records_tables.runs.deletion_list import DeletionList, Wanted
@@ -46,9 +46,12 @@ class DeletionRun:
 
     def run(self) -> int:
         """Returns the exit status: 0 when all that was asked for goes, 1 when some does not. Raises CommandError."""
+        self._say_what_is_passed_over()
+        if not self._deletions.wanted:
+            say("the list has no rows that are to be deleted: no broker was asked")
+            return OK
         try:
             plans = self._plans()
-            self._say_what_is_passed_over()
             if not self._execute:
                 print_plans(plans, TO_BE_DELETED, _WHAT)
                 say(f"dry run: {_summed_up(plans)} would be deleted{rest(plans)}; --execute deletes")
@@ -108,8 +111,7 @@ class DeletionRun:
     def _carry_out(self, plans: list[GroupPlan]) -> None:
         what = _summed_up(plans)
         if not self._yes:
-            if can_ask():
-                print_plans(plans, TO_BE_DELETED, _WHAT)
+            print_plans(plans, TO_BE_DELETED, _WHAT)
             self._say_what_it_means(plans)
             if not confirmed(f"{what} will be deleted."):
                 raise CommandError("nothing was deleted")

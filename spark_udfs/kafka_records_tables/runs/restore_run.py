@@ -16,7 +16,7 @@ from kafka_records_engine.sources.group_requests import (
     TopicPartition,
 )
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.runs.asking import can_ask, confirmed
+from kafka_records_tables.runs.asking import confirmed
 from kafka_records_tables.runs.carrying_out import UNKNOWN, answer_to, carry_out, print_plans, rest
 from kafka_records_tables.runs.deleted_file import Deleted, DeletedFile, deleted_of, timed_path
 from kafka_records_tables.runs.deletion_plan import OTHER_KIND, OTHER_OFFSET, OTHER_TOPIC, GroupPlan, Item
@@ -117,8 +117,7 @@ class RestoreRun:
         going = [plan for plan in plans if plan.goes]
         overwritten = sum(item.is_planned and item.overwrites is not None for plan in going for item in plan.items)
         if not self._yes:
-            if can_ask():
-                print_plans(plans, TO_BE_RESTORED, _WHAT)
+            print_plans(plans, TO_BE_RESTORED, _WHAT)
             over = f", {overwritten} of them over other offsets" if overwritten else ""
             if not confirmed(f"{_planned(plans)} will be committed again{over}."):
                 raise CommandError("nothing was restored")
