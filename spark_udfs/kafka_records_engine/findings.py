@@ -42,6 +42,9 @@ INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 UNJUDGED_RULES: Final = "UnjudgedRules"
 """The `reason` of a note about rules that were asked for and that no broker was held against."""
 
+LATER_RECORDS: Final = "LaterRecords"
+"""The `reason` of a note that a table was asked about a moment before the last records of its log."""
+
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note that says what could not be checked, and what it takes."""
 

@@ -32,7 +32,7 @@ def read_table(
     *,
     group: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
-    as_of: datetime | int | None = None,
+    as_of: datetime | int | str | None = None,
     untold: Literal["committed"] | None = None,
     topic: str | None = None,
     package: str = "kafka_records",
@@ -56,9 +56,9 @@ def read_table(
     columns
         The names of the columns to return, in this order; all by default.
     as_of
-        Answer as at this moment, an aware datetime or milliseconds since 1970: the log up to the first record with a
-        later timestamp. Where a cleaner took away what was known then, a finding says from which time on the answer is
-        complete.
+        Answer as at this moment, an aware datetime, milliseconds since 1970, or a text as the command takes it
+        (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. Where a cleaner took away
+        what was known then, a finding says from which time on the answer is complete.
     untold
         What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
         it refuse such a source.
@@ -129,7 +129,7 @@ def stream_table(
     source: Any,
     *,
     group: str | Sequence[str] | None = None,
-    as_of: datetime | int | None = None,
+    as_of: datetime | int | str | None = None,
     untold: Literal["committed"] | None = None,
     topic: str | None = None,
     package: str = "kafka_records",

@@ -66,7 +66,7 @@ def table(
     *,
     group: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
-    as_of: datetime | int | None = None,
+    as_of: datetime | int | str | None = None,
     untold: Literal["committed"] | None = None,
     mode: str = FAILFAST,
     package: str = "kafka_records",
@@ -87,8 +87,9 @@ def table(
     columns
         The names of the columns to return, in this order; all by default.
     as_of
-        Answer as at this moment, an aware datetime or milliseconds since 1970: the log up to the first record with a
-        later timestamp. All rows of the topic are brought together for it.
+        Answer as at this moment, an aware datetime, milliseconds since 1970, or a text as the command takes it
+        (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. All rows of the topic are
+        brought together for it.
     untold
         What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
         it refuse such rows.
@@ -176,7 +177,7 @@ def findings(
     name: str | Table,
     *,
     group: str | Sequence[str] | None = None,
-    as_of: datetime | int | None = None,
+    as_of: datetime | int | str | None = None,
     untold: Literal["committed"] | None = None,
     package: str = "kafka_records",
     **options: Any,
@@ -324,7 +325,7 @@ def read_table(
     topic: str | None = None,
     group: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
-    as_of: datetime | int | None = None,
+    as_of: datetime | int | str | None = None,
     untold: Literal["committed"] | None = None,
     mode: str = FAILFAST,
     package: str = "kafka_records",
@@ -381,7 +382,7 @@ def read_findings(
     *,
     topic: str | None = None,
     group: str | Sequence[str] | None = None,
-    as_of: datetime | int | None = None,
+    as_of: datetime | int | str | None = None,
     untold: Literal["committed"] | None = None,
     package: str = "kafka_records",
     **options: Any,

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine import arguments
+from kafka_records_runtime.close_names import close_names
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
 from kafka_records_tables.tables.release_versions import RELEASES, known_release
@@ -52,9 +53,24 @@ def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None =
 
 
 def _unknown(table: Table, name: str) -> str:
-    if not table.options:
-        return f"{table.name} has no option {name!r}, and no other of its own"
-    return f"{table.name} has no option {name!r}; {near(name, (option.name for option in table.options))}"
+    from kafka_records_tables.tables import TABLES
+
+    lacks = f"{table.name} has no option {name!r}"
+    others = tables_with(name, TABLES.values())
+    if others:
+        return f"{lacks}; it is one of {others}"
+    own = [option.name for option in table.options]
+    meant = next(
+        iter(close_names(name, [*own, *_ARGUMENTS, *(each.name for each in own_options(TABLES.values()))], 1)), ""
+    )
+    if meant:
+        of_others = "" if meant in (*own, *_ARGUMENTS) else f" It is one of {tables_with(meant, TABLES.values())}"
+        return f"{lacks}; did you mean {meant}?{of_others}"
+    return f"{lacks}; there are {', '.join(own)}" if own else f"{lacks}, and no other of its own"
+
+
+_ARGUMENTS: Final = ("group", "columns", "as_of", "untold", "topic", "package", "processes")
+"""What every table can be asked (`read_table`)."""
 
 
 def _value(option: Option, value: Any, as_of_ms: int | None) -> Any:
@@ -64,7 +80,7 @@ def _value(option: Option, value: Any, as_of_ms: int | None) -> Any:
         if option.kind == "word":
             return _word(option, value)
         if option.kind == "moment":
-            return _moment(option.name, value)
+            return _moment_or_ahead(option.name, value)
         if option.kind == "release":
             return _release(option.name, value)
         if option.kind == "partitions":
@@ -108,7 +124,15 @@ def partition_counts(name: str, value: Any) -> dict[str, int]:
         if not 0 < number <= _MOST_PARTITIONS:
             shown = given.get(topic, number)
             raise QueryError(f"{shown!r} is no number of partitions: write 50, or {topic}=50 for one topic")
+        if topic not in (topics := _topics()):
+            raise QueryError(f"{topic!r} is no topic of a coordinator; {near(topic, topics)}")
     return found
+
+
+def _topics() -> list[str]:
+    from kafka_records_tables.tables import TABLES
+
+    return list(dict.fromkeys(table.topic for table in TABLES.values() if table.topic))
 
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -117,12 +141,32 @@ _NUMBER: Final = re.compile("[0-9]{1,10}")
 _MOST_PARTITIONS: Final = 2**31 - 1
 
 
+def moment(name: str, value: Any) -> int:
+    """Milliseconds since 1970 of an aware datetime, a number of them, or a text (`query.milliseconds`).
+
+    Raises TypeError and QueryError, which name the argument `name`.
+    """
+    try:
+        return _moment(name, value)
+    except QueryError as error:
+        raise QueryError(f"{name}: {error}") from None
+
+
+def _moment_or_ahead(name: str, value: Any) -> int:
+    text = value.strip() if isinstance(value, str) else ""
+    if text == _NOW:
+        return _now()
+    if text.startswith(_IN):
+        return _now() + duration(text.removeprefix(_IN))
+    try:
+        return _moment(name, value)
+    except QueryError as error:
+        raise QueryError(f"{error}; also now, or in 24h for a time ahead" if text else str(error)) from None
+
+
 def _moment(name: str, value: Any) -> int:
     if isinstance(value, str):
-        text = value.strip()
-        if text == _NOW:
-            return _now()
-        return _now() + duration(text.removeprefix(_IN)) if text.startswith(_IN) else milliseconds(text)
+        return milliseconds(value)
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise QueryError(f"{value.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)")

@@ -51,15 +51,14 @@ def test_a_topic_that_is_none_of_the_three(tmp_path: Path) -> None:
     message = f"orders is not a topic of Kafka's coordinators: those are {COORDINATORS}"
     status, out, err = run("dump", str(tmp_path), "--topic", "orders")
     assert (status, out) == (2, "")
-    assert err.startswith("usage: kafka-records dump ")
-    assert err.splitlines()[-1] == f"kafka-records dump: error: {message}"
+    assert err.splitlines()[0] == f"kafka-records dump: error: {message}"
 
 
 @pytest.mark.parametrize("arguments", [("",), ("x", "--topic", "__consumer_offsets", "")])
 def test_an_empty_source_is_not_the_current_directory(arguments: tuple[str, ...]) -> None:
     ran = run("dump", *arguments)
     assert ran.status == 2
-    assert ran.err.splitlines()[-1] == (
+    assert ran.err.splitlines()[0] == (
         "kafka-records dump: error: argument SOURCE: is empty, and names no file or directory"
     )
 

@@ -120,4 +120,4 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
 def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
     status, out, err = run("explain", *arguments)
     assert (status, out) == (2, "")
-    assert err.splitlines()[-1] == f"kafka-records explain: error: {message}"
+    assert err.splitlines()[0] == f"kafka-records explain: error: {message}"

@@ -126,4 +126,4 @@ def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path) ->
 def test_what_has_no_such_form(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     ran = run("table", *arguments, written(tmp_path, "a"), "--format", "reset-offsets")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.endswith(f"kafka-records table: error: {message}\n")
+    assert ran.err.startswith(f"kafka-records table: error: {message}\n")

@@ -100,8 +100,7 @@ def test_outputs_that_cannot_be(
 def test_usage_of_outputs(arguments: tuple[str, ...], message: str) -> None:
     status, out, err = run("counts", "anything", *arguments)
     assert (status, out) == (2, "")
-    assert err.startswith("usage: kafka-records counts ")
-    assert err.splitlines()[-1] == f"kafka-records counts: error: {message}"
+    assert err.splitlines()[0] == f"kafka-records counts: error: {message}"
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -178,14 +178,13 @@ def test_a_bare_folder_is_of_the_topic_of_the_table(tmp_path: Path) -> None:
 
 def test_another_topic_than_that_of_the_table(tmp_path: Path) -> None:
     ran = run("table", "groups", str(tmp_path), "--topic", "__transaction_state")
-    assert ran.err.startswith("usage: kafka-records table ")
-    assert (ran.status, ran.err.splitlines()[-1]) == (
+    assert (ran.status, ran.err.splitlines()[0]) == (
         2,
         "kafka-records table: error: --topic: the table groups is about __consumer_offsets, not about "
         "__transaction_state; tables about that: transactions",
     )
     ran = run("table", "groups", str(tmp_path), "--topic", "orders")
-    assert ran.err.splitlines()[-1] == (
+    assert ran.err.splitlines()[0] == (
         "kafka-records table: error: --topic: the table groups is about __consumer_offsets, not about orders"
     )
 
@@ -219,4 +218,4 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
 )
 def test_no_such_table(tmp_path: Path, name: str, message: str) -> None:
     ran = run("table", name, str(tmp_path))
-    assert (ran.status, ran.err.splitlines()[-1]) == (2, f"kafka-records table: error: {message}")
+    assert (ran.status, ran.err.splitlines()[0]) == (2, f"kafka-records table: error: {message}")

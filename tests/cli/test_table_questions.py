@@ -54,7 +54,7 @@ def asked(segments: str, *arguments: str, table: str = "current_offsets") -> lis
 
 def complaint(ran: Ran) -> str:
     assert (ran.status, ran.out) == (2, "")
-    return ran.err.splitlines()[-1].removeprefix("kafka-records table: error: ").removeprefix("kafka-records: ")
+    return ran.err.splitlines()[0].removeprefix("kafka-records table: error: ").removeprefix("kafka-records: ")
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -96,12 +96,17 @@ def test_what_one_table_alone_is_asked(segments: str) -> None:
     assert (row["record_type"], row["rule"]) == (2, "last_offset")
 
 
+AHEAD = "also now, or in 24h for a time ahead"
+A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
+
+
 @pytest.mark.parametrize(
     ("table", "arguments", "message"),
     [
         ("groups", ("--within", "24h"), "--within: groups has no such option, expirations has"),
         ("expirations", ("--within", "24h", "--at", "now"), "--within does not go with at: leave one of them out"),
-        ("expirations", ("--at", "soon"), f"--at: 'soon' is no moment: write {_MOMENTS}"),
+        ("expirations", ("--at", "soon"), f"--at: 'soon' is no moment: write {_MOMENTS}; {AHEAD}"),
+        ("expirations", ("--retention", "-7d"), f"--retention: '-7d' is no duration: {A_DURATION}"),
         ("expirations", ("--rules", "x"), "argument --rules: invalid choice: 'x'; choose one of kafka-4.3, kip-211"),
     ],
 )
@@ -109,6 +114,13 @@ def test_options_that_a_table_does_not_take(
     segments: str, table: str, arguments: tuple[str, ...], message: str
 ) -> None:
     assert complaint(run("table", table, segments, *arguments)) == message
+
+
+def test_a_value_may_begin_with_a_hyphen_without_an_equals_sign(segments: str) -> None:
+    assert asked(segments, "--sort", "-offset") == asked(segments, "--sort=-offset")
+    assert complaint(run("table", "groups", segments, "--group", "--wide")) == (
+        "argument --group: expected one argument"
+    )
 
 
 def test_conditions_columns_order_and_limit(segments: str, offsets: list[dict[str, Any]]) -> None:

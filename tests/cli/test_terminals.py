@@ -174,7 +174,7 @@ def test_messages_are_one_line_whatever_a_file_is_called(tmp_path: Path, name: s
 def test_complaints_about_arguments_are_one_line(tmp_path: Path) -> None:
     seen = run_on("dump", "x", "--\x1b[31m\nred", stderr="pipe")
     assert seen.status == 2
-    assert seen.err.splitlines()[-1] == r"kafka-records dump: error: unrecognized arguments: --\x1b[31m\nred"
+    assert seen.err.splitlines()[0] == r"kafka-records dump: error: unrecognized arguments: --\x1b[31m\nred"
 
 
 # -- ends --------------------------------------------------------------------------------------------------------------

@@ -308,6 +308,21 @@ def test_state_written_after_groups_were_read_is_transient(monkeypatch: pytest.M
     assert (row["check"], row["level"]) == ("share_state_unnamed", "transient")
 
 
+def test_numbers_of_partitions_that_cannot_be_are_told(topics_dir: Path) -> None:
+    segments = topics_dir / "kafka-4.3" / "segments"
+    with pytest.raises(
+        ValueError, match=r"^partitions: '__consumer_offset' is no topic of a coordinator; did you mean"
+    ):
+        read_table("checks", segments, partitions={"__consumer_offset": 6})
+    result = read_table("checks", segments, partitions=5)
+    (too_few,) = (finding for finding in result.findings if finding.partition is not None)
+    assert str(too_few) == (
+        "__consumer_offsets-5: this is partition 5, and the option partitions says that there are 5 in all (rows of "
+        "wrong_partition come from that number: it is wrong, or the log is that of another topic)"
+    )
+    assert all(finding.partition is None for finding in read_table("checks", segments, partitions=6).findings)
+
+
 def test_as_of_a_moment_state_may_have_been_lost() -> None:
     cluster = Cluster()
     cluster.share_topics(initialized=(0, 1))

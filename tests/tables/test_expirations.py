@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records.consumer_offsets import decode_record
-from kafka_records_engine.findings import UNJUDGED_RULES
+from kafka_records_engine.findings import LATER_RECORDS, UNJUDGED_RULES
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, read_table
@@ -405,6 +405,22 @@ def test_a_moment_is_given_as_a_datetime_a_number_or_a_text() -> None:
         assert read_table("expirations", topic.table(), at=at).table.num_rows == 0
 
 
+def test_a_moment_before_the_last_records_is_told() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.commit("g", 2)
+    rows = topic.table()
+    last_ms = max(rows["timestamp_ms"].to_pylist())
+    for options, is_told in (
+        ({"at": last_ms - 1}, True),
+        ({"at": last_ms}, False),
+        ({"at": last_ms - 1, "as_of": last_ms - 1}, False),
+        ({}, False),
+    ):
+        reasons = [finding.reason for finding in read_table("expirations", rows, **options).findings]
+        assert (LATER_RECORDS in reasons) == is_told
+
+
 AWARE = "write datetime(…, tzinfo=UTC)"
 A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
 
@@ -412,7 +428,11 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
 @pytest.mark.parametrize(
     ("table", "options", "sentence"),
     [
-        ("groups", {"at": 1}, "groups has no option 'at', and no other of its own"),
+        ("groups", {"at": 1}, "groups has no option 'at'; it is one of expirations"),
+        ("groups", {"xyzzy": 1}, "groups has no option 'xyzzy', and no other of its own"),
+        ("groups", {"groups": "g"}, "groups has no option 'groups'; did you mean group?"),
+        ("groups", {"windw": "1h"}, "groups has no option 'windw'; did you mean window? It is one of activity"),
+        ("expirations", {"xyzzy": 1}, "expirations has no option 'xyzzy'; there are at, retention, within, rules"),
         ("expirations", {"retetion": "7d"}, "expirations has no option 'retetion'; did you mean retention?"),
         ("expirations", {"at": 1, "within": "1h"}, "within does not go with at: leave one of them out"),
         ("expirations", {"retention": 2**61}, f"retention: {2**61} ms is further than any clock"),

@@ -17,6 +17,7 @@ from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable
+from kafka_records_tables.query import _MOMENTS
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +105,9 @@ def test_an_instant_and_its_milliseconds_are_the_same_moment(segments: Path) -> 
     assert read_table("groups", segments, as_of=instant).table.equals(
         read_table("groups", segments, as_of=middle).table
     )
+    assert read_table("groups", segments, as_of=instant.isoformat()).table.equals(
+        read_table("groups", segments, as_of=middle).table
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,13 @@ def test_a_column_that_is_none(segments: Path) -> None:
 def test_a_moment_without_time_zone_is_refused(segments: Path) -> None:
     with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
         read_table("groups", segments, as_of=datetime(2026, 1, 2))
-    assert str(failure.value) == "as_of=2026-01-02T00:00:00 has no time zone: write datetime(…, tzinfo=UTC)"
+    assert str(failure.value) == "as_of: 2026-01-02T00:00:00 has no time zone: write datetime(…, tzinfo=UTC)"
+
+
+def test_a_moment_in_words_that_is_none_is_told_as_the_command_does(segments: Path) -> None:
+    with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
+        read_table("groups", segments, as_of="yesterday")
+    assert str(failure.value) == f"as_of: 'yesterday' is no moment: write {_MOMENTS}"
 
 
 def test_sources_that_are_none(tmp_path: Path) -> None:
@@ -159,7 +169,7 @@ def test_what_a_column_may_be_is_told() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"as_of": "2026-01-01"}, "as_of is a datetime with a time zone or milliseconds since 1970, not '2026-01-01'"),
+        ({"as_of": 1.5}, "as_of is a datetime with a time zone, milliseconds since 1970 or a text, not 1.5"),
         ({"group": b"g"}, "group is a text or several, not b'g'"),
         ({"group": 3}, "group is a text or several, not 3"),
         ({"group": ["g", 3]}, "group is a text or several, and 3 among them is none"),

@@ -85,13 +85,16 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "table": "groups", "retention": "7d"},
-            "groups has no option 'retention', and no other of its own",
+            "groups has no option 'retention'; it is one of expirations, disappearances, activity",
         ),
         (
             {"path": "/data", "retention": "7d"},
             "the option retention is for tables: say which one with the option table",
         ),
-        ({"path": "/data", "table": "expirations", "at": "soon"}, f"at: 'soon' is no moment: write {_MOMENTS}"),
+        (
+            {"path": "/data", "table": "expirations", "at": "soon"},
+            f"at: 'soon' is no moment: write {_MOMENTS}; also now, or in 24h for a time ahead",
+        ),
         (
             {**LIVE, "table": "groups", "startingOffsets": "earliest"},
             "the option startingOffsets is for raw rows: a table needs its log from the start",

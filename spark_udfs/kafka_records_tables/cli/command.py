@@ -91,7 +91,7 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options; sources may stand between them, and mistakes are shown below the usage of the subcommand."""
+    """The options; sources may stand between them, and mistakes are those of the subcommand."""
     options, rest = _parser().parse_known_args(arguments)
     names = rest.index("--") if "--" in rest else len(rest)
     unknown = [each for each in rest[:names] if each.startswith("-")]

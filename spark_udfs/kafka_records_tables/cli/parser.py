@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from kafka_records_tables.near_names import did_you_mean
@@ -15,12 +16,30 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that is not clever with abbreviations, and whose complaints are one line below the usage."""
+    """A parser that is not clever with abbreviations, and whose complaints are one line and where to find help."""
 
     def __init__(self, **settings: object) -> None:
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)  # type: ignore[arg-type]
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As the original, which takes a value such as `-offset` for an option unless `=` stands before it."""
+        given = list(sys.argv[1:] if args is None else args)
+        ends = given.index("--") if "--" in given else len(given)
+        for at in range(ends - 2, -1, -1):
+            if self._takes_one(given[at]) and self._is_no_option(given[at + 1]):
+                given[at : at + 2] = [f"{given[at]}={given[at + 1]}"]
+        return super().parse_known_args(given, namespace)
+
+    def _takes_one(self, name: str) -> bool:
+        action = self._option_string_actions.get(name)
+        return name.startswith("--") and action is not None and action.nargs is None
+
+    def _is_no_option(self, text: str) -> bool:
+        return len(text) > 1 and text[0] == "-" != text[1] and text not in self._option_string_actions
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Unlike the original, fails when the text cannot be written."""
@@ -39,6 +58,6 @@ class Parser(argparse.ArgumentParser):
         return [option for option in self._option_string_actions if option.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
         say(f"{self.prog}: error: {message}")
+        say(f"{self.prog} --help says what it takes")
         raise SystemExit(FAILED)

@@ -11,7 +11,7 @@ from typing import Any
 from kafka_records_engine import arguments
 from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
-from kafka_records_tables.table_options import option_values
+from kafka_records_tables.table_options import moment, option_values
 from kafka_records_tables.tables import TABLES, Table, is_of_records
 
 
@@ -30,7 +30,7 @@ def request_of(
     table: str | Table,
     *,
     group: str | Sequence[str] | None = None,
-    as_of: datetime | int | None = None,
+    as_of: datetime | int | str | None = None,
     untold: str | None = None,
     package: str = "kafka_records",
     options: Mapping[str, Any] | None = None,
@@ -46,10 +46,10 @@ def request_of(
     if as_of is not None and not is_of_records(declaration):
         raise ValueError(f"{declaration.name} is about logs as they are now: it takes no as_of")
     module = _checked_module(declaration)
-    moment = _milliseconds(as_of)
-    values = option_values(declaration, options or {}, moment)
+    as_of_ms = None if as_of is None else moment("as_of", as_of)
+    values = option_values(declaration, options or {}, as_of_ms)
     own = tuple(values.items())
-    return TableRequest(module, moment, _checked_untold(untold), groups, _checked_package(package), own)
+    return TableRequest(module, as_of_ms, _checked_untold(untold), groups, _checked_package(package), own)
 
 
 def of_records(table: str | Table) -> str | Table:
@@ -101,16 +101,6 @@ def _checked_package(package: str) -> str:
             "belongs into PYTHONPATH"
         )
     return package
-
-
-def _milliseconds(as_of: datetime | int | None) -> int | None:
-    if isinstance(as_of, datetime):
-        if as_of.tzinfo is None:
-            raise ValueError(f"as_of={as_of.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)")
-        return int(as_of.timestamp() * 1000)
-    if as_of is not None and (isinstance(as_of, bool) or not isinstance(as_of, int)):
-        raise TypeError(f"as_of is a datetime with a time zone or milliseconds since 1970, not {as_of!r}")
-    return as_of
 
 
 def _checked_untold(untold: str | None) -> str | None:

@@ -28,7 +28,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """A CommandError about the arguments, shown below the usage of the subcommand."""
+    """A CommandError about the arguments, shown with where the help of the subcommand is."""
 
 
 def require(command: str, extra: str, *packages: str) -> None:

@@ -130,11 +130,32 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
     asked = context.options
     is_kip_211 = asked["rules"] == KIP_211
+    if asked["at"] is not None:
+        batches = _watched(batches, asked["at"], context)
     found = held(batches, context, _NAMES)
     if is_kip_211:
         context.report(_unjudged(context))
     made = ExpiryRows(TABLE.schema, found, context, asked["retention"], is_kip_211=is_kip_211)
     yield from made.batches(asked["at"], asked["within"])
+
+
+def _watched(batches: Iterator[Any], moment_ms: int, context: Context) -> Iterator[Any]:
+    """The batches. Reports at their end that some of their records are later than the moment."""
+    import pyarrow.compute as pc
+
+    from kafka_records_engine.findings import LATER_RECORDS, Finding
+
+    latest_ms = moment_ms
+    for batch in batches:
+        latest_ms = max(latest_ms, pc.max(batch.column("timestamp_ms")).as_py() or latest_ms)
+        yield batch
+    if latest_ms > moment_ms:
+        what = "it has records that are later than the moment of the option at"
+        consequence = (
+            "what is there at the end of the log is taken for what that clean-up met; with the same moment as as_of it "
+            "is what was there then"
+        )
+        context.report(Finding("note", LATER_RECORDS, what, consequence, context.topic, context.partition))
 
 
 def _unjudged(context: Context) -> Finding:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.findings import DAMAGED_LOG, said_of
+from kafka_records_engine.findings import DAMAGED_LOG, UNMADE_CHECKS, Finding, said_of
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.partitioner import partition_for
 from kafka_records_tables.tables.check_rows import CheckRow
@@ -50,6 +50,12 @@ class _Seen:
     count: int = 0
 
 
+def _too_few(context: Context, asked: int) -> Finding:
+    what = f"this is partition {context.partition}, and the option partitions says that there are {asked} in all"
+    consequence = "rows of wrong_partition come from that number: it is wrong, or the log is that of another topic"
+    return Finding("note", UNMADE_CHECKS, what, consequence, context.topic, context.partition)
+
+
 class RecordChecks:
     """Looks at all records of a log partition, in their order.
 
@@ -75,6 +81,8 @@ class RecordChecks:
         self._release = known_release(self._asked_release) if self._asked_release else None
         asked: Mapping[str, int] = context.options["partitions"] or {}
         self._partitions = asked.get(context.topic, context.partition_counts.get(context.topic))
+        if context.topic in asked and asked[context.topic] <= (context.partition or 0):
+            context.report(_too_few(context, asked[context.topic]))
         self._began_ms = int(time.time() * 1000)
         self._home: dict[str, bool] = {}
         self._unknown: dict[int, _Seen] = {}
