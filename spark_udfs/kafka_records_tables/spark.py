@@ -10,7 +10,7 @@ current_offsets(spark.read.parquet("saved")).where("group_id = 'billing'").show(
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,8 +28,9 @@ from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
 from kafka_records_tables.engines.spark_views import joined_findings, joined_frames
 from kafka_records_tables.engines.spread_tasks import spread
+from kafka_records_tables.table_options import value_of
 from kafka_records_tables.tables import TABLES
-from kafka_records_tables.tables.declaration import can_go_on
+from kafka_records_tables.tables.declaration import DELETE_RETENTION, can_go_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,6 +215,7 @@ def changes(
     columns: Sequence[str] | None = None,
     untold: Literal["committed"] | None = None,
     mode: str = FAILFAST,
+    delete_retention: str | int | timedelta = "1d",
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
@@ -233,6 +235,10 @@ def changes(
     mode
         `FAILFAST` ends the query at the first damage that is found, and at a row below the offset up to which its log
         partition was read. `PERMISSIVE` gives the rows that can be told, and leaves such a row out.
+    delete_retention
+        `delete.retention.ms` of the topic. A query that comes back later than that, and finds offsets missing, has lost
+        tombstones and markers: `FAILFAST` ends it; under `PERMISSIVE` commits that waited for their markers are
+        `unknown` from then on, and rows that were deleted meanwhile stay.
     group, untold, package, **options
         As in `table`.
 
@@ -253,8 +259,8 @@ def changes(
         At once, for a DataFrame that is no streaming one.
     OtherQuestion
         In a worker, where the checkpoint belongs to another question.
-    MissingColumn, WorkerPython, DamageFound, UntoldTransactions, OutOfOrder
-        As `table` raises them; the last one in a worker, under FAILFAST.
+    MissingColumn, WorkerPython, DamageFound, UntoldTransactions, OutOfOrder, RecordsLost
+        As `table` raises them; the last two in a worker, under FAILFAST.
 
     Notes
     -----
@@ -281,7 +287,8 @@ def changes(
             f"the raw rows and call table over them, or ask for one of {known}"
         )
     arguments.frame("raw", raw)
-    return changed_rows(raw, request, names, checked_mode(mode, _ALLOWED) == FAILFAST)
+    retention_ms = value_of(DELETE_RETENTION, delete_retention)
+    return changed_rows(raw, request, names, checked_mode(mode, _ALLOWED) == FAILFAST, retention_ms)
 
 
 def merged(told: DataFrame, name: str | Table, before: DataFrame | None = None) -> DataFrame:

@@ -49,7 +49,7 @@ def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None =
         other = next((each for each in known[name].not_with if each in chosen), None)
         if other is not None:
             raise ValueError(f"{name} does not go with {other}: leave one of them out")
-    return {name: _value(option, chosen.get(name, option.default), as_of_ms) for name, option in known.items()}
+    return {name: value_of(option, chosen.get(name, option.default), as_of_ms) for name, option in known.items()}
 
 
 def _unknown(table: Table, name: str) -> str:
@@ -73,7 +73,8 @@ _ARGUMENTS: Final = ("group", "columns", "as_of", "untold", "topic", "package", 
 """What every table can be asked (`read_table`)."""
 
 
-def _value(option: Option, value: Any, as_of_ms: int | None) -> Any:
+def value_of(option: Option, value: Any, as_of_ms: int | None = None) -> Any:
+    """The value of one option, as `option_values` has it. Raises TypeError and ValueError."""
     if value is None:
         return None
     try:

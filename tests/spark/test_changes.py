@@ -24,9 +24,10 @@ from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import GoingOn, LogState
+from kafka_records_tables.engines.going_on import GoingOn, LogState, Piece
 from kafka_records_tables.engines.spark_changes import NoStream
 from kafka_records_tables.tables.declaration import can_go_on
+from tests.tables.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -159,7 +160,7 @@ def followed(parts: Sequence[pa.Table]) -> dict[tuple[int, int], dict[str, Any]]
         part = part.filter(pc.equal(part["topic"], "__consumer_offsets"))
         for number in pc.unique(part["partition"]).to_pylist():
             came = part.filter(pc.equal(part["partition"], number)).select(columns)
-            states[number], told = going_on.step(number, states.get(number), came)
+            states[number], told = going_on.step(number, states.get(number), Piece(came))
             found |= by_place(pa.Table.from_batches([told]).select(TABLES[GONE].names))
     return found
 
@@ -194,6 +195,28 @@ def test_a_checkpoint_goes_with_the_question(spark: SparkSession, parts: Sequenc
     add(tmp_path / "raw", 1, parts[1])
     with pytest.raises(Exception, match="give the query a new checkpointLocation, and it reads the log from its start"):
         drain(tables.changes(stream_of(spark, tmp_path / "raw"), "groups", group="inventory-sync"), tmp_path)
+
+
+@pytest.mark.matrix
+def test_a_query_that_was_down_for_too_long_ends(spark: SparkSession, tmp_path: Path) -> None:
+    """And one that finds all offsets goes on, also those of records that its table does not look at."""
+    topic = Topic()
+    for number in range(4):
+        topic.commit("g", number)
+    topic.add("ShareGroupStatePartitionMetadata", {"group_id": "s"}, {})
+    topic.commit("g", 9)
+    rows, name = topic.table(), "share_group_topics"
+
+    def go_on(mode: str) -> None:
+        drain(tables.changes(stream_of(spark, tmp_path / "raw"), name, mode=mode, delete_retention="0s"), tmp_path)
+
+    for number, part in enumerate((rows.slice(0, 2), rows.slice(2, 2), rows.slice(5))):
+        add(tmp_path / "raw", number, part)
+        if number < 2:
+            go_on("FAILFAST")
+    with pytest.raises(Exception, match="was read up to 4, and offset 4 is missing in what comes later than delete_re"):
+        go_on("FAILFAST")
+    go_on("PERMISSIVE")
 
 
 _KILLED = """\

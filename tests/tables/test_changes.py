@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, DELETE, GoingOn, LogState, OutOfOrder
+from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, DELETE, GoingOn, LogState, OutOfOrder, Piece
 from kafka_records_tables.engines.spark_tasks import DamageFound, FailFast
 from kafka_records_tables.tables.declaration import can_go_on
 from tests.tables.histories import NAMES, history
@@ -37,14 +37,15 @@ class Followed:
         self.state: LogState | None = None
         self.rows: dict[tuple[Any, ...], Row] = {}
 
-    def take(self, came: pa.Table) -> list[Row]:
+    def take(self, came: pa.Table, seen: pa.Table | None = None, now_ms: int = 0) -> list[Row]:
         """The changes, each of which has to be one."""
-        self.state, told = self.going_on.step(0, self.state, came.select(self.columns))
+        piece = Piece(came.select(self.columns), seen, now_ms)
+        self.state, told = self.going_on.step(0, self.state, piece)
         changes: list[Row] = told.to_pylist()
         for change in changes:
             row = {name: change[name] for name in self.table.names}
             identity = tuple(row[name] for name in self.table.identity)
-            assert change[AS_OF_OFFSET] == self.state.read_to
+            assert change[AS_OF_OFFSET] == self.state.read_to or (seen and change[AS_OF_OFFSET] < self.state.read_to)
             if change[CHANGE] == DELETE:
                 assert self.rows.pop(identity) == row
             else:
@@ -206,7 +207,7 @@ def test_a_row_below_what_was_read_is_an_error_or_left_out() -> None:
     topic.commit("g", 1)
     topic.commit("g", 2)
     request = request_of("current_offsets")
-    strict, lenient = (Followed("current_offsets", GoingOn(request, drops_late=each)) for each in (False, True))
+    strict, lenient = (Followed("current_offsets", GoingOn(request, is_lenient=each)) for each in (False, True))
     for followed in (strict, lenient):
         followed.take(topic.table())
     topic.commit("g", 3)

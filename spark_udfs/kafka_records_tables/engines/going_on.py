@@ -8,7 +8,7 @@ around its record, the module of the table keeps what it knows instead of raw ro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,7 @@ from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import in_log_order
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.engines.seen_offsets import UNTOLD_MS, first_lost, last_seen
 from kafka_records_tables.tables.carried_rows import carried, is_by_group
 from kafka_records_tables.tables.latest import codes_of_same, joined
 from kafka_records_tables.tables.outlived_rows import CarriedKeys, without_outlived
@@ -59,6 +60,32 @@ class OutOfOrder(KafkaRecordsError, ValueError):
         )
 
 
+class RecordsLost(KafkaRecordsError, ValueError):
+    """A log partition from which a cleaner may have taken what tells the fate of records that were read."""
+
+    def __init__(self, topic: str, partition: int, read_to: int, missing: int, remedy: str) -> None:
+        super().__init__(topic, partition, read_to, missing, remedy)
+        self.topic = topic
+        self.partition = partition
+        self.read_to = read_to
+        self.missing = missing
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: the log was read up to {self.read_to}, and offset {self.missing} is "
+            "missing in what comes later than delete_retention: a cleaner may have taken tombstones and transaction "
+            f"markers that nobody has read. Give the query a new checkpointLocation, and it reads the log from its "
+            f"start{self.remedy}"
+        )
+
+
+_BY_PERMISSION: Final = (
+    '; mode "PERMISSIVE" goes on, with commits that waited for their markers as unknown, and with rows that may have '
+    "been deleted"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LogState:
     """How far a log partition was read, and the raw rows that are carried from there; or one row with what the module
@@ -66,6 +93,23 @@ class LogState:
 
     read_to: int
     rows: pa.RecordBatch
+    since_ms: int = 0
+    """When the oldest of what is carried may have been read."""
+    written_ms: int = UNTOLD_MS
+    """When the last record was written that was read."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What came of a log partition."""
+
+    rows: pa.Table
+    """Raw rows in any order, each as often as it likes; the columns are those of what was carried."""
+    seen: pa.Table | None = None
+    """The offsets of all rows that came, those that the table does not look at too (`seen_offsets.SEEN`). None: nobody
+    tells, and no record counts as lost."""
+    now_ms: int = 0
+    """When it came."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +119,58 @@ class GoingOn:
     request: TableRequest
     kind: type[Context] = Context
     """Of the contexts that get what is found about records which came."""
-    drops_late: bool = False
-    """Whether rows below what was read are left out. Otherwise they are an error."""
+    is_lenient: bool = False
+    """Whether rows below what was read are left out, and the query goes on where records are lost. Otherwise both are
+    errors."""
+    delete_retention_ms: int = 86_400_000
+    """`delete.retention.ms` of the topic."""
 
-    def step(self, partition: int, state: LogState | None, came: pa.Table) -> tuple[LogState, pa.RecordBatch]:
+    def step(self, partition: int, state: LogState | None, came: Piece) -> tuple[LogState, pa.RecordBatch]:
         """Where the log is now, and what has changed: the columns of the table, CHANGE and AS_OF_OFFSET.
 
-        `came` are raw rows in any order, each as often as it likes; the columns are those of what was carried. Raises
-        OutOfOrder, and whatever the table raises.
+        Raises OutOfOrder, RecordsLost, and whatever the table raises.
         """
+        topic = self.request.table.topic
+        new = _one(in_log_order(came.rows, topic))
+        before = state or LogState(0, new.slice(0, 0), came.now_ms)
+        new = self._behind(new, partition, before.read_to)
+        read_to, written_ms = before.read_to, before.written_ms
+        if new.num_rows:
+            read_to = new.column("offset")[-1].as_py() + 1
+        lost = None
+        if came.seen is not None and came.seen.num_rows:
+            last, last_ms = last_seen(came.seen)
+            if last >= before.read_to:
+                read_to, written_ms = last + 1, last_ms
+            oldest_ms = came.now_ms - self.delete_retention_ms
+            if before.since_ms < oldest_ms:
+                lost = first_lost(came.seen, before.read_to, before.written_ms, oldest_ms)
+        if lost is None:
+            now, told = self._gone_on(partition, state, new, read_to)
+            return replace(now, since_ms=before.since_ms, written_ms=written_ms), told
+        self._may_be_lost(partition, before, lost)
+        # Markers before the lost records end what they end. Behind, nobody knows what became of what was carried.
+        at = int(np.searchsorted(new.column("offset").to_numpy(), lost))
+        between, first = self._gone_on(partition, state, new.slice(0, at), lost)
+        now, second = self._gone_on(partition, between, new.slice(at), read_to, hole=before.read_to - 1)
+        told = _one(pa.Table.from_batches([first, second]))
+        return replace(now, since_ms=came.now_ms, written_ms=written_ms), told
+
+    def _may_be_lost(self, partition: int, before: LogState, missing: int) -> None:
+        """Raise RecordsLost, unless nothing hangs on lost records, or the caller goes on without them."""
         table = self.request.table
-        new = _one(in_log_order(came, table.topic))
-        new = self._behind(new, partition, 0 if state is None else state.read_to)
-        read_to = new.column("offset")[-1].as_py() + 1 if new.num_rows else (0 if state is None else state.read_to)
+        is_complete = table.helper == "facts" and not before.rows.num_rows
+        # What such a table has in memory cannot be told from what is there no more.
+        can_permit = table.form_of_kept is None
+        if not is_complete and not (self.is_lenient and can_permit):
+            remedy = _BY_PERMISSION if can_permit else ""
+            raise RecordsLost(table.topic, partition, before.read_to, missing, remedy)
+
+    def _gone_on(
+        self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int, hole: int | None = None
+    ) -> tuple[LogState, pa.RecordBatch]:
+        """The same for rows in the order of the log. No marker in them ends what stands at the `hole` or before."""
+        table = self.request.table
         if table.form_of_kept is not None:
             return self._kept_by_table(partition, state, new, read_to)
         old = new.slice(0, 0) if state is None else state.rows
@@ -98,8 +181,8 @@ class GoingOn:
         before = old.filter(pa.array(touched[: old.num_rows]))
         now = whole.filter(pa.array(touched))
         rows_before = self._rows(before, quiet)
-        rows_now = self._rows(now, self.request.context(table.topic, partition, self.kind))
-        left = carried(now, table, quiet)
+        rows_now = self._rows(now, self._behind_hole(self.kind, partition, hole))
+        left = carried(now, table, self._behind_hole(Context, partition, hole))
         if goes_by_group or table.forgets:
             left = without_outlived(left, rows_now.column(table.group).combine_chunks(), table, quiet)
         untouched = old.filter(pa.array(~touched[: old.num_rows]))
@@ -126,10 +209,16 @@ class GoingOn:
         left = pa.RecordBatch.from_pydict({_KEPT: pa.array([kept], pa.large_binary())})
         return LogState(read_to, left), changes(table, before, now, read_to)
 
+    def _behind_hole(self, kind: type[Context], partition: int, hole: int | None) -> Context:
+        context = self.request.context(self.request.table.topic, partition, kind)
+        if hole is not None:
+            context.add_hole(hole)
+        return context
+
     def _behind(self, new: pa.RecordBatch, partition: int, read_to: int) -> pa.RecordBatch:
         offsets = new.column("offset").to_numpy()
         late = int(np.searchsorted(offsets, read_to))
-        if late and not self.drops_late:
+        if late and not self.is_lenient:
             raise OutOfOrder(self.request.table.topic, partition, int(offsets[0]), read_to)
         return new.slice(late)
 

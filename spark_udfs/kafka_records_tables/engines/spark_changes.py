@@ -17,14 +17,17 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, UPSERT, GoingOn, LogState
-from kafka_records_tables.engines.spark_rows import is_stream, needed_rows
+from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, UPSERT, GoingOn, LogState, Piece
+from kafka_records_tables.engines.seen_offsets import SEEN, seen_of
+from kafka_records_tables.engines.spark_rows import IS_NEEDED, all_rows, is_stream
 from kafka_records_tables.engines.spark_schema import schema_of
-from kafka_records_tables.engines.spark_tasks import FailFast, by_partition, stream_of
+from kafka_records_tables.engines.spark_tasks import FailFast, LastOfKeys, by_partition, stream_of
+from kafka_records_tables.tables.latest import joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,9 +35,19 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables.declaration import Table
 
-_PACKETS: Final = StructType([StructField("partition", IntegerType()), StructField("rows", BinaryType())])
+_PACKETS: Final = StructType(
+    [StructField("partition", IntegerType()), StructField("rows", BinaryType()), StructField("seen", BinaryType())]
+)
+"""Raw rows, or the offsets that were seen (`seen_offsets.SEEN`); the other one is null."""
+
 _STATE: Final = StructType(
-    [StructField("asked", StringType()), StructField("read_to", LongType()), StructField("rows", BinaryType())]
+    [
+        StructField("asked", StringType()),
+        StructField("read_to", LongType()),
+        StructField("since_ms", LongType()),
+        StructField("written_ms", LongType()),
+        StructField("rows", BinaryType()),
+    ]
 )
 _CHANGES: Final = StructType([StructField("rows", BinaryType())])
 
@@ -84,14 +97,17 @@ class OtherQuestion(KafkaRecordsError, ValueError):
         )
 
 
-def changed_rows(raw: DataFrame, request: TableRequest, names: Sequence[str], is_failfast: bool) -> DataFrame:
+def changed_rows(
+    raw: DataFrame, request: TableRequest, names: Sequence[str], is_failfast: bool, delete_retention_ms: int
+) -> DataFrame:
     """CHANGE_COLUMNS and the columns `names` of each row that a micro-batch changes. Raises NoStream at once."""
     table = request.table
     if not is_stream(raw):
         raise NoStream(table.name)
-    rows, columns = needed_rows(raw, request, needs_all=False)
-    packets = map_batches(rows, columns, packed, _PACKETS)
-    going_on = GoingOn(request, FailFast if is_failfast else Context, drops_late=not is_failfast)
+    rows, columns = all_rows(raw, request)
+    packets = map_batches(rows, columns, Packed(request), _PACKETS)
+    kind = FailFast if is_failfast else Context
+    going_on = GoingOn(request, kind, is_lenient=not is_failfast, delete_retention_ms=delete_retention_ms)
     told = packets.groupBy("partition").applyInPandasWithState(
         StateOfLog(going_on), _CHANGES, _STATE, "append", GroupStateTimeout.NoTimeout
     )
@@ -111,16 +127,53 @@ def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> Data
     return kept.select(*(F.col(f"last.{name}").alias(name) for name in table.names))
 
 
-def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Raw rows in packets, each of one log partition."""
-    for batch in batches:
-        by_number = np.argsort(batch.column("partition").to_numpy(), kind="stable")
-        for partition, rows in by_partition(iter([batch.take(pa.array(by_number))])):
-            for part in rows:
-                content = stream_of(part.drop_columns(["partition"]))
-                yield pa.RecordBatch.from_pydict(
-                    {"partition": pa.array([partition], pa.int32()), "rows": pa.array([content], pa.binary())}
-                )
+@dataclass(frozen=True)
+class Packed:
+    """Raw rows in packets, each of one log partition, without those that the table does not need; and behind them the
+    offsets of all. The rows are those of `all_rows`."""
+
+    request: TableRequest
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen: dict[int, list[pa.RecordBatch]] = {}
+        rows = self._needed(batches, seen)
+        if self.request.table.last_of_key:
+            rows = LastOfKeys(self.request)(rows)
+        for batch in rows:
+            for partition, part in _by_number(batch):
+                yield _packet(partition, rows=stream_of(part.drop_columns(["partition"])))
+        for partition, parts in seen.items():
+            yield _packet(partition, seen=stream_of(joined(parts)))
+
+    def _needed(
+        self, batches: Iterator[pa.RecordBatch], seen: dict[int, list[pa.RecordBatch]]
+    ) -> Iterator[pa.RecordBatch]:
+        names = columns_of(self.request)
+        for batch in batches:
+            is_needed = batch.column(IS_NEEDED)
+            for partition, part in _by_number(batch.select(["partition", "offset", "timestamp_ms"])):
+                seen.setdefault(partition, []).append(seen_of(part))
+            if (needed := batch.filter(is_needed).select(names)).num_rows:
+                yield needed
+
+
+def columns_of(request: TableRequest) -> list[str]:
+    """The columns of raw rows that a table goes on with."""
+    names = {"partition", "offset", "key", "value", "control", *request.table.reads}
+    return [name for name in RAW_SCHEMA.names if name in names]
+
+
+def _by_number(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each log partition, with its number."""
+    order = np.argsort(batch.column("partition").to_numpy(), kind="stable")
+    for partition, rows in by_partition(iter([batch.take(pa.array(order))])):
+        for part in rows:
+            yield partition, part
+
+
+def _packet(partition: int, *, rows: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
+    cells = {"rows": pa.array([rows], pa.binary()), "seen": pa.array([seen], pa.binary())}
+    return pa.RecordBatch.from_pydict({"partition": pa.array([partition], pa.int32()), **cells})
 
 
 @dataclass(frozen=True)
@@ -130,10 +183,20 @@ class StateOfLog:
     going_on: GoingOn
 
     def __call__(self, key: tuple[int], frames: Iterator[Any], state: GroupState) -> Iterator[Any]:
-        came = pa.Table.from_batches([rows for frame in frames for cell in frame["rows"] for rows in _batches(cell)])
-        asked = _asked(self.going_on.request, came.column_names)
+        found: dict[str, list[pa.RecordBatch]] = {"rows": [], "seen": []}
+        for frame in frames:
+            for name, batches in found.items():
+                batches += [rows for cell in frame[name] if cell is not None for rows in _batches(cell)]
+        names = [name for name in columns_of(self.going_on.request) if name != "partition"]
+        columns = pa.schema([RAW_SCHEMA.field(name) for name in names])
+        asked = _asked(self.going_on.request, names)
+        came = Piece(
+            pa.Table.from_batches(found["rows"]) if found["rows"] else columns.empty_table(),
+            pa.Table.from_batches(found["seen"], SEEN),
+            state.getCurrentProcessingTimeMs(),
+        )
         now, told = self.going_on.step(int(key[0]), self._kept(state, asked), came)
-        state.update((asked, now.read_to, stream_of(now.rows)))
+        state.update((asked, now.read_to, now.since_ms, now.written_ms, stream_of(now.rows)))
         for start in range(0, told.num_rows, _ROWS_PER_PACKET):
             yield pa.table({"rows": [stream_of(told.slice(start, _ROWS_PER_PACKET))]}).to_pandas()
 
@@ -141,11 +204,11 @@ class StateOfLog:
         kept = state.getOption
         if kept is None:
             return None
-        asked_then, read_to, content = kept
+        asked_then, read_to, since_ms, written_ms, content = kept
         if asked_then != asked:
             raise OtherQuestion(asked_then, asked)
         (rows,) = _batches(content)
-        return LogState(int(read_to), rows)
+        return LogState(int(read_to), rows, int(since_ms), int(written_ms))
 
 
 def _asked(request: TableRequest, columns: Sequence[str]) -> str:

@@ -8,12 +8,12 @@ with it reads twice and took longer; so did bringing all rows together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BooleanType, StructType
 
 from kafka_records_engine import arguments
 from kafka_records_engine.spark.decode import chosen_records
@@ -49,6 +49,9 @@ class StreamGiven(KafkaRecordsError, TypeError):
 
 _LOG_ORDER: Final = ("partition", "offset")
 
+IS_NEEDED: Final = "is_needed"
+"""The column that `all_rows` adds: whether the table looks at what a row holds."""
+
 
 def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, and their columns. Each partition is in one task, sorted by offset.
@@ -63,19 +66,33 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     return rows.repartition("partition").sortWithinPartitions(*_LOG_ORDER), columns
 
 
+def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
+    """All raw rows of the topic of a table, in any order, with the columns that the table reads, `timestamp_ms` and
+    IS_NEEDED. Those that the table does not need come without what they hold. Raises what `needed_rows` raises."""
+    return _with_columns(raw, request, ("timestamp_ms",), marks=True)
+
+
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic, those
     that are not needed without what they hold. Raises MissingColumn and WrongColumnType at once."""
+    more = () if request.as_of_ms is None else ("timestamp_ms",)
+    return _with_columns(raw, request, more, needs_all=needs_all)
+
+
+def _with_columns(
+    raw: DataFrame, request: TableRequest, more: Iterable[str], *, needs_all: bool = True, marks: bool = False
+) -> tuple[DataFrame, StructType]:
     table = request.table
     check_workers(raw.sparkSession)
-    names = {*_LOG_ORDER, "key", "value", "control", *table.reads}
-    if request.as_of_ms is not None:
-        names.add("timestamp_ms")
+    names = {*_LOG_ORDER, "key", "value", "control", *table.reads, *more}
     columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
     for name in _LOG_ORDER:
         rows = rows.withColumn(name, _required(name, table))
     wanted = _is_wanted(request)
+    if marks:
+        rows, columns = rows.withColumn(IS_NEEDED, wanted), columns.add(IS_NEEDED, BooleanType())
+        wanted = F.col(IS_NEEDED)
     if needs_all:
         rows = rows.withColumns(
             {

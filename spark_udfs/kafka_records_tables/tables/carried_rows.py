@@ -34,6 +34,8 @@ _VALUE: Final = "value"
 _TOMBSTONE: Final = "tombstone"
 _NO_PRODUCER: Final = -1
 
+_TOLD_AS: Final = {COMMITTED: NONE, ABORTED: ABORTED, UNKNOWN: UNKNOWN}
+
 
 def is_by_group(table: Table) -> bool:
     """Whether the rows about a group depend on records about that group alone, and on markers. Names of topics may come
@@ -92,7 +94,7 @@ def _last(
         if outcome == OPEN:
             yield batch
         elif outcome == UNKNOWN:
-            add(outcome, batch)
+            add(outcome, _ended(batch, UNKNOWN))
         elif outcome == ABORTED:
             # That there was one shows a group; its offset never counts.
             if not table.last_of_key:
@@ -123,12 +125,13 @@ def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> 
 
 
 def _ended(batch: pa.RecordBatch, outcome: str) -> pa.RecordBatch:
-    """The rows as ones that no marker may decide any more: outside of a transaction, or aborted and of no producer."""
-    if outcome not in (COMMITTED, ABORTED):
+    """The rows as ones that no marker may decide any more: outside of a transaction, aborted and of no producer, or of
+    a transaction of which nobody can tell how it ended."""
+    if outcome not in _TOLD_AS:
         return batch
     names, count = batch.schema.names, batch.num_rows
     if outcome == ABORTED:
         nobody = pa.repeat(pa.scalar(_NO_PRODUCER, pa.int64()), count)
         batch = batch.set_column(names.index("producer_id"), "producer_id", nobody)
-    words = pa.repeat(pa.scalar(NONE if outcome == COMMITTED else ABORTED), count)
+    words = pa.repeat(pa.scalar(_TOLD_AS[outcome]), count)
     return batch.set_column(names.index("transaction"), "transaction", words)

@@ -77,6 +77,10 @@ RETENTION: Final = Option(
 )
 """Brokers take whole minutes, at least one (`OffsetConfig`)."""
 
+DELETE_RETENTION: Final = Option("delete_retention", "duration", "delete.retention.ms of the topic", default="1d")
+"""Asked of streams of any table. Brokers have a day unless somebody says otherwise
+(`log.cleaner.delete.retention.ms`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -1,0 +1,54 @@
+"""Which offsets of a log partition a piece of it has: what is missing between them a cleaner has taken.
+
+A cleaner takes a tombstone `delete.retention.ms` after it has taken what it deleted, and a marker likewise after the
+records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). Whoever read a value, or a record of an open
+transaction, and comes back later than that does not find what became of it. Of who comes earlier nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+SEEN: Final = pa.schema([("first", pa.int64()), ("last", pa.int64()), ("written_ms", pa.int64())])
+"""Offsets `first` to `last`, none of which is missing, and when the last record was written; UNTOLD_MS where nobody
+tells."""
+
+UNTOLD_MS: Final = -1
+
+
+def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The offsets that raw rows of one log partition have, as SEEN. The rows have `offset` and `timestamp_ms` and come
+    in any order."""
+    order = np.argsort(rows.column("offset").to_numpy(), kind="stable")
+    offsets = rows.column("offset").to_numpy()[order]
+    times = rows.column("timestamp_ms").fill_null(UNTOLD_MS).to_numpy()[order]
+    cuts = np.flatnonzero(np.diff(offsets) > 1)
+    begins, ends = np.append(0, cuts + 1), np.append(cuts, len(offsets) - 1)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(each) for each in (offsets[begins], offsets[ends], times[ends])], SEEN.names
+    )
+
+
+def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) -> int | None:
+    """The first offset that is missing behind a record written before a moment; None where there is none.
+
+    The log was read up to `read_to`, and the record before that was written at `written_ms`.
+    """
+    ordered = seen.sort_by("last")
+    first, last, written = (ordered.column(name).to_numpy() for name in SEEN.names)
+    is_new = last >= read_to
+    first, last, written = first[is_new], last[is_new], written[is_new]
+    ends, times = np.append(read_to - 1, last[:-1]), np.append(written_ms, written[:-1])
+    # A part that stands within another one, as rows that come twice do, ends before it and hides no gap.
+    lowest = np.minimum.accumulate(first[::-1])[::-1]
+    lost = np.flatnonzero((lowest > ends + 1) & (times < before_ms))
+    return int(ends[lost[0]]) + 1 if lost.size else None
+
+
+def last_seen(seen: pa.Table) -> tuple[int, int]:
+    """The last offset, and when its record was written. There is one."""
+    last = int(np.argmax(seen.column("last").to_numpy()))
+    return seen.column("last")[last].as_py(), seen.column("written_ms")[last].as_py()
