@@ -22,6 +22,7 @@ Record = tuple[str, dict[str, Any], dict[str, Any] | None]
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+STEP_MS = 20_000
 
 HOSTILE = "g'); DROP\n\u0000 or offset_deleted 組😀"
 
@@ -41,15 +42,23 @@ class Log:
             self._writes.append((NOW_MS + after_ms, first))
         return first
 
+    def raw(self, after_ms: int, key: bytes, value: bytes | None) -> None:
+        """Write bytes."""
+        self._writes.append((NOW_MS + after_ms, self._topic.add_bytes(key, value)))
+
     def marker(self, after_ms: int, control: str) -> None:
         """End the open transaction."""
         self._writes.append((NOW_MS + after_ms, len(self._topic.rows)))
         self._topic.marker(control)
 
-    def table(self) -> pa.Table:
-        """The raw rows."""
+    def table(self, *, goes_on: bool = True) -> pa.Table:
+        """The raw rows; where the log `goes_on`, more than a minute behind what was written."""
+        count, last_ms = len(self._writes), self._writes[-1][0] - NOW_MS
+        for step in range(1, 5 if goes_on else 1):
+            self.write(last_ms + step * STEP_MS, commit("later", "later", 0, 0))
         rows = self._topic.table()
         times, batches = zip(*self._writes, strict=True)
+        del self._topic.rows[count:], self._writes[count:]
         for name, values in (("timestamp_ms", times), ("base_offset", batches)):
             at = rows.schema.get_field_index(name)
             rows = rows.set_column(at, RAW_SCHEMA.field(name), pa.array(values, RAW_SCHEMA.field(name).type))
@@ -87,7 +96,8 @@ def classic(group_id: str, **told: Any) -> Record:
 def explained(log: Log | pa.Table, **options: Any) -> list[Row]:
     """The rows of the table."""
     rows = log.table() if isinstance(log, Log) else log
-    found: list[Row] = read_table("disappearances", rows, **{"retention": "1d"} | options).table.to_pylist()
+    asked: dict[str, Any] = {"retention": "1d"} | options
+    found: list[Row] = read_table("disappearances", rows, **asked).table.to_pylist()
     return found
 
 
@@ -226,6 +236,91 @@ def test_a_broker_before_4_0_deletes_a_topic_group_by_group() -> None:
     assert {row["confidence"] for row in rows} == {"medium"}
 
 
+def deletions_of_a_topic(broker: str) -> Log:
+    """A log to the end of the deletion of `t`: an older broker writes a batch for each group, a newer one batches as
+    long as they may be."""
+    log, is_old = Log(), broker == "older"
+    groups = [f"g{number}" for number in range(3 if is_old else 1200)]
+    for name in groups:
+        log.write(0, commit(name, "t", 0, 0), commit(name, "u", 0, 0), version=3 if is_old else 4)
+    for first in range(0, len(groups), 1 if is_old else 600):
+        some = groups[first : first + (1 if is_old else 600)]
+        log.write(30_000 + first * is_old, *(commit(name, "t", 0, None) for name in some))
+    return log
+
+
+@pytest.mark.parametrize(("broker", "step"), [("older", 1), ("newer", 300)])
+def test_a_log_that_ends_while_a_topic_is_deleted_is_not_sure(broker: str, step: int) -> None:
+    log = deletions_of_a_topic(broker)
+    whole = log.table(goes_on=False)
+    first = next(row for row, value in enumerate(whole["value"].to_pylist()) if value is None)
+
+    for end in [first + 1, *range(first + step, whole.num_rows + 1, step)]:
+        rows = explained(whole.slice(0, end))
+        assert len(rows) == end - first
+        assert all("topic_deleted" in row["possible_causes"] and row["confidence"] != "high" for row in rows)
+
+    for row in explained(log):
+        assert "topic_deleted" in row["cause"]
+
+
+def test_a_moment_within_the_deletion_of_a_topic_is_not_sure() -> None:
+    log = deletions_of_a_topic("older")
+    for after_ms in (30_000, 30_001, 30_002):
+        rows = explained(log, as_of=NOW_MS + after_ms)
+        assert len(rows) == after_ms - 30_000 + 1
+        assert all("topic_deleted" in row["possible_causes"] and row["confidence"] != "high" for row in rows)
+
+
+def test_a_clock_that_jumps_does_not_tell_what_stays() -> None:
+    log = Log()
+    log.write(0, *(commit(name, topic, 0, 0) for name in ("g", "h") for topic in ("t", "u")), version=3)
+    log.write(30_000, commit("g", "t", 0, None))
+    log.write(30_000 + HOUR_MS, commit("h", "t", 0, None))
+
+    first, second = explained(log)
+
+    assert first["possible_causes"] == ["offset_deleted", "topic_deleted"]
+    assert first["confidence"] == second["confidence"] == "medium"
+
+
+@pytest.mark.parametrize(("group_id", "topic"), [("g", "t"), ("h", "v")])
+def test_nothing_is_said_to_have_expired_of_which_nothing_is_known(group_id: str, topic: str) -> None:
+    """The log begins behind the commit, or its value cannot be decoded."""
+    log = Log()
+    log.write(0, commit("g", "t", 0, 0), commit("other", "u", 0, 0))
+    log.raw(0, b"\0\1\0\1h\0\1v\0\0\0\0", b"\0\4\0")
+    log.write(1000, commit(group_id, topic, 0, None))
+
+    (row,) = explained(log.table().slice(1))
+
+    assert told([row]) == [("expired or offset_deleted or topic_deleted", "low")]
+
+
+@pytest.mark.parametrize("commit_ms", [-(2**63), 2**63 - 1])
+def test_a_commit_may_tell_any_time(commit_ms: int) -> None:
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["other"]))
+    log.write(0, commit("g", "a", 0, commit_ms - NOW_MS))
+    log.write(1000, commit("g", "a", 0, None))
+
+    (row,) = explained(log)
+
+    assert ("expired" in row["possible_causes"]) == (commit_ms < 0)
+
+
+def test_a_tombstone_that_cannot_be_read_is_found() -> None:
+    log = Log()
+    log.write(0, commit("g", "t", 0, 0))
+    log.raw(5, b"\0\1\0\1g\0\5t", None)
+
+    answer = read_table("disappearances", log.table())
+
+    (finding,) = answer.findings
+    assert (answer.table.num_rows, finding.offset, finding.reason) == (0, 1, "BufferUnderflow")
+    assert finding.consequence == "left out: nobody can tell what it is about"
+
+
 @pytest.mark.parametrize(("outcome", "cause"), [(None, "group_deleted"), ("commit", "group_expired")])
 def test_an_open_transaction_keeps_a_group_from_a_clean_up(outcome: str | None, cause: str) -> None:
     log = Log()
@@ -253,9 +348,9 @@ def test_several_groups_that_lose_what_was_due_have_met_a_clean_up() -> None:
 
     rows = explained(log)
 
-    assert told(rows) == [("expired", "high")] * 2
+    assert told(rows) == [("expired", "medium")] * 2
     assert ("several_groups", None) in shown(rows[0])
-    assert told(explained(log, retention="9d")) != [("expired", "high")] * 2
+    assert told(explained(log, retention="9d")) == [("expired or offset_deleted", "medium")] * 2
 
 
 def test_subscriptions_of_a_classic_group_are_not_what_its_coordinator_knows_for_sure() -> None:

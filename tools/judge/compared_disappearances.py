@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kafka_records_tables.tables.causes import of_text
 from tools.judge.answers import Difference, Loaded, columns_of, differing
 
 _WRONG: Final = 40
@@ -16,7 +17,6 @@ _LEAST_MS: Final = 60_000
 """No broker has a shorter retention."""
 
 _TOLD: Final = " told as "
-_OR: Final = " or "
 
 
 def disappearances(loaded: Loaded) -> Iterator[Difference]:
@@ -50,7 +50,7 @@ def _compared(loaded: Loaded, table: str, options: Mapping[str, int], *, is_note
     yield from differing(table, f"tombstones, {options}", Counter(list(expected)), got)
     for offset, cause, confidence, possible in rows:
         true = expected.get(offset, "")
-        is_told = true in cause.split(_OR)
+        is_told = true in of_text(cause)
         if (confidence == "high" and not is_told) or true not in possible:
             yield Difference(table, f"offset {offset}, {options}", true, (cause, confidence, possible))
         if is_noted:
@@ -73,7 +73,7 @@ def precision_and_recall(noted: Mapping[str, int]) -> Iterator[str]:
         if cause == true:
             right[true] += times
             sure[true] += times * (confidence == "high")
-        elif true in cause.split(_OR):
+        elif true in of_text(cause):
             among[true] += times
     for cause in sorted(there):
         precision = f"{right[cause] / told[cause]:.4f}" if told[cause] else "-"

@@ -184,7 +184,7 @@ def _columns(each: Explained) -> tuple[str, ...]:
     """The columns that count a tombstone of an offset."""
     from kafka_records_tables.tables.causes import HIGH, LOW
 
-    causes = set(each.cause.split(" or "))
+    causes = set(each.cause)
     of_one = next((what for what, words in _CAUSES.items() if causes <= words), None)
     if of_one is None or each.confidence == LOW:
         return ("unclear_deletions",)

@@ -42,6 +42,8 @@ CAUSES: Final = {
 OF_GROUP_ENDS: Final = (GROUP_EXPIRED, GROUP_DELETED, CONVERSION, REPLACED_EMPTY_GROUP)
 """Causes of tombstones that end a group."""
 
+_OR: Final = " or "
+
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
 LOW: Final = "low"
@@ -68,17 +70,22 @@ class Explained(NamedTuple):
     """The fields of the key, in their order; the first is the group."""
     write_offset: int
     """Where the records begin that were written with it."""
-    cause: str
-    """One of CAUSES, or some of them (`cause_of`)."""
+    cause: tuple[str, ...]
+    """One of CAUSES, or some of them in their order: it is one of these."""
     possible: tuple[str, ...]
     """Every cause that the log does not rule out."""
     confidence: str
     evidence: tuple[Shown, ...]
 
 
-def cause_of(words: Collection[str]) -> str:
+def as_text(words: Collection[str]) -> str:
     """Some causes as one text: `offset_deleted or topic_deleted`."""
-    return " or ".join(in_order(words))
+    return _OR.join(in_order(words))
+
+
+def of_text(text: str) -> tuple[str, ...]:
+    """The causes in a text of `as_text`."""
+    return tuple(text.split(_OR))
 
 
 def in_order(words: Collection[str]) -> tuple[str, ...]:

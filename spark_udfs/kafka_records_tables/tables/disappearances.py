@@ -61,7 +61,7 @@ TABLE: Final = Table(
     module=__name__,
     is_history=True,
     needs_all_groups=True,
-    form_of_kept=1,
+    form_of_kept=2,
     essential=("record", "group_id", "topic", "partition", "member_id", "cause", "confidence"),
     details=(
         "record_type",
@@ -102,11 +102,15 @@ The causes, in the words of Kafka's own calls:
 How sure that is:
 
 - `high`: the log rules out every other cause, whatever the retention and the timeouts are. A cause of several words is
-  sure, too: it is one of them, and the log cannot tell which. For `expired` it is also high where several groups lost
-  at once what was due, by the retention, and nothing else: no request of an administrator does that.
+  sure, too: it is one of them, and the log cannot tell which.
 - `medium`: others are possible, but not with the given retention and timeouts, or only by chance: an administrator may
   delete just what the next clean-up would take.
-- `low`: records around it are missing, or it is at odds with the rules. `possible_causes` says what else it may be.
+- `low`: records around it are missing, nothing is known of what it deleted, or it is at odds with the rules.
+  `possible_causes` says what else it may be.
+
+At the end of a log, or at the moment that is asked for, more may follow. What stays is taken as proof when the clock of
+the log has gone on by more than a minute (one record counts for 20 seconds of it at most, for clocks jump), and the
+last records that were written are never `high`: what is said of these may still change.
 
 What evidence shows:
 
@@ -161,7 +165,7 @@ def still_open(kept: bytes, context: Context) -> Iterator[Any]:
 
     known = schemas(context, "consumer_offsets")
     explaining = from_bytes(kept, {"schemas": known, "context": context})
-    yield from _batches(explaining.rest(may_go_on=True), known, context)
+    yield from _batches(explaining.rest(), known, context)
 
 
 def _explaining(known: Mapping[int, RecordSchema], context: Context) -> Explaining:
@@ -183,6 +187,7 @@ def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], cont
 def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: Context) -> Any:
     import pyarrow as pa
 
+    from kafka_records_tables.tables.causes import as_text
     from kafka_records_tables.tables.column_types import instants, record_batch
 
     numbers = {schema.name: number for number, schema in known.items()}
@@ -202,7 +207,7 @@ def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: C
         "record_type": column("record_type", (numbers[each.record] for each in every)),
         "record": column("record", (each.record for each in every)),
         **{name: column(name, (key.get(name) for key in keys)) for name in of_keys},
-        "cause": column("cause", (each.cause for each in every)),
+        "cause": column("cause", (as_text(each.cause) for each in every)),
         "confidence": column("confidence", (each.confidence for each in every)),
         "possible_causes": column("possible_causes", (list(each.possible) for each in every)),
         "evidence": column("evidence", evidence),

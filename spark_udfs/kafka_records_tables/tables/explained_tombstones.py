@@ -23,7 +23,7 @@ from kafka_records_tables.tables.group_replay import GROUP, MEMBER, ROLES
 from kafka_records_tables.tables.groups_known import GroupsKnown
 from kafka_records_tables.tables.live_offsets import LiveOffsets
 from kafka_records_tables.tables.member_causes import Said, of_member, said
-from kafka_records_tables.tables.sweeps import Sweep
+from kafka_records_tables.tables.sweeps import FARTHEST_MS, Sweep
 from kafka_records_tables.tables.tombstone_writes import Boundaries, Write, writes
 from kafka_records_tables.tables.transactions_settled import COMMITTED, OPEN, PENDING, outside_transactions
 
@@ -48,11 +48,13 @@ _LAST_OLD_TYPE: Final = 2
 _LAST_OLD_COMMIT: Final = 3
 """The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
 
-_NO_TIME: Final = -1
-
 _SWEEP_MS: Final = 60_000
 """A coordinator before Kafka 4.0 writes a batch for each group, one behind the other: an offset that goes within this
 time of another one may have gone with it."""
+
+_STEP_MS: Final = 20_000
+"""As much of that time as one record may tell to be over: a clock that jumps tells nothing of what a coordinator does
+meanwhile."""
 
 
 @dataclass(slots=True)
@@ -60,24 +62,29 @@ class _Case:
     """A write that waits until it is known what stayed."""
 
     write: Write
+    passed_ms: int
+    """How much time had gone by in the log."""
+    is_last: bool
+    """Whether the log ends with it: of what rows show of a batch, more may follow."""
     told: dict[int, Said] = field(default_factory=dict)
     """What is said of tombstones, by their offsets."""
     sweep: Sweep | None = None
     swept: list[Event] = field(default_factory=list)
 
-    def explained(self, *, is_over: bool = True) -> Iterator[Explained]:
-        """What is said in the end, or before the time `is_over` for others to go with these."""
+    def explained(self, *, is_over: bool) -> Iterator[Explained]:
+        """What is said when the time `is_over` for others to go with these, or before."""
         if self.sweep is not None:
-            self.told |= self.sweep.said_of(self.swept) if is_over else self.sweep.said_so_far(self.swept)
+            verdicts = self.sweep
+            self.told |= {event.offset: verdicts.said(event, is_over=is_over) for event in self.swept}
         for event in self.write.tombstones:
-            found = self.told[event.offset]
+            found = _if_more_follows(self.told[event.offset], event) if self.is_last else self.told[event.offset]
             yield Explained(
                 event.offset,
                 event.timestamp_ms,
                 event.record,
                 event.key,
                 self.write.offset,
-                causes.cause_of(found.cause),
+                found.cause,
                 found.possible,
                 found.confidence,
                 found.evidence,
@@ -107,8 +114,9 @@ class Explaining:
         self._is_whole = True
         self._new_from: int | None = None
         """Where the first record stands that only Kafka 4.0 and later write; None where none was seen."""
-        self._clock = _NO_TIME
+        self._clock_ms: int | None = None
         """The latest time that any record has told."""
+        self._passed_ms = 0
         self._cases: deque[_Case] = deque()
         self._watched: dict[int, list[_Case]] = {}
 
@@ -125,34 +133,34 @@ class Explaining:
         """Look at the rows that were taken so far. Gives what is explained by now."""
         yield from self._go_on(is_end=False)
 
-    def rest(self, *, may_go_on: bool = False) -> Iterator[Explained]:
-        """What is left at the end of the log. Where the log `may_go_on`, its last write may have been cut, and whatever
-        stays may still go: nothing is said to be high, or ruled out, that more rows may change."""
-        yield from self._go_on(is_end=True, is_cut=may_go_on)
+    def rest(self) -> Iterator[Explained]:
+        """What is left at the end of the log. The log may go on: what is there may still go with what went, and more
+        of the last write may follow."""
+        yield from self._go_on(is_end=True)
         while self._cases:
-            yield from self._cases.popleft().explained(is_over=not may_go_on)
+            yield from self._cases.popleft().explained(is_over=False)
 
-    def _go_on(self, *, is_end: bool, is_cut: bool = False) -> Iterator[Explained]:
+    def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
         complete = self._boundaries.complete(self._came, is_end=is_end)
         self._came, self._count = [], 0
         if complete is None:
             return
         rows, starts, is_whole = complete
-        is_whole[-1] &= not is_cut
         self._note_gaps(rows)
         self._note_broker(rows)
         self._groups.read(rows)
         doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
-        offsets, clock = rows.column("offset").to_numpy(), self._clock_of(rows)
-        for write in writes(rows, starts, is_whole, self._schemas):
-            yield from self._finished(int(clock[np.searchsorted(offsets, write.offset)]))
+        offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
+        for write in writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS):
+            passed_ms = int(passed[np.searchsorted(offsets, write.offset)])
+            yield from self._finished(passed_ms)
             self._groups.up_to(write.offset)
             doings.up_to(write.offset)
-            self._open(write)
+            self._open(write, passed_ms, is_last=is_end and write.offset >= int(offsets[starts[-1]]))
         behind = int(offsets[-1]) + 1
         self._groups.up_to(behind)
         doings.up_to(behind)
-        yield from self._finished(self._clock)
+        yield from self._finished(self._passed_ms)
         self._live.forget()
         self._unwatch()
 
@@ -176,27 +184,27 @@ class Explaining:
         new = np.flatnonzero(is_record & ((numbers > _LAST_OLD_TYPE) | (is_commit & (versions > _LAST_OLD_COMMIT))))
         self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
 
-    def _clock_of(self, rows: pa.RecordBatch) -> INT64:
-        """The latest time that is told up to each row."""
+    def _passed(self, rows: pa.RecordBatch) -> INT64:
+        """How much time has gone by in the log up to each row, of which no row tells more than _STEP_MS."""
         if "timestamp_ms" not in rows.schema.names:
-            return np.full(rows.num_rows, _NO_TIME, np.int64)
-        times = np.maximum(rows.column("timestamp_ms").fill_null(_NO_TIME).to_numpy(), self._clock)
-        clock: INT64 = np.maximum.accumulate(times)
-        self._clock = int(clock[-1])
-        return clock
+            return np.zeros(rows.num_rows, np.int64)
+        told = rows.column("timestamp_ms").fill_null(0).to_numpy()
+        clock = np.maximum.accumulate(np.clip(told, 0, FARTHEST_MS))
+        if self._clock_ms is not None:
+            clock = np.maximum(clock, self._clock_ms)
+        steps = np.diff(clock, prepend=clock[0] if self._clock_ms is None else self._clock_ms)
+        passed: INT64 = self._passed_ms + np.cumsum(np.minimum(steps, _STEP_MS))
+        self._clock_ms, self._passed_ms = int(clock[-1]), int(passed[-1])
+        return passed
 
-    def _finished(self, now_ms: int) -> Iterator[Explained]:
-        """The cases whose time has gone by: all that go with a tombstone have come. One without a time is of the oldest
-        format, and nobody will know more of it."""
-        while self._cases and now_ms != _NO_TIME:
-            then = self._cases[0].write.timestamp_ms
-            if then is not None and now_ms <= then + _SWEEP_MS:
-                return
-            yield from self._cases.popleft().explained()
+    def _finished(self, passed_ms: int) -> Iterator[Explained]:
+        """The cases whose time has gone by."""
+        while self._cases and passed_ms - self._cases[0].passed_ms > _SWEEP_MS:
+            yield from self._cases.popleft().explained(is_over=True)
 
-    def _open(self, write: Write) -> None:
+    def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
         deleted = [(event.key[0], event.key[1], event.key[2]) for event in write.tombstones if event.record in COMMITS]
-        case = _Case(write)
+        case = _Case(write, passed_ms, is_last)
         ended = _ended(write)
         replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
         for event in write.tombstones:
@@ -237,6 +245,19 @@ class Explaining:
         for case in self._watched.pop(number, ()):
             if case.sweep is not None:
                 case.sweep.goes(number)
+
+
+def _if_more_follows(found: Said, event: Event) -> Said:
+    """What is said of a tombstone when the write may have more records than those that are there."""
+    role = ROLES.get(event.record)
+    if event.record in COMMITS:
+        more: tuple[str, ...] = (causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
+    elif role == GROUP:
+        more = (causes.GROUP_DELETED, causes.CONVERSION, causes.REPLACED_EMPTY_GROUP)
+    else:
+        more = (causes.MEMBER_REPLACED, *causes.OF_GROUP_ENDS)
+    confidence = causes.MEDIUM if found.confidence == causes.HIGH else found.confidence
+    return said(found.cause, confidence, found.evidence, (*found.possible, *more))
 
 
 def _ended(write: Write) -> dict[str, Event]:

@@ -22,7 +22,7 @@ _UNUSED: Final = {
 }
 
 _LATE_MS: Final = 250
-"""How much later than it is due a timer may run on a broker."""
+"""How much later than it is due a timer of one member may run on a broker."""
 
 
 class Said(NamedTuple):

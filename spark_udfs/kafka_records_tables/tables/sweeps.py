@@ -35,7 +35,12 @@ _SHORTEST_RETENTION_MS: Final = 60_000
 _CHECKS_MS: Final = 600_000
 """`offsets.retention.check.interval.ms`, which hardly anybody changes."""
 
-_LATE_MS: Final = 1_000
+_LATE_CLEAN_UP_MS: Final = 1_000
+"""How much later than that a clean-up may write: it looks at the groups of a partition one after another. A timer of a
+member is less late (`member_causes`)."""
+
+FARTHEST_MS: Final = 2**60
+"""Times that commits tell may be any number; beyond this one they are taken for it, so that sums stay in 64 bits."""
 
 _MOST_STAYING: Final = 5
 """Offsets that are watched for whether they stay: one that does is enough."""
@@ -49,7 +54,7 @@ class Staying(NamedTuple):
 
 
 @dataclass(slots=True)
-class Part:
+class SweptGroup:
     """What a sweep takes of one group, and what is known about that."""
 
     group_id: str
@@ -62,6 +67,8 @@ class Part:
     """Why none did if the retention is what it is said to be."""
     is_late: bool = False
     """Whether a clean-up would have taken it long before."""
+    is_due: bool = False
+    """Whether a clean-up would take this, as far as anything is known of it."""
     due: Shown | None = None
     """An offset that was due."""
     refused: Shown | None = None
@@ -81,6 +88,15 @@ class Part:
         return self.staying, self.staying_due, *self.staying_in_topic.values()
 
 
+class _Against(NamedTuple):
+    """What is held against a way in which records go; None where no record shows it."""
+
+    proofs: list[Shown | None]
+    """What rules it out, whatever the retention is."""
+    signs: list[Shown | None]
+    """What makes it unlikely."""
+
+
 class Sweep:
     """Some tombstones of a write, and what is known about them."""
 
@@ -88,71 +104,56 @@ class Sweep:
         """`ended` are the groups of which the write has the last tombstone."""
         self._write = write
         self._ended = frozenset(ended)
-        self.parts: dict[str, Part] = {}
-        self._whole: Said | None = None
+        self.groups: dict[str, SweptGroup] = {}
+        self._verdicts: dict[bool, Said] = {}
         for event in tombstones:
-            part = self.parts.setdefault(event.key[0], Part(event.key[0]))
-            (part.offsets if event.record in COMMITS else part.ends).append(event)
+            swept = self.groups.setdefault(event.key[0], SweptGroup(event.key[0]))
+            (swept.offsets if event.record in COMMITS else swept.ends).append(event)
 
     def look(
-        self, groups: GroupsKnown, live: LiveOffsets, retention_ms: int, *, is_log_whole: bool, is_new_broker: bool
+        self, told: GroupsKnown, live: LiveOffsets, retention_ms: int, *, is_log_whole: bool, is_new_broker: bool
     ) -> Iterable[Staying]:
         """Note what is known before the write; gives the offsets to watch. `is_log_whole`: nothing is missing of the
         log, so that what was not told is not there. `is_new_broker`: every group that goes has a tombstone. Before
         Kafka 4.0 groups without a generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
-        gone = {number for part in self.parts.values() for number in _numbers(part, live).tolist()}
+        gone = {number for swept in self.groups.values() for number in _numbers(swept, live).tolist()}
         topics: dict[str, list[Staying]] = {}
-        pending = live.pending(list(self.parts))
-        for part in self.parts.values():
-            known = groups.group(part.group_id)
+        pending = live.pending(list(self.groups))
+        for swept in self.groups.values():
+            known = told.group(swept.group_id)
             if known is not None and (known.state.state is None or (known.is_by_commit and not is_log_whole)):
                 known = None
-            looked = _Look(part, known, live, self._write.timestamp_ms, retention_ms)
-            looked.note({key[1:]: at for key, at in pending.items() if key[0] == part.group_id})
-            if part.group_id not in self._ended:
+            looked = _Look(swept, known, live, self._write.timestamp_ms, retention_ms)
+            looked.note({key[1:]: at for key, at in pending.items() if key[0] == swept.group_id})
+            if swept.group_id not in self._ended:
                 if not is_new_broker and (known is None or known.state.kind == SIMPLE):
-                    part.may_end_unseen = set(live.of_group(part.group_id).tolist()) <= gone
+                    swept.may_end_unseen = set(live.of_group(swept.group_id).tolist()) <= gone
                 if is_log_whole:
-                    looked.note_staying(gone, {key[1:] for key in pending if key[0] == part.group_id})
-                for topic in dict.fromkeys(event.key[1] for event in part.offsets):
+                    looked.note_staying(gone, {key[1:] for key in pending if key[0] == swept.group_id})
+                for topic in dict.fromkeys(event.key[1] for event in swept.offsets):
                     if topic not in topics:
                         topics[topic] = _staying(live, live.of_topic(topic, gone, _MOST_STAYING))
-                    part.staying_in_topic[topic] = topics[topic]
-        of_parts = (some for part in self.parts.values() for some in (part.staying, part.staying_due))
-        return [each for some in (*topics.values(), *of_parts) for each in some]
+                    swept.staying_in_topic[topic] = topics[topic]
+        of_groups = (some for swept in self.groups.values() for some in (swept.staying, swept.staying_due))
+        return [each for some in (*topics.values(), *of_groups) for each in some]
 
     def goes(self, number: int) -> None:
         """An offset that was watched went with others, a little later: it did not stay."""
-        for part in self.parts.values():
-            for staying in part.all_staying():
+        for swept in self.groups.values():
+            for staying in swept.all_staying():
                 staying[:] = [each for each in staying if each.number != number]
 
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
-    def said_of(self, tombstones: Iterable[Event]) -> dict[int, Said]:
-        """What is said of tombstones, by their offsets, when it is known what stayed."""
-        return {event.offset: self._said(event) for event in tombstones}
-
-    def said_so_far(self, tombstones: Iterable[Event]) -> dict[int, Said]:
-        """The same while offsets that are there may still go: with what stands if all of them go."""
-        events = list(tombstones)
-        if_they_stay = self.said_of(events)
-        for part in self.parts.values():
-            for staying in part.all_staying():
-                staying.clear()
-        self._whole = None
-        if_they_go = self.said_of(events)
-        return {offset: _either(found, if_they_go[offset]) for offset, found in if_they_stay.items()}
-
-    def _said(self, event: Event) -> Said:
-        if self._whole is None:
-            self._whole = self._verdict(list(self.parts.values()))
-        whole = self._whole if self._whole.possible else self._verdict([self.parts[event.key[0]]])
+    def said(self, event: Event, *, is_over: bool) -> Said:
+        """What is said of one of the tombstones: when it `is_over`, known what stays, or before."""
+        whole = self._verdict(is_over)
+        if not whole.possible:
+            whole = self._of_groups([self.groups[event.key[0]]], is_over=is_over)
         is_offset = event.record in COMMITS
         word = {_CLEAN_UP: causes.EXPIRED if is_offset else causes.GROUP_EXPIRED, _GROUPS: causes.GROUP_DELETED}
         word |= {_OFFSETS: causes.OFFSET_DELETED, _TOPICS: causes.TOPIC_DELETED}
         possible = tuple(word[way] for way in whole.possible)
-        likely = tuple(word[way] for way in whole.cause) or possible
         if not self._write.is_whole:
             more: tuple[str, ...] = (causes.GROUP_DELETED,)
             more += (
@@ -164,75 +165,62 @@ class Sweep:
         if not possible:
             every = (causes.EXPIRED, causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
             return said(every if is_offset else (causes.GROUP_EXPIRED, causes.GROUP_DELETED), causes.LOW)
-        return said(likely, whole.confidence, whole.evidence, possible)
+        return said(tuple(word[way] for way in whole.cause), whole.confidence, whole.evidence, possible)
 
-    def _verdict(self, parts: list[Part]) -> Said:
-        """Which ways are likely and possible, the latter without any where the parts contradict each other."""
-        evidence: list[Shown] = []
-        possible = self._possible(parts, evidence)
-        likely = set(possible)
-        is_several = sum(part.group_id not in self._ended for part in parts) > 1
-        if is_several and _OFFSETS in likely:
-            likely.discard(_OFFSETS)
-            evidence.append(Shown("several_groups", None))
-        if any(part.may_be_refused for part in parts):
-            likely.discard(_OFFSETS)
-        not_yet = [part.not_yet for part in parts if part.not_yet] + [
-            Shown("stays", part.staying_due[0].log_offset) for part in parts if part.staying_due
-        ]
-        if not_yet and _CLEAN_UP in likely:
-            likely.discard(_CLEAN_UP)
-            evidence.append(not_yet[0])
+    def _verdict(self, is_over: bool) -> Said:
+        """What is said of all of them together, the same for each."""
+        if is_over not in self._verdicts:
+            self._verdicts[is_over] = self._of_groups(list(self.groups.values()), is_over=is_over)
+        return self._verdicts[is_over]
+
+    def _of_groups(self, groups: list[SweptGroup], *, is_over: bool) -> Said:
+        """Which ways are likely and possible; none is possible where what is known of the groups contradicts itself."""
+        ways = self._ways(groups, is_over=is_over)
+        possible = tuple(way for way, against in ways.items() if not against.proofs)
+        likely = tuple(way for way in possible if not ways[way].signs) or possible
+        shown = [next(filter(None, against.proofs or against.signs), None) for against in ways.values()]
+        evidence = tuple(dict.fromkeys(filter(None, shown)))
         if len(possible) == 1:
-            return Said(tuple(possible), tuple(possible), causes.HIGH, tuple(evidence))
-        are_due = all(part.due for part in parts if part.offsets)
-        if _CLEAN_UP in likely and are_due:
-            evidence += [part.due for part in parts if part.due][:1]
-        if likely == {_CLEAN_UP} and is_several and are_due and not any(part.is_late for part in parts):
-            return Said((_CLEAN_UP,), tuple(possible), causes.HIGH, tuple(evidence))
-        if _CLEAN_UP in likely and any(part.is_late for part in parts):
-            return Said(tuple(likely), tuple(possible), causes.LOW, tuple(evidence))
-        if _CLEAN_UP in likely:
-            likely = {_CLEAN_UP}
-        return Said(tuple(likely or possible), tuple(possible), causes.MEDIUM, tuple(evidence))
+            return Said(possible, possible, causes.HIGH, evidence)
+        if _CLEAN_UP not in likely or ways[_CLEAN_UP].signs:
+            return Said(likely, possible, causes.MEDIUM, evidence)
+        evidence += tuple(group.due for group in groups if group.due)[:1]
+        if all(group.is_due for group in groups) and not any(group.is_late for group in groups):
+            return Said((_CLEAN_UP,), possible, causes.MEDIUM, evidence)
+        return Said(likely, possible, causes.LOW, evidence)
 
-    def _possible(self, parts: list[Part], evidence: list[Shown]) -> list[str]:
-        """The ways that nothing rules out, whatever the retention is."""
-        never = [part.never for part in parts if part.never] + [
-            Shown("stays", part.staying[0].log_offset) for part in parts if part.staying
-        ]
-        ended = [part for part in parts if part.group_id in self._ended]
-        refused = [part.refused for part in parts if part.refused]
-        staying = [some for part in parts for some in part.staying_in_topic.values() if some]
-        possible = []
-        if not never:
-            possible.append(_CLEAN_UP)
-        evidence += never[:1]
-        if all(part.may_end_unseen or part.group_id in self._ended for part in parts):
-            possible.append(_GROUPS)
-        if ended:
-            evidence.append(Shown("group_ends", next((part.ends[-1].offset for part in ended if part.ends), None)))
-            return possible
-        if not refused:
-            possible.append(_OFFSETS)
-        evidence += [each for each in refused[:1] if each not in evidence]
-        if not staying:
-            possible.append(_TOPICS)
-        else:
-            evidence.append(Shown("stays_in_topic", staying[0][0].log_offset))
-        return possible
+    def _ways(self, groups: list[SweptGroup], *, is_over: bool) -> dict[str, _Against]:
+        """What is held against each way in which records like these go."""
+        stays = [Shown("stays", group.staying[0].log_offset) for group in groups if group.staying]
+        stays_due = [Shown("stays", group.staying_due[0].log_offset) for group in groups if group.staying_due]
+        in_topics = [some[0] for group in groups for some in group.staying_in_topic.values() if some]
+        ended = [group for group in groups if group.group_id in self._ended]
+        ends = next((group.ends[-1].offset for group in ended if group.ends), None)
+        group_ends = [Shown("group_ends", ends)] if ended else []
+        goes_on = not all(group.may_end_unseen or group.group_id in self._ended for group in groups)
+        several = [Shown("several_groups", None)] if len(groups) - len(ended) > 1 else []
+        ways = {
+            _CLEAN_UP: _Against(
+                [group.never for group in groups if group.never],
+                [*(group.not_yet for group in groups if group.not_yet), *stays_due],
+            ),
+            _GROUPS: _Against([None] if goes_on else [], []),
+            _OFFSETS: _Against(
+                [*group_ends, *(group.refused for group in groups if group.refused)],
+                [*several, *(None for group in groups if group.may_be_refused)],
+            ),
+            _TOPICS: _Against([*group_ends], []),
+        }
+        # What stays as yet may still go with these.
+        stay_in_topics = [Shown("stays_in_topic", each.log_offset) for each in in_topics]
+        for way, shown in ((_CLEAN_UP, stays), (_TOPICS, stay_in_topics)):
+            (ways[way].proofs if is_over else ways[way].signs).extend(shown)
+        return ways
 
 
-def _either(found: Said, otherwise: Said) -> Said:
-    """What is said where either may turn out: high is what both are sure of."""
-    is_sure = found.confidence == otherwise.confidence == causes.HIGH and found.cause == otherwise.cause
-    confidence = causes.MEDIUM if found.confidence == causes.HIGH and not is_sure else found.confidence
-    return said(found.cause, confidence, found.evidence, (*found.possible, *otherwise.possible))
-
-
-def _numbers(part: Part, live: LiveOffsets) -> INT64:
-    """The offsets that a part takes, as far as they are known to be there."""
-    found = (live.number((event.key[0], event.key[1], event.key[2])) for event in part.offsets)
+def _numbers(swept: SweptGroup, live: LiveOffsets) -> INT64:
+    """The offsets that are taken of a group, as far as they are known to be there."""
+    found = (live.number((event.key[0], event.key[1], event.key[2])) for event in swept.offsets)
     return np.array([number for number in found if number is not None], np.int64)
 
 
@@ -244,14 +232,14 @@ class _Look:
     """Looks at what a sweep takes of one group."""
 
     def __init__(
-        self, part: Part, known: KnownGroup | None, live: LiveOffsets, now_ms: int | None, retention_ms: int
+        self, swept: SweptGroup, known: KnownGroup | None, live: LiveOffsets, now_ms: int | None, retention_ms: int
     ) -> None:
-        self._part = part
+        self._swept = swept
         self._known = known
         self._live = live
-        self._now = now_ms
-        self._retention = retention_ms
-        self._taken = _numbers(part, live)
+        self._now = None if now_ms is None else min(now_ms, FARTHEST_MS)
+        self._retention = min(retention_ms, FARTHEST_MS)
+        self._taken = _numbers(swept, live)
         self._is_stated = False
         """Whether the time of the group's state is the base of its offsets."""
         if known is not None:
@@ -260,34 +248,34 @@ class _Look:
     def note(self, pending: dict[tuple[object, ...], int]) -> None:
         """Note what the group and the commits tell. `pending` is what open transactions commit, by topic and
         partition: where that stands."""
-        part, known = self._part, self._known
-        waiting = [pending[event.key[1:]] for event in part.offsets if event.key[1:] in pending]
-        waiting += list(pending.values()) if part.ends else []
+        swept, known = self._swept, self._known
+        waiting = [pending[event.key[1:]] for event in swept.offsets if event.key[1:] in pending]
+        waiting += list(pending.values()) if swept.ends else []
         if waiting:
-            part.never = Shown("open_transaction", waiting[0])
+            swept.never = Shown("open_transaction", waiting[0])
         if known is not None:
             self._note_members(known)
         if self._now is not None:
             self._note_times(known, self._now)
 
     def _note_members(self, known: KnownGroup) -> None:
-        part, state = self._part, known.state
+        swept, state = self._swept, known.state
         told = Shown("members", known.told_at)
         is_of_others = state.kind == CLASSIC and state.member_count and known.protocol_type != "consumer"
         if state.kind == SHARE or is_of_others:
-            part.never = part.refused = told
-        elif state.topics is None or any(event.key[1] in state.topics for event in part.offsets):
+            swept.never = swept.refused = told
+        elif state.topics is None or any(event.key[1] in state.topics for event in swept.offsets):
             shown = Shown("subscribed", known.told_at)
             if state.kind in (CONSUMER, STREAMS):
-                part.never = part.never or shown
-                part.refused = shown
+                swept.never = swept.never or shown
+                swept.refused = shown
             else:
                 # A static member that comes back with other topics is in a record at once, and these count only when
                 # the next generation begins (`ClassicGroup.computeSubscribedTopics`).
-                part.not_yet, part.may_be_refused = shown, True
+                swept.not_yet, swept.may_be_refused = shown, True
 
     def _note_times(self, known: KnownGroup | None, now: int) -> None:
-        part, live, taken = self._part, self._live, self._taken
+        swept, live, taken = self._swept, self._live, self._taken
         is_explicit = live.is_known[taken] & (live.expire_ms[taken] != NO_TIME)
         self._not_due(is_explicit & (live.expire_ms[taken] > now), certain=True)
         if known is None:
@@ -300,35 +288,38 @@ class _Look:
         due = np.where(is_explicit, live.expire_ms[taken], base + self._retention)[live.is_known[taken]]
         since = known.told_ms or 0
         if len(due):
-            part.is_late = now - max(int(due.max()), since) > _CHECKS_MS + _LATE_MS
-            if int(due.max()) <= now:
-                part.due = Shown("due", int(live.log_offset[taken[live.is_known[taken]][int(due.argmax())]]))
-        elif part.ends:
-            part.is_late = now - since > _CHECKS_MS + _LATE_MS
+            swept.is_late = now - max(int(due.max()), since) > _CHECKS_MS + _LATE_CLEAN_UP_MS
+            swept.is_due = int(due.max()) <= now
+            if swept.is_due:
+                swept.due = Shown("due", int(live.log_offset[taken[live.is_known[taken]][int(due.argmax())]]))
+        elif swept.ends:
+            swept.is_late = now - since > _CHECKS_MS + _LATE_CLEAN_UP_MS
+            swept.is_due = known.state.is_empty and not swept.offsets and not len(live.of_group(swept.group_id))
 
     def _not_due(self, which: FLAGS, *, certain: bool) -> None:
         if not which.any():
             return
         shown = Shown("not_due", int(self._live.log_offset[self._taken[int(which.argmax())]]))
         if certain:
-            self._part.never = self._part.never or shown
+            self._swept.never = self._swept.never or shown
         else:
-            self._part.not_yet = self._part.not_yet or shown
+            self._swept.not_yet = self._swept.not_yet or shown
 
     def _base(self, known: KnownGroup, numbers: INT64) -> tuple[INT64, bool]:
         """From when the retention counts, and whether that is certain."""
         if not self._is_stated:
-            return self._live.commit_ms[numbers], True
+            return np.clip(self._live.commit_ms[numbers], -FARTHEST_MS, FARTHEST_MS), True
         since = known.told_ms if known.since_ms is None else known.since_ms
         # A record of an older version does not tell, and the coordinator that wrote it knew.
-        return np.full(len(numbers), since or 0, np.int64), known.since_ms is not None
+        since = min(max(since or 0, -FARTHEST_MS), FARTHEST_MS)
+        return np.full(len(numbers), since, np.int64), known.since_ms is not None
 
     def note_staying(self, gone: set[int], pending: set[tuple[object, ...]]) -> None:
         """Note the offsets of the group that would have gone with these in a clean-up."""
         known, live, now = self._known, self._live, self._now
         if known is None or now is None:
             return
-        others = live.of_group(self._part.group_id)
+        others = live.of_group(self._swept.group_id)
         is_explicit = live.expire_ms[others] != NO_TIME
         base, has_base = self._base(known, others)
         has_base &= known.state.kind != CLASSIC or known.state.is_empty
@@ -342,7 +333,7 @@ class _Look:
             could = (number for number in others[which].tolist() if self._could_go(number, gone, pending))
             return _staying(live, islice(could, _MOST_STAYING))
 
-        self._part.staying, self._part.staying_due = staying(is_due), staying(is_due_if)
+        self._swept.staying, self._swept.staying_due = staying(is_due), staying(is_due_if)
 
     def _could_go(self, number: int, gone: set[int], pending: set[tuple[object, ...]]) -> bool:
         key = self._live.keys[number]

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.decoded_records import DecodedRecords
+from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.fold import Event, Picked, events
 from kafka_records_tables.tables.group_replay import MEMBER, ROLES
 from kafka_records_tables.tables.latest import joined
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
 
 _NO_BATCH: Final = -1
@@ -106,6 +108,9 @@ class Boundaries:
             told = batches[starts]
             is_first = (starts == 0) | (told != batches[starts - 1])
             is_whole &= ~is_first | (told == _NO_BATCH) | (told == offsets[starts])
+            # The last one may go on in a batch that has not come.
+            is_long = int(np.count_nonzero(batches == batches[-1])) >= _LONG
+            is_whole[-1] &= not (is_long and rows.column("value")[-1].as_py() is None)
         if _is_old(rows).any():
             # Where the next write begins, records of that format do not tell.
             is_whole &= ~_is_old(rows)[starts]
@@ -141,8 +146,16 @@ def _is_old(rows: pa.RecordBatch) -> FLAGS:
     return old
 
 
-def writes(rows: pa.RecordBatch, starts: INT64, is_whole: FLAGS, schemas: Mapping[int, RecordSchema]) -> list[Write]:
-    """The writes with tombstones among some rows, as `Boundaries` gives them."""
+def writes(
+    rows: pa.RecordBatch,
+    starts: INT64,
+    is_whole: FLAGS,
+    schemas: Mapping[int, RecordSchema],
+    context: Context,
+    consequence: str,
+) -> list[Write]:
+    """The writes with tombstones among some rows, as `Boundaries` gives them. Reports tombstones of offsets whose keys
+    cannot be decoded, with the `consequence`."""
     is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
     is_tombstone = is_record & rows.column("value").is_null().to_numpy(zero_copy_only=False)
     write = np.zeros(rows.num_rows, np.int64)
@@ -153,6 +166,8 @@ def writes(rows: pa.RecordBatch, starts: INT64, is_whole: FLAGS, schemas: Mappin
         return []
     kept = np.flatnonzero(np.isin(write, chosen) & is_record)
     found = DecodedRecords(rows.take(pa.array(kept)), schemas)
+    is_of_offset = np.isin(found.columns.record_type, numbers_of(schemas, COMMITS))
+    found.report(context, lambda row: consequence, found.is_tombstone & is_of_offset)
     offsets = rows.column("offset").to_numpy()
     lots: dict[int, list[Event]] = {}
     for event in events(found, picked(schemas)):
