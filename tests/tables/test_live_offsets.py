@@ -29,8 +29,8 @@ def taken(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
     """Where the commits stand of the offsets that are there behind it."""
     topic = Topic()
     for _, _, (group, name, partition) in log:
-        key = {"group": group, "topic": name, "partition": partition}
-        topic.add("OffsetCommit", key, {"offset": 7, "metadata": "", "commit_timestamp": 0})
+        named = {"group": group, "topic": name, "partition": partition}
+        topic.add("OffsetCommit", named, {"offset": 7, "metadata": "", "commit_timestamp": 0})
     (rows,) = topic.table().combine_chunks().to_batches()
     live = LiveOffsets()
     commits = live.rows(DecodedRecords(rows, RECORDS), numbers_of(RECORDS, COMMITS))
