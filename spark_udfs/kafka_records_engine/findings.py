@@ -39,6 +39,9 @@ were to be read."""
 INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 """The `reason` of a note that says from which offset or moment on a table can know what happened."""
 
+OTHER_RETENTION: Final = "OtherRetention"
+"""The `reason` of a note that says that brokers kept offsets for a shorter time than the one that was given."""
+
 UNJUDGED_RULES: Final = "UnjudgedRules"
 """The `reason` of a note about rules that were asked for and that no broker was held against."""
 

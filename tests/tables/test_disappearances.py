@@ -154,6 +154,31 @@ def test_what_was_deleted_on_a_broker(
         assert row["confidence"] != "high" or row["cause"] == cause
 
 
+def test_a_retention_that_is_not_that_of_the_brokers_is_found(topics_dir: Path) -> None:
+    """They kept offsets for a minute."""
+    segments = topics_dir / "kafka-4.3-expiry" / "segments"
+
+    findings = read_table("disappearances", segments, retention="7d").findings
+
+    assert [(each.severity, each.partition, each.reason) for each in findings] == [
+        ("note", 0, "OtherRetention"),
+        ("note", 3, "OtherRetention"),
+    ]
+    assert findings[0].what == "an offset expired 1.0 minutes after its retention began, and not after 10080"
+    mend = "what hangs on the retention is wrong: give that of the brokers, 1m at most"
+    assert findings[0].consequence == mend
+    assert not read_table("disappearances", segments, retention="1m").findings
+
+
+def test_an_offset_that_is_younger_than_the_retention_has_not_expired(topics_dir: Path) -> None:
+    """The topic of that offset was deleted; where that stands in the log a cleaner has been, so that nothing is known
+    of its group."""
+    rows = _captured(topics_dir / "kafka-4.3", retention="1m")
+    (row,) = (row for row in rows if row["group_id"] == "price-checks")
+    assert told([row]) == [("offset_deleted or topic_deleted", "medium")]
+    assert shown(row) == [("not_due", 84)]
+
+
 def _captured(folder: Path, **options: Any) -> list[Row]:
     rows: list[Row] = read_table("disappearances", folder / "segments", **options).table.to_pylist()
     return rows

@@ -17,10 +17,11 @@ from kafka_records_tables.engines.going_on import GoingOn
 from kafka_records_tables.tables.kept_objects import UnexpectedContent, from_bytes, to_bytes
 from tests.tables.histories import NAMES, history
 from tests.tables.test_changes import Followed, Row, pieces
-from tests.tables.test_disappearances import HOUR_MS, Log, commit, group, member
+from tests.tables.test_disappearances import HOUR_MS, STEP_MS, Log, commit, group, member
 
 HIGH = "high"
-BEHIND_MS = 61_000
+MORE = 4
+"""Records of STEP_MS each, which are more than a minute."""
 
 
 def told(log: pa.Table) -> dict[Any, Row]:
@@ -28,18 +29,20 @@ def told(log: pa.Table) -> dict[Any, Row]:
 
 
 def gone_on(log: pa.Table) -> pa.Table:
-    """A log with one more record, in a batch of its own, when nothing before hangs on what comes next any more."""
-    last = pc.max(log["timestamp_ms"]).as_py() + BEHIND_MS
-    offset = pc.max(log["offset"]).as_py() + 1
+    """A log with some more records, in batches of their own, when nothing before hangs on what comes next any more."""
+    last, offset = pc.max(log["timestamp_ms"]).as_py(), pc.max(log["offset"]).as_py()
     value = log.filter(pc.and_(pc.is_null(log["control"]), pc.is_valid(log["value"]))).slice(0, 1).to_pylist()[0]
-    value |= {"offset": offset, "base_offset": offset, "timestamp_ms": last}
-    return pa.concat_tables([log, pa.Table.from_pylist([value], log.schema)])
+    more = [
+        value | {"offset": offset + step, "base_offset": offset + step, "timestamp_ms": last + step * STEP_MS}
+        for step in range(1, MORE + 1)
+    ]
+    return pa.concat_tables([log, pa.Table.from_pylist(more, log.schema)])
 
 
 def check(name: str, most: int) -> None:
     log = gone_on(history(name).rows)
-    # The last record is a piece of its own: it only ends the write before it.
-    parts = [*pieces(log.slice(0, log.num_rows - 1), (name, "gone"), most), (log.slice(log.num_rows - 1), log)]
+    # The last records are a piece of their own: they only end the write before them.
+    parts = [*pieces(log.slice(0, log.num_rows - MORE), (name, "gone"), most), (log.slice(log.num_rows - MORE), log)]
     expected, followed = told(log), Followed("disappearances")
     for piece, so_far in parts:
         followed.take(piece)
@@ -102,10 +105,10 @@ def test_a_write_that_was_cut_is_not_judged_by_its_half() -> None:
     log = Log()
     log.write(0, group("g"), commit("g", "topic", 0, 0))
     log.write(2000, commit("g", "topic", 0, None), group("g", None))
-    rows, followed = log.table(), Followed("disappearances")
+    rows, followed = log.table(goes_on=False), Followed("disappearances")
     followed.take(rows.slice(0, 3))
     (offset,) = followed.rows.values()
-    assert (offset["confidence"], "group_deleted" in offset["possible_causes"]) == ("low", True)
+    assert (offset["confidence"] != HIGH, "group_deleted" in offset["possible_causes"]) == (True, True)
     assert [change["change"] for change in followed.take(rows.slice(3))] == ["upsert", "upsert"]
     followed.take(gone_on(rows).slice(4))
     assert {(row["cause"], row["confidence"]) for row in followed.rows.values()} == {("group_deleted", HIGH)}
@@ -159,7 +162,7 @@ SHAPES = {
     "CommitRows": "keys log_offset commit_ms expire_ms is_known",
     "Event": "offset record key value is_broken is_past timestamp_ms",
     "Explaining": "_schemas _context _retention_ms _session_ms _types _live _groups _boundaries _came _count "
-    "_whole_up_to _is_whole _new_from _clock _cases _watched",
+    "_whole_up_to _is_whole _new_from _clock_ms _passed_ms _longest_ms _cases _watched",
     "Group": "kind made_at has_record epoch target_epoch topology_epoch validated_topology protocol_type protocol "
     "classic_members members reached broken last",
     "GroupLog": "picked _schemas _context _consequence _replay _commit_types _group_types _states _commits _records "
@@ -170,15 +173,15 @@ SHAPES = {
     "KnownMember": "instance_id rebalance_ms session_ms seen_ms seen_at giving_up_ms giving_up_at",
     "LiveOffsets": "keys is_there is_known log_offset commit_ms expire_ms _numbers _free _of_group _of_topic _pending "
     "_gone",
-    "Part": "group_id offsets ends never not_yet is_late due refused may_be_refused may_end_unseen staying "
-    "staying_due staying_in_topic",
     "Replay": "_kept _groups _ended",
     "Said": "cause possible confidence evidence",
     "Shown": "shows log_offset",
     "Staying": "number log_offset",
-    "Sweep": "_write _ended parts _whole",
+    "Sweep": "_write _ended groups _verdicts",
+    "SweptGroup": "group_id offsets ends never not_yet longest_ms is_late is_due due refused may_be_refused "
+    "may_end_unseen staying staying_due staying_in_topic",
     "Write": "records timestamp_ms is_whole",
-    "_Case": "write told sweep swept",
+    "_Case": "write passed_ms is_last told sweep swept",
 }
 
 
@@ -191,4 +194,4 @@ def test_another_form_of_what_is_kept_has_another_number() -> None:
             followed.take(piece)
             explaining = from_bytes(kept(followed), {"schemas": None, "context": None})
             shapes(explaining, {}, found)
-    assert (TABLES["disappearances"].form_of_kept, found) == (1, SHAPES)
+    assert (TABLES["disappearances"].form_of_kept, found) == (2, SHAPES)

@@ -114,8 +114,9 @@ last records that were written are never `high`: what is said of these may still
 
 What evidence shows:
 
-- `not_due`: this offset could not expire yet: its commit names a later time, or (for `high`) it is younger than a
-  minute, the shortest retention there is. `due`: it could. `subscribed`: the group subscribed to its topic. `members`:
+- `not_due`: this offset could not expire yet, with the retention that was given; where `expired` is not among the
+  possible causes, with none: its commit names a later time, or it is younger than a minute, the shortest retention
+  there is. `due`: it could, with the one that was given. `subscribed`: the group subscribed to its topic. `members`:
   the group's members kept it. `open_transaction`: a transaction was open that commits it, or for the group.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
   topic stays, so the topic was not deleted. `several_groups`: the write is about several, a request about one.

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.findings import OTHER_RETENTION, Finding
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables import causes
 from kafka_records_tables.tables.causes import Explained, Shown
@@ -51,6 +52,9 @@ _LAST_OLD_COMMIT: Final = 3
 _SWEEP_MS: Final = 60_000
 """A coordinator before Kafka 4.0 writes a batch for each group, one behind the other: an offset that goes within this
 time of another one may have gone with it."""
+
+_MINUTE_MS: Final = 60_000
+"""Brokers count their retention in minutes."""
 
 _STEP_MS: Final = 20_000
 """As much of that time as one record may tell to be over: a clock that jumps tells nothing of what a coordinator does
@@ -117,6 +121,8 @@ class Explaining:
         self._clock_ms: int | None = None
         """The latest time that any record has told."""
         self._passed_ms = 0
+        self._longest_ms = retention_ms
+        """The longest retention with which all that expired for sure was due."""
         self._cases: deque[_Case] = deque()
         self._watched: dict[int, list[_Case]] = {}
 
@@ -138,7 +144,8 @@ class Explaining:
         of the last write may follow."""
         yield from self._go_on(is_end=True)
         while self._cases:
-            yield from self._cases.popleft().explained(is_over=False)
+            yield from self._explained(self._cases.popleft(), is_over=False)
+        self._compare_retention()
 
     def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
         complete = self._boundaries.complete(self._came, is_end=is_end)
@@ -200,7 +207,22 @@ class Explaining:
     def _finished(self, passed_ms: int) -> Iterator[Explained]:
         """The cases whose time has gone by."""
         while self._cases and passed_ms - self._cases[0].passed_ms > _SWEEP_MS:
-            yield from self._cases.popleft().explained(is_over=True)
+            yield from self._explained(self._cases.popleft(), is_over=True)
+
+    def _explained(self, case: _Case, *, is_over: bool) -> Iterator[Explained]:
+        yield from case.explained(is_over=is_over)
+        if case.sweep is not None and not case.is_last:
+            longest = case.sweep.longest_ms(is_over=is_over)
+            self._longest_ms = self._longest_ms if longest is None else min(self._longest_ms, longest)
+
+    def _compare_retention(self) -> None:
+        """Report where the log shows a shorter retention than the one that was given."""
+        if self._longest_ms < self._retention_ms:
+            context, minutes = self._context, self._longest_ms / _MINUTE_MS
+            assumed = self._retention_ms / _MINUTE_MS
+            what = f"an offset expired {minutes:.1f} minutes after its retention began, and not after {assumed:g}"
+            mend = f"what hangs on the retention is wrong: give that of the brokers, {int(minutes)}m at most"
+            context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
 
     def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
         deleted = [(event.key[0], event.key[1], event.key[2]) for event in write.tombstones if event.record in COMMITS]

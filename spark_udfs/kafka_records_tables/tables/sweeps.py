@@ -65,6 +65,8 @@ class SweptGroup:
     """Why no clean-up took this."""
     not_yet: Shown | None = None
     """Why none did if the retention is what it is said to be."""
+    longest_ms: int | None = None
+    """The longest retention with which a clean-up takes this, where records tell it."""
     is_late: bool = False
     """Whether a clean-up would have taken it long before."""
     is_due: bool = False
@@ -166,6 +168,12 @@ class Sweep:
             every = (causes.EXPIRED, causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
             return said(every if is_offset else (causes.GROUP_EXPIRED, causes.GROUP_DELETED), causes.LOW)
         return said(tuple(word[way] for way in whole.cause), whole.confidence, whole.evidence, possible)
+
+    def longest_ms(self, *, is_over: bool) -> int | None:
+        """The longest retention with which these go as they went; None where they may go with any."""
+        told = [group.longest_ms for group in self.groups.values() if group.longest_ms is not None]
+        is_sure = self._write.is_whole and self._verdict(is_over).possible == (_CLEAN_UP,)
+        return min(told) if told and is_sure else None
 
     def _verdict(self, is_over: bool) -> Said:
         """What is said of all of them together, the same for each."""
@@ -278,13 +286,14 @@ class _Look:
         swept, live, taken = self._swept, self._live, self._taken
         is_explicit = live.is_known[taken] & (live.expire_ms[taken] != NO_TIME)
         self._not_due(is_explicit & (live.expire_ms[taken] > now), certain=True)
-        if known is None:
-            return
         base, has_base = self._base(known, taken)
         by_time = ~is_explicit & live.is_known[taken]
         if has_base:
             self._not_due(by_time & (now - base < _SHORTEST_RETENTION_MS), certain=True)
+            swept.longest_ms = int((now - base)[by_time].min()) if by_time.any() else None
         self._not_due(by_time & (now - base < self._retention), certain=False)
+        if known is None:
+            return
         due = np.where(is_explicit, live.expire_ms[taken], base + self._retention)[live.is_known[taken]]
         since = known.told_ms or 0
         if len(due):
@@ -305,10 +314,11 @@ class _Look:
         else:
             self._swept.not_yet = self._swept.not_yet or shown
 
-    def _base(self, known: KnownGroup, numbers: INT64) -> tuple[INT64, bool]:
-        """From when the retention counts, and whether that is certain."""
-        if not self._is_stated:
-            return np.clip(self._live.commit_ms[numbers], -FARTHEST_MS, FARTHEST_MS), True
+    def _base(self, known: KnownGroup | None, numbers: INT64) -> tuple[INT64, bool]:
+        """From when the retention counts, and whether that is certain. A group of which nothing is known may have been
+        empty for longer than its offsets are old."""
+        if known is None or not self._is_stated:
+            return np.clip(self._live.commit_ms[numbers], -FARTHEST_MS, FARTHEST_MS), known is not None
         since = known.told_ms if known.since_ms is None else known.since_ms
         # A record of an older version does not tell, and the coordinator that wrote it knew.
         since = min(max(since or 0, -FARTHEST_MS), FARTHEST_MS)
