@@ -33,8 +33,11 @@ from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, write_log
 from tools.judge.ledger import Compared, Ledger, Tally
 
-SEEDS = range(12)
+SEEDS = range(24)
 """Few, for `make test`; `make judge` takes as many as wanted."""
+
+OF_COMMITS = {"current_offsets", "pending_offsets", "offset_commits", "history"}
+"""Tables that have nothing to be compared with where no coordinator is asked for an offset."""
 
 
 @cache
@@ -282,7 +285,8 @@ def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coor
     verdict = rounds.judge(seed, coordinators)
     assert verdict.differences == []
     assert verdict.compared.counts["answers"] > 0
-    assert all(tally.compared for tally in verdict.compared.tables.values())
+    # In a few histories nobody commits.
+    assert {name for name, tally in verdict.compared.tables.items() if not tally.compared} in (set(), OF_COMMITS)
     assert not list(coordinators.folder.glob(f"{seed:04d}*"))
 
 

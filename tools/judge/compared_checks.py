@@ -2,30 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from kafka_records_tables.tables.check_words import BROKEN, CONFLICT
-from tools.judge.answers import Difference, Loaded, differing
+import pyarrow as pa
+
+from kafka_records_engine.sources import LogPartition
+from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_tables import read_table
+from kafka_records_tables.tables.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED
+from tools.judge.answers import Difference, Loaded, differing, is_described
+from tools.judge.histories import History
 
 ONE_EACH: Final = "__consumer_offsets=1,__share_group_state=1"
 """Histories have one partition of each topic."""
+
+_Left = dict[tuple[str, str | None], int]
+"""By group and id of a topic the first number that nobody has; tasks of all subtopologies stand under None."""
 
 
 def checks(loaded: Loaded) -> Iterator[Difference]:
     """A coordinator has loaded the log, so that every problem in it would be a false alarm. Not loading is an answer
     too: there has to be the record that it stopped at."""
     rows = loaded.read("checks", partitions=ONE_EACH).to_pylist()
-    broken = [(row["check"], row["log_offset"], row["detail"]) for row in rows if row["level"] == BROKEN]
+    problems = [(row["check"], row["log_offset"], row["detail"]) for row in rows if row["level"] != TRANSIENT]
     if is_refused(loaded):
-        has_conflict = any(check == CONFLICT for check, *_ in broken)
+        has_conflict = any(check == CONFLICT for check, *_ in problems)
         error = loaded.questions[0]["error"]
         yield from differing("checks", "a log that is not loaded", {"stops": error}, {"stops": has_conflict and error})
-    else:
-        yield from differing("checks", "a log that a coordinator has loaded", {"broken": []}, {"broken": broken})
+        return
+    yield from differing("checks", "a log that a coordinator has loaded", {"problems": []}, {"problems": problems})
+    if loaded.history.topic == "__consumer_offsets" and loaded.cut == max(loaded.history.cuts):
+        yield from _unassigned(loaded)
 
 
 def is_refused(loaded: Loaded) -> bool:
     """Whether Kafka's coordinator itself cannot load what its cleaner has left."""
     refused: bool = loaded.questions[0]["question"] == "load"
     return refused
+
+
+def of_both_topics(groups: History, states: History, as_of: int | None, rules: Counter[str]) -> Iterator[Difference]:
+    """Groups and the share state that they own, written by one cluster, fit together at its end and at any moment. But
+    where initializing failed the group has given up a state that may be there; `rules` counts these."""
+    rows = pa.concat_tables([groups.rows, states.rows])
+    found = read_table("checks", rows, partitions=ONE_EACH, as_of=as_of).table.to_pylist()
+    given_up = {
+        bytes.fromhex(record["key"])[4:].decode()
+        for record in groups.records
+        if "control" not in record and groups.why[record["offset"]]["call"] == "uninitializeShareGroupState"
+    }
+    problems = []
+    for row in found:
+        if row["check"] == STATE_UNNAMED and row["group_id"] in given_up:
+            rules["share state that was given up"] += 1
+        elif row["level"] != TRANSIENT:
+            problems.append((row["check"], row["log_topic"], row["detail"]))
+    yield from differing("checks", f"share state and groups, as of {as_of}", {"problems": []}, {"problems": problems})
+
+
+def _unassigned(loaded: Loaded) -> Iterator[Difference]:
+    """With the topics of the cluster, as running brokers tell them: what no target assignment has that the coordinator
+    described, and nothing else. Nothing of it is broken, for a heartbeat will mend it."""
+    cluster = _Cluster(loaded)
+    rows = read_table("checks", cluster, partitions=ONE_EACH).table.to_pylist()
+    problems = [row["detail"] for row in rows if row["level"] != TRANSIENT]
+    yield from differing("checks", "with the topics of the cluster", {"problems": []}, {"problems": problems})
+    expected: _Left = {}
+    told = set()
+    for question in loaded.questions:
+        # What an expression stands for is in no answer, and neither is the target of a share group.
+        if is_described(loaded, question) and question["group_type"] in ("consumer", "streams"):
+            answer = question["answer"]
+            if not any(member.get("subscribedTopicRegex") for member in answer["members"]):
+                told.add(answer["groupId"])
+                of_tasks = question["group_type"] == "streams"
+                expected |= (
+                    (_tasks_left if of_tasks else _partitions_left)(answer, cluster) if answer["members"] else {}
+                )
+    got: _Left = {}
+    for row in rows:
+        if row["check"] == UNASSIGNED and row["group_id"] in told:
+            key = row["group_id"], row["topic_id"]
+            got[key] = min(row["partition"], got.get(key, row["partition"]))
+    yield from differing("checks", "what nobody has", expected, got)
+
+
+def _partitions_left(answer: Mapping[str, Any], cluster: _Cluster) -> _Left:
+    subscribed = {name for member in answer["members"] for name in member["subscribedTopicNames"]}
+    targets = [part for member in answer["members"] for part in member["targetAssignment"]["topicPartitions"]]
+    names, counts = cluster.topic_names(), cluster.partition_counts()
+    found: _Left = {}
+    for topic_id in {*names, *(part["topicId"] for part in targets)}:
+        has = {number for part in targets if part["topicId"] == topic_id for number in part["partitions"]}
+        is_there = names.get(topic_id) in subscribed
+        left = _missing(has, counts[names[topic_id]] if is_there else 0)
+        if left:
+            found[answer["groupId"], topic_id] = min(left)
+    return found
+
+
+def _tasks_left(answer: Mapping[str, Any], cluster: _Cluster) -> _Left:
+    """A subtopology has as many tasks as the largest of the topics it reads has partitions."""
+    targets = [part for member in answer["members"] for part in member["targetAssignment"]["activeTasks"]]
+    lefts: list[int] = []
+    for each in answer["topology"]["subtopologies"]:
+        topics = [*each["sourceTopics"], *(topic["name"] for topic in each["repartitionSourceTopics"])]
+        counts = [cluster.partition_counts().get(topic, 1) for topic in topics]
+        wanted = [topic["partitions"] for topic in each["repartitionSourceTopics"]]
+        has = {n for part in targets if part["subtopologyId"] == each["subtopologyId"] for n in part["partitions"]}
+        lefts.extend(_missing(has, max(counts + wanted)))
+    return {(answer["groupId"], None): min(lefts)} if lefts else {}
+
+
+def _missing(numbers: set[int], count: int) -> set[int]:
+    """Of a topic that may be gone, or smaller than it was."""
+    return set(range(max(count, *(number + 1 for number in numbers), 0))) - numbers
+
+
+class _Cluster:
+    """The records that were loaded, as a source that knows the topics of that moment."""
+
+    name = "brokers"
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._rows = ArrowRows(loaded.history.up_to(loaded.cut))
+        (asked,) = (each for each in loaded.history.header["questions"] if each["cut"] == loaded.cut)
+        self._topics: list[dict[str, Any]] = asked["topics"]
+
+    def topics(self) -> list[str]:
+        """The one whose records were loaded."""
+        return self._rows.topics()
+
+    def partitions(self, topic: str) -> Sequence[LogPartition]:
+        """Its only one."""
+        return self._rows.partitions(topic)
+
+    def topic_names(self) -> dict[str, str]:
+        """Names by ids."""
+        return {topic["id"]: topic["name"] for topic in self._topics}
+
+    def partition_counts(self) -> dict[str, int]:
+        """By names."""
+        return {topic["name"]: topic["partitions"] for topic in self._topics}

@@ -20,7 +20,7 @@ from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables import read_table
 from tools.judge.answers import COMPARISONS_MADE, Difference, Loaded, Read
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
-from tools.judge.compared_checks import is_refused
+from tools.judge.compared_checks import is_refused, of_both_topics
 from tools.judge.comparing import COMPARISONS, HAPPENED, Comparison
 from tools.judge.coordinators import Coordinators
 from tools.judge.decoded_once import DecodedOnce
@@ -76,8 +76,8 @@ def judge(seed: int, coordinators: Coordinators) -> Verdict:
     folder = coordinators.folder
     name = coordinators.write(seed)
     names = [each for each in (name, f"{name}-share") if (folder / f"{each}.log.jsonl.gz").exists()]
-    for each in names:
-        whole = History(folder, each)
+    wholes = [History(folder, each) for each in names]
+    for each, whole in zip(names, wholes, strict=True):
         verdict.compared.counts["logs"] += 1
         with DecodedOnce(whole.rows).used():
             _compare(whole, verdict)
@@ -85,6 +85,8 @@ def judge(seed: int, coordinators: Coordinators) -> Verdict:
             if cleaned.records:
                 coordinators.answer(cleaned.name)
                 _compare_cleaned(cleaned, active, verdict)
+    if len(wholes) > 1:
+        _compare_both(wholes[0], wholes[1], verdict)
     if not verdict.differences:
         for file in folder.glob(f"{name}*.gz"):
             file.unlink()
@@ -123,6 +125,18 @@ def _compare_end(history: History, chance: Random, verdict: Verdict) -> None:
         loaded = Loaded(history, cut, _over(_Log(history.rows.slice(first), history.topic)), first=first)
         for difference in _found(verdict.compared.of(f"{table}, end of a log"), table, comparison, loaded):
             verdict.differences.append(f"seed {verdict.seed}, {history.name}, from {first} on: {difference}")
+
+
+def _compare_both(groups: History, states: History, verdict: Verdict) -> None:
+    """Over groups and share state together, at the end and as of the time of a record."""
+    moments = (None, Random(groups.name).choice(groups.rows["timestamp_ms"].to_pylist()))
+    tally, made = Tally(len(moments)), COMPARISONS_MADE["checks"]
+    for as_of in moments:
+        for difference in of_both_topics(groups, states, as_of, tally.rules):
+            verdict.differences.append(f"seed {verdict.seed}, {groups.name} and its share state: {difference}")
+            tally.differences += 1
+    tally.compared = COMPARISONS_MADE["checks"] - made
+    verdict.compared.of("checks, both topics").add(tally)
 
 
 def _cleaned(history: History, chance: Random) -> tuple[History, int]:

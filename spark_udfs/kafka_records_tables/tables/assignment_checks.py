@@ -1,8 +1,8 @@
 """Whether the assignments of a group fit together: every partition once, to a member that is there (KIP-848).
 
-What an assignor of the broker gives out covers every partition of every topic that a member subscribes to
-(`UniformAssignor`, `RangeAssignor`; for tasks `StickyTaskAssignor`), each once. Classic groups assign among themselves,
-and several members of a share group may have the same partition.
+An assignor of the broker gives out every partition of every topic that a member subscribes to, each once
+(`UniformAssignor`, `RangeAssignor`; `SimpleAssignor` of share groups; `StickyTaskAssignor` of tasks). Classic groups
+assign among themselves, and several members of a share group may have the same partition.
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_records_tables.tables import named_topics
+from kafka_records_tables.tables import assignment_gaps, named_topics
+from kafka_records_tables.tables.assignment_gaps import UNDER_WAY, LeftOut, Topics, left_out, subtopologies
 from kafka_records_tables.tables.check_rows import CheckRow
-from kafka_records_tables.tables.check_words import ASSIGNED_TWICE, BROKEN, TRANSIENT, UNASSIGNED, UNKNOWN_MEMBER
+from kafka_records_tables.tables.check_words import (
+    ASSIGNED_TWICE,
+    BROKEN,
+    TRANSIENT,
+    UNASSIGNED,
+    UNKNOWN_MEMBER,
+    UNKNOWN_TASK,
+)
 from kafka_records_tables.tables.group_replay import (
     CONSUMER,
     CURRENT,
     MEMBER,
-    REGEX,
     SHARE,
     STREAMS,
     TARGET_OF_MEMBER,
-    TOPICS,
-    TOPOLOGY,
     Group,
     picked_with,
 )
@@ -33,13 +38,11 @@ if TYPE_CHECKING:
 PICKED: Final[Picked] = picked_with(
     {
         **named_topics.PICKED,
+        **assignment_gaps.PICKED,
         "GroupMetadata": ("members.group_instance_id",),
-        "ConsumerGroupMemberMetadata": ("subscribed_topic_names", "subscribed_topic_regex"),
         "ConsumerGroupCurrentMemberAssignment": ("assigned_partitions", "partitions_pending_revocation"),
         "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
-        "ConsumerGroupRegularExpression": ("topics",),
         "ShareGroupCurrentMemberAssignment": ("assigned_partitions",),
-        "ShareGroupTargetAssignmentMetadata": ("assignment_epoch",),
         "ShareGroupTargetAssignmentMember": ("topic_partitions",),
         "StreamsGroupCurrentMemberAssignment": ("active_tasks", "active_tasks_pending_revocation"),
         "StreamsGroupTargetAssignmentMember": ("active_tasks",),
@@ -47,14 +50,11 @@ PICKED: Final[Picked] = picked_with(
 )
 """What the replays and the checks want of each record."""
 
-KEPT: Final = (*named_topics.KEPT, MEMBER, CURRENT, TARGET_OF_MEMBER, REGEX, TOPOLOGY)
+KEPT: Final = (*named_topics.KEPT, *assignment_gaps.KEPT, CURRENT, TARGET_OF_MEMBER)
 """The roles of the records that the checks look at."""
 
 _BEFORE: Final = 2
 """Members of a current assignment that the replay itself wants: epoch and state."""
-
-_UNDER_WAY: Final = ("Assigning", "NotReady")
-"""States in which the target assignment is about to be made anew."""
 
 _MOST_SHOWN: Final = 10
 
@@ -68,15 +68,6 @@ class _Part(NamedTuple):
     number: int
 
 
-class Topics(NamedTuple):
-    """What is known of topics."""
-
-    names: Mapping[str, str]
-    """By their ids."""
-    counts: Mapping[str, int]
-    """How many partitions they have now, by their names."""
-
-
 def assignment_problems(group_id: str, group: Group, topics: Topics) -> Iterator[CheckRow]:
     """The problems of one group all of whose records could be decoded."""
     if group.kind not in (CONSUMER, SHARE, STREAMS):
@@ -86,11 +77,11 @@ def assignment_problems(group_id: str, group: Group, topics: Topics) -> Iterator
         for member_id, event in events.items():
             if (MEMBER, member_id) not in group.last:
                 yield _unknown_member(group_id, group, member_id, role, event)
-        if group.kind == SHARE:
-            continue
         shares = {member: _parts(role, event) for member, event in events.items()}
-        yield from _twice(group_id, group, role, shares, events, topics)
+        if group.kind != SHARE:
+            yield from _twice(group_id, group, role, shares, events, topics)
         if role == TARGET_OF_MEMBER and group.members:
+            yield from _unknown_tasks(group_id, group, shares, events, topics)
             yield from _unassigned(group_id, group, shares, events, topics)
 
 
@@ -137,6 +128,23 @@ def _twice(
             yield _about(ASSIGNED_TWICE, BROKEN, detail, group_id, group, part, topics, events[member_id], member_id)
 
 
+def _unknown_tasks(
+    group_id: str, group: Group, shares: Mapping[str, set[_Part]], events: Mapping[str, Event], topics: Topics
+) -> Iterator[CheckRow]:
+    there = subtopologies(group) if group.kind == STREAMS else None
+    if there is None:
+        return
+    level, under_way = (TRANSIENT, f" while the group is {group.state}") if group.state in UNDER_WAY else (BROKEN, "")
+    for member_id, share in shares.items():
+        for of in sorted({part.of for part in share}.difference(there)):
+            first = min(part for part in share if part.of == of)
+            detail = (
+                f"the target assignment of {member_id!r} has tasks of subtopology {of!r}, which the topology of the "
+                f"group does not have{under_way}"
+            )
+            yield _about(UNKNOWN_TASK, level, detail, group_id, group, first, topics, events[member_id], member_id)
+
+
 def _unassigned(
     group_id: str, group: Group, shares: Mapping[str, set[_Part]], events: Mapping[str, Event], topics: Topics
 ) -> Iterator[CheckRow]:
@@ -144,74 +152,23 @@ def _unassigned(
     for share in shares.values():
         for of, number in share:
             assigned.setdefault(of, set()).add(number)
-    level = TRANSIENT if group.state in _UNDER_WAY else BROKEN
     newest = max(events.values(), key=lambda event: event.offset, default=None)
-    remembered = _remembered(group)
-    if group.kind == CONSUMER and (remembered or topics.counts):
-        subscribed = _subscribed(group)
-        counted = {of for of, name in topics.names.items() if name in topics.counts}
-        for of in sorted(remembered.keys() | counted):
-            if topics.names.get(of) in subscribed:
-                assigned.setdefault(of, set())
-    for of, numbers in assigned.items():
-        end = max(remembered.get(of, 0), max(numbers, default=-1) + 1)
-        missing = list(_gaps(numbers, end))
-        if missing:
-            yield _left_out(group_id, group, of, missing, level, newest, topics)
-        count = topics.counts.get(topics.names.get(of, ""), 0) if group.kind == CONSUMER else 0
-        if count > end:
-            yield _left_out(group_id, group, of, [(end, count - 1)], TRANSIENT, newest, topics)
+    for each in left_out(group, assigned, topics):
+        part = _Part(each.of, each.ranges[0][0])
+        detail = _told_left_out(group, each, topics)
+        yield _about(UNASSIGNED, each.level, detail, group_id, group, part, topics, newest)
 
 
-def _gaps(numbers: set[int], end: int) -> Iterator[tuple[int, int]]:
-    """The ranges of numbers below `end` that are not there; numbers may be hostile and far apart."""
-    expected = 0
-    for number in (*sorted(number for number in numbers if 0 <= number < end), end):
-        if number > expected:
-            yield expected, number - 1
-        expected = number + 1
-
-
-def _left_out(
-    group_id: str,
-    group: Group,
-    of: str,
-    ranges: list[tuple[int, int]],
-    level: str,
-    event: Event | None,
-    topics: Topics,
-) -> CheckRow:
+def _told_left_out(group: Group, each: LeftOut, topics: Topics) -> str:
+    ranges = each.ranges
     count = sum(last - first + 1 for first, last in ranges)
     shown = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ranges[:_MOST_SHOWN])
     more = f" and {len(ranges) - _MOST_SHOWN} more ranges" if len(ranges) > _MOST_SHOWN else ""
     what = "task" if group.kind == STREAMS else "partition"
-    place = f"of subtopology {of!r}" if group.kind == STREAMS else f"of topic {topics.names.get(of, of)!r}"
-    why = f"while the group is {group.state}" if group.state in _UNDER_WAY else "while the group has members"
-    if level == TRANSIENT and group.state not in _UNDER_WAY:
-        why = "and the topic has it now: the next heartbeat of a member starts an assignment with it"
-    detail = f"{count} {what}{'s' * (count > 1)} {place} in no target assignment {why}: {shown}{more}"
-    part = _Part(of, ranges[0][0])
-    return _about(UNASSIGNED, level, detail, group_id, group, part, topics, event)
-
-
-def _remembered(group: Group) -> dict[str, int]:
-    """How many partitions topics have, by their ids, as a group of a broker before 4.1 remembers them."""
-    found: dict[str, int] = {}
-    for (role, _), event in group.last.items():
-        if role == TOPICS and event.value:
-            found |= {topic["topic_id"]: topic["num_partitions"] for topic in event.value[-1]}
-    return found
-
-
-def _subscribed(group: Group) -> set[str]:
-    """The topics that members subscribe to by name, or by an expression that has been resolved."""
-    found: set[str] = set()
-    resolved = {key: event.value[0] for (role, key), event in group.last.items() if role == REGEX and event.value}
-    for (role, _), event in group.last.items():
-        if role == MEMBER and event.value:
-            names, regex = event.value[:2]
-            found.update(names, resolved.get(regex, ()))
-    return found
+    place = (
+        f"of subtopology {each.of!r}" if group.kind == STREAMS else f"of topic {topics.names.get(each.of, each.of)!r}"
+    )
+    return f"{count} {what}{'s' * (count > 1)} {place} in no target assignment {each.why}: {shown}{more}"
 
 
 def _called(group: Group, part: _Part, topics: Topics) -> str:

@@ -15,6 +15,7 @@ NOT_LOADED: Final = "not_loaded_by_release"
 PASSED_OVER: Final = "passed_over_by_release"
 UNKNOWN_MEMBER: Final = "unknown_member"
 ASSIGNED_TWICE: Final = "assigned_twice"
+UNKNOWN_TASK: Final = "unknown_task"
 UNASSIGNED: Final = "unassigned"
 STATE_MISSING: Final = "share_state_missing"
 STATE_UNNAMED: Final = "share_state_unnamed"
@@ -31,6 +32,7 @@ CHECKS: Final = (
     PASSED_OVER,
     UNKNOWN_MEMBER,
     ASSIGNED_TWICE,
+    UNKNOWN_TASK,
     UNASSIGNED,
     STATE_MISSING,
     STATE_UNNAMED,

@@ -99,14 +99,22 @@ does not have a note says so. The checks, by the words of `check`:
 - `unknown_member`: a target or current assignment of somebody whom no record makes a member.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.
-- `unassigned`: partitions (active tasks) are in no target assignment of a consumer (streams) group with members,
-  although others of the topic (subtopology) with higher numbers are, or the group remembers that they are there
-  (brokers before 4.1), or running brokers have them. Transient while the group is Assigning or NotReady, and where a
-  topic has got more partitions. An assignor of one's own may leave some out on purpose.
+- `unknown_task`: the target assignment of a streams group has tasks of a subtopology that its topology does not have.
+  Transient while the group is Assigning or NotReady.
+- `unassigned`: partitions (active tasks) are in no target assignment of a group with members, although they are there.
+  Of a consumer group: others of the topic with higher numbers are in one, or the group remembers them (brokers before
+  4.1), or running brokers have them. Of a streams group: a subtopology of its topology has as many tasks as the largest
+  topic it reads has partitions, and at least one; beside tasks with higher numbers and running brokers the topology
+  itself tells of a repartition topic how many it wants. Of a share group: the partitions of a subscribed topic that its
+  record of type 15 calls initialized; each may be in several. Transient while the group is Assigning or NotReady, while
+  the target assignment of a share group is older than the group's epoch or the record of type 15, where a topic has got
+  more partitions, and where brokers have partitions that no share state was asked for yet. An assignor of one's own may
+  leave some out on purpose.
 - `share_state_missing`: the group's record of type 15 calls a share partition initialized, and it has no state: a
   leader that reads the state is refused (INVALID_REQUEST), and nobody consumes it.
-- `share_state_unnamed`: a share partition has state, and no group names it. Nobody deletes it; a group of that name
-  which starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
+- `share_state_unnamed`: a share partition has state, and no group names it, for instance because the answer to the
+  request that made it did not come. Nobody deletes it, unless a member subscribes to the topic, whose heartbeat asks
+  for it again; a group of that name which starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
 - `share_state_initializing`: transient. The group coordinator has asked for state and has noted no answer; without one
   it asks again at a heartbeat of a member, `group.share.initialize.retry.interval.ms` later.
 - `share_state_deleting`: transient. The state of a topic is being deleted; where that has failed, the next request to
@@ -116,7 +124,8 @@ Groups that are Reconciling are no problem: members give up partitions before ot
 among themselves, and members of a share group may have the same partition; neither is checked for that.
 
 What the logs cannot know: how many partitions a topic has, if neither a group of an older broker nor running brokers
-tell, so that only gaps are found; whether a topic was deleted meanwhile. Of running brokers and live directories one
+tell, so that only gaps are found (since 4.1 a group keeps a hash of its topics); whether a topic was deleted
+meanwhile. Of running brokers and live directories one
 topic is read after the other, and what happens in between looks like missing or unnamed share state: state that was
 written after reading of the groups began is transient, by the clock here. With `as_of` some seconds ago all are as of
 that moment. With `as_of` a missing state is transient, for `__share_group_state` loses its
@@ -225,13 +234,17 @@ class _Facts:
         )
 
     def _unnamed(self, fact: _Row) -> dict[str, Any]:
-        there = fact["group_id"] in self._groups[SHARE_GROUP]
-        who = "its group does not name it" if there else "there is no share group of that name"
         written = fact["log_timestamp_ms"]
         if written is not None and self._groups_began_ms is not None and written >= self._groups_began_ms:
             detail = f"{_called(fact)} has state that was written after groups were read, which do not name it yet"
             return _row(fact, STATE_UNNAMED, TRANSIENT, detail)
-        detail = f"{_called(fact)} has state, and {who}: nobody deletes it"
+        if fact["group_id"] in self._groups[SHARE_GROUP]:
+            why = (
+                "its group does not name it: nobody deletes it, unless a member subscribes to the topic and asks again"
+            )
+        else:
+            why = "there is no share group of that name: nobody deletes it"
+        detail = f"{_called(fact)} has state, and {why}"
         return _row(fact, STATE_UNNAMED, BROKEN, detail)
 
 

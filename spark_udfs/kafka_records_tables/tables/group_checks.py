@@ -152,10 +152,12 @@ def _may_lack_records(context: Context) -> bool:
 def _of_assignments(
     replay: Replay, loading: LoadingGroups, names: dict[str, str], context: Context
 ) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.assignment_checks import Topics, assignment_problems
+    from kafka_records_tables.tables.assignment_checks import assignment_problems
+    from kafka_records_tables.tables.assignment_gaps import Topics
     from kafka_records_tables.tables.named_topics import names_in_groups
 
-    topics = Topics(names | names_in_groups(replay.groups.values()), context.partition_counts)
+    known = names | names_in_groups(replay.groups.values())
+    topics = Topics(known, context.topic_names, context.partition_counts)
     for group_id, group in replay.groups.items():
         if loading.is_sound(group_id):
             yield from assignment_problems(group_id, group, topics)

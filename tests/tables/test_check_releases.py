@@ -1,0 +1,147 @@
+"""The table `checks` on logs that a release of Kafka would not load, and on records that do not fit together."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_records_tables import read_table
+from kafka_records_tables.query import QueryError
+from kafka_records_tables.tables.check_words import INFORMATION
+from tests.tables.check_cases import (
+    NOT_LOADED,
+    ONE_EACH,
+    problem,
+    problems,
+    values_of,
+)
+from tests.tables.cluster import Cluster
+from tests.tables.planted_conflicts import PLANTED
+
+# -- other releases ----------------------------------------------------------------------------------------------------
+
+
+def _of_now() -> Cluster:
+    """Records as Kafka 4.3 writes them."""
+    cluster = Cluster()
+    cluster.commit("c", 1)
+    cluster.commit("c", 2)
+    cluster.commit("deleted", None)
+    cluster.member("m", "orders")
+    cluster.share_topics("s", initialized=(0,))
+    cluster.state(0, group="s")
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("4.3", []),
+        ("4.1", []),
+        ("4.0", [("not_loaded_by_release", "s", 5), ("not_loaded_by_release", "s", 4)]),
+        (
+            "3.9",
+            [
+                ("passed_over_by_release", "g", 3),
+                ("passed_over_by_release", "s", 4),
+                ("passed_over_by_release", "s", 5),
+            ],
+        ),
+        (
+            "2.8",
+            [
+                ("not_loaded_by_release", "c", 0),
+                ("not_loaded_by_release", "g", 3),
+                ("not_loaded_by_release", "s", 4),
+                ("passed_over_by_release", "s", 5),
+            ],
+        ),
+    ],
+)
+def test_what_a_release_does_with_records_of_now(release: str, expected: list[tuple[str, str, int]]) -> None:
+    rows = problems(_of_now(), loads_in=release)
+    assert sorted(values_of(rows, "check", "group_id", "log_offset")) == sorted(expected)
+    assert {row["level"] for row in rows if row["check"] == "not_loaded_by_release"} <= {"broken"}
+    assert {row["level"] for row in rows if row["check"] == "passed_over_by_release"} <= {INFORMATION}
+
+
+def test_tombstones_of_types_that_a_release_does_not_know() -> None:
+    cluster = Cluster()
+    cluster.of_group("ConsumerGroupMetadata", "g", None)
+    row = problem(cluster, loads_in="2.8")
+    assert values_of([row], "check", "level", "group_id") == [("not_loaded_by_release", "broken", "g")]
+    assert row["detail"] == (
+        "1 record ConsumerGroupMetadata (type 3): 2.8 does not know this record type, and does not load the log"
+    )
+    assert values_of([problem(cluster, loads_in="3.9")], "check") == [("passed_over_by_release",)]
+    assert problems(cluster, loads_in="4.0") == []
+
+
+def test_types_that_nobody_knows_are_not_loaded_before_3_5() -> None:
+    cluster = Cluster()
+    cluster.add_bytes(b"\x00\x63\x00\x01a", None)
+    later, rows = (read_table("checks", cluster.table(), loads_in=each).table.to_pylist() for each in ("3.5", "2.8"))
+    assert values_of(later, "check") == [("unknown_record_type",)]
+    assert values_of(rows, "check", "level") == [
+        ("not_loaded_by_release", "broken"),
+        ("unknown_record_type", INFORMATION),
+    ]
+    assert rows[0]["detail"].startswith("1 record of type 99: 2.8 does not know this record type")
+
+
+@pytest.mark.parametrize(
+    ("release", "known"), [("2.8.2", "2.8"), ("3.4", "2.8"), ("3.6", "3.5"), ("3.9.1", "3.9"), ("4.3.1", "4.3")]
+)
+def test_any_release_is_the_last_known_one_before_it(release: str, known: str) -> None:
+    same = [
+        row | {"detail": row["detail"].replace(f": {release} ", f": {known} ")}
+        for row in problems(_of_now(), loads_in=release)
+    ]
+    assert same == problems(_of_now(), loads_in=known)
+
+
+def test_of_a_newer_release_a_note_says_that_nothing_is_known() -> None:
+    found = read_table("checks", _of_now().table(), partitions=ONE_EACH, loads_in="5.0")
+    assert "the log: nothing is known of Kafka 5.0 (loads_in tells what 4.3 could not load)" in map(str, found.findings)
+    assert found.table.to_pylist() == problems(_of_now(), loads_in="4.3")
+
+
+@pytest.mark.parametrize("wrong", ["2.7", "4", "", "x", "3.9-rc1", "1." * 9])
+def test_what_is_no_release(wrong: str) -> None:
+    with pytest.raises(QueryError, match=r"^loads_in: .* is no release of Kafka from 2.8 on: write 3.9, or 4.1.2$"):
+        read_table("checks", _of_now().table(), loads_in=wrong)
+
+
+def test_records_of_one_kind_are_one_row() -> None:
+    first = next(row for row in problems(_of_now(), loads_in="2.8") if row["group_id"] == "c")
+    assert first["detail"] == (
+        "2 records OffsetCommit (type 1) with values of version 4: 2.8 does not know this version, and does not load "
+        "the log"
+    )
+
+
+# -- conflicts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_conflicts_are_found(name: str) -> None:
+    plant, why = PLANTED[name]
+    cluster = Cluster()
+    plant(cluster)
+    conflicts = [row for row in problems(cluster) if row["check"] == "replay_conflict"]
+    assert values_of(conflicts, "level", "group_id") == [("broken", "g")] * (why is not None)
+    if why is not None:
+        detail = conflicts[0]["detail"]
+        assert why in detail
+        assert detail.endswith(f"; {NOT_LOADED}")
+
+
+def test_of_each_group_the_first_conflict_is_told() -> None:
+    cluster = Cluster()
+    for group in ("h", "i"):
+        cluster.commit(group, 1)
+        first = cluster.of_group("ShareGroupMetadata", group, {"epoch": 1, "metadata_hash": 0})
+        cluster.of_group("ShareGroupMetadata", group, {"epoch": 2, "metadata_hash": 0})
+    assert values_of(problems(cluster), "check", "group_id", "log_offset") == [
+        ("replay_conflict", "h", 1),
+        ("replay_conflict", "i", first),
+    ]
