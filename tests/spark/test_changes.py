@@ -24,7 +24,7 @@ from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import GoingOn, LogState, Piece
+from kafka_records_tables.engines.going_on import GoingOn, LogState, NewRows
 from kafka_records_tables.engines.spark_changes import NoStream
 from kafka_records_tables.tables.declaration import can_go_on
 from tests.tables.topic import Topic
@@ -160,7 +160,7 @@ def followed(parts: Sequence[pa.Table]) -> dict[tuple[int, int], dict[str, Any]]
         part = part.filter(pc.equal(part["topic"], "__consumer_offsets"))
         for number in pc.unique(part["partition"]).to_pylist():
             came = part.filter(pc.equal(part["partition"], number)).select(columns)
-            states[number], told = going_on.step(number, states.get(number), Piece(came))
+            states[number], told = going_on.step(number, states.get(number), NewRows(came))
             found |= by_place(pa.Table.from_batches([told]).select(TABLES[GONE].names))
     return found
 

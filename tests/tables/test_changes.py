@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, DELETE, GoingOn, LogState, OutOfOrder, Piece
+from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, DELETE, GoingOn, LogState, NewRows, OutOfOrder
 from kafka_records_tables.engines.spark_tasks import DamageFound, FailFast
 from kafka_records_tables.tables.declaration import can_go_on
 from tests.tables.histories import NAMES, history
@@ -39,7 +39,7 @@ class Followed:
 
     def take(self, came: pa.Table, seen: pa.Table | None = None, now_ms: int = 0) -> list[Row]:
         """The changes, each of which has to be one."""
-        piece = Piece(came.select(self.columns), seen, now_ms)
+        piece = NewRows(came.select(self.columns), seen, now_ms)
         self.state, told = self.going_on.step(0, self.state, piece)
         changes: list[Row] = told.to_pylist()
         for change in changes:

@@ -100,7 +100,7 @@ class LogState:
 
 
 @dataclass(frozen=True)
-class Piece:
+class NewRows:
     """What came of a log partition."""
 
     rows: pa.Table
@@ -125,7 +125,7 @@ class GoingOn:
     delete_retention_ms: int = 86_400_000
     """`delete.retention.ms` of the topic."""
 
-    def step(self, partition: int, state: LogState | None, came: Piece) -> tuple[LogState, pa.RecordBatch]:
+    def step(self, partition: int, state: LogState | None, came: NewRows) -> tuple[LogState, pa.RecordBatch]:
         """Where the log is now, and what has changed: the columns of the table, CHANGE and AS_OF_OFFSET.
 
         Raises OutOfOrder, RecordsLost, and whatever the table raises.

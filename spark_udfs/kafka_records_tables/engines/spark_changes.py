@@ -22,7 +22,7 @@ from kafka_records_engine.sources import Context
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, UPSERT, GoingOn, LogState, Piece
+from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, UPSERT, GoingOn, LogState, NewRows
 from kafka_records_tables.engines.seen_offsets import SEEN, seen_of
 from kafka_records_tables.engines.spark_rows import IS_NEEDED, all_rows, is_stream
 from kafka_records_tables.engines.spark_schema import schema_of
@@ -105,7 +105,7 @@ def changed_rows(
     if not is_stream(raw):
         raise NoStream(table.name)
     rows, columns = all_rows(raw, request)
-    packets = map_batches(rows, columns, Packed(request), _PACKETS)
+    packets = map_batches(rows, columns, Packets(request), _PACKETS)
     kind = FailFast if is_failfast else Context
     going_on = GoingOn(request, kind, is_lenient=not is_failfast, delete_retention_ms=delete_retention_ms)
     told = packets.groupBy("partition").applyInPandasWithState(
@@ -128,7 +128,7 @@ def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> Data
 
 
 @dataclass(frozen=True)
-class Packed:
+class Packets:
     """Raw rows in packets, each of one log partition, without those that the table does not need; and behind them the
     offsets of all. The rows are those of `all_rows`."""
 
@@ -190,7 +190,7 @@ class StateOfLog:
         names = [name for name in columns_of(self.going_on.request) if name != "partition"]
         columns = pa.schema([RAW_SCHEMA.field(name) for name in names])
         asked = _asked(self.going_on.request, names)
-        came = Piece(
+        came = NewRows(
             pa.Table.from_batches(found["rows"]) if found["rows"] else columns.empty_table(),
             pa.Table.from_batches(found["seen"], SEEN),
             state.getCurrentProcessingTimeMs(),
