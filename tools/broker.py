@@ -33,16 +33,18 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
-from tools.kafka_releases import LATEST, FetchError, alone_with_maven, cache_folder, keep  # noqa: E402
+from tools.kafka_releases import DESCRIBED, LATEST, FetchError, alone_with_maven, cache_folder, keep  # noqa: E402
 
 HOST: Final = "127.0.0.1"
+
+_SLF4J: Final = ("org.slf4j", "slf4j-simple", "1.7.36")
+"""Kafka's modules log through slf4j and bring nothing that writes the lines down."""
 
 _JARS: Final = (
     ("org.apache.kafka", "kafka_2.13", LATEST),
     ("org.apache.kafka", "kafka-tools", LATEST),
     ("org.apache.kafka", "kafka-streams", LATEST),
-    # Kafka's modules log through slf4j and bring nothing that writes the lines down.
-    ("org.slf4j", "slf4j-simple", "1.7.36"),
+    _SLF4J,
 )
 
 _POM: Final = """\
@@ -112,6 +114,16 @@ def broker_jars(tell: Tell = lambda line: None) -> Path:
     Raises MissingPrerequisite without Maven, FetchError when Maven fails.
     """
     return jars_by_maven(cache_folder() / "broker" / LATEST, f"Kafka {LATEST}", _JARS, tell)
+
+
+def class_jars(release: str = DESCRIBED, tell: Tell = lambda line: None) -> Path:
+    """The folder with the message classes and coordinators of a release, and what they need. Raises as `broker_jars`.
+
+    Kafka may publish them before it publishes all that a broker is made of.
+    """
+    modules = ("kafka-clients", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator")
+    wanted = [("org.apache.kafka", module, release) for module in (*modules, "kafka-server")]
+    return jars_by_maven(cache_folder() / "classes" / release, f"Kafka's classes {release}", [*wanted, _SLF4J], tell)
 
 
 def jars_by_maven(

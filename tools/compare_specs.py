@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
 from tools.kafka_releases import (  # noqa: E402
-    LATEST,
-    MODULES,
+    DESCRIBED,
     RECORD_MODULES,
+    SPEC_COUNTS,
     FetchError,
     fetch_specs,
     folder_name,
@@ -181,7 +181,10 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--release", choices=tuple(MODULES), default=LATEST, help=f"the release to compare with (default {LATEST})"
+        "--release",
+        choices=tuple(SPEC_COUNTS),
+        default=DESCRIBED,
+        help=f"the release to compare with (default {DESCRIBED})",
     )
     parser.add_argument(
         "--specs",

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from kafka_records_codegen.evolution.kafka_releases import (
@@ -22,6 +24,8 @@ from kafka_records_codegen.evolution.kafka_releases import (
 )
 
 __all__ = [
+    "COUNTS",
+    "DESCRIBED",
     "LATEST",
     "MODULES",
     "RECORD_MODULES",
@@ -37,87 +41,20 @@ __all__ = [
     "keep",
 ]
 
-SPEC_COUNTS: Final[Mapping[str, Mapping[str, int]]] = {
-    # The records of coordinators were in the jar of the broker before they had modules of their own. Kafka did not
-    # publish the share coordinator of 3.9.
-    "2.8.2": {
-        "kafka-clients": 136,
-        "kafka-metadata": 14,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka_2.13": 6,
-    },
-    "3.5.2": {
-        "kafka-clients": 146,
-        "kafka-metadata": 20,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka-group-coordinator": 16,
-        "kafka-storage": 4,
-        "kafka_2.13": 2,
-    },
-    "3.7.2": {
-        "kafka-clients": 158,
-        "kafka-metadata": 25,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka-group-coordinator": 16,
-        "kafka-storage": 4,
-        "kafka_2.13": 2,
-    },
-    "3.9.1": {
-        "kafka-clients": 186,
-        "kafka-metadata": 25,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka-group-coordinator": 22,
-        "kafka-storage": 4,
-        "kafka-transaction-coordinator": 2,
-    },
-    "4.0.0": {
-        "kafka-clients": 186,
-        "kafka-metadata": 26,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka-group-coordinator": 32,
-        "kafka-storage": 5,
-        "kafka-transaction-coordinator": 2,
-        "kafka-share-coordinator": 4,
-    },
-    "4.1.1": {
-        "kafka-clients": 197,
-        "kafka-metadata": 26,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka-group-coordinator": 44,
-        "kafka-storage": 5,
-        "kafka-transaction-coordinator": 2,
-        "kafka-share-coordinator": 4,
-    },
-    "4.2.0": {
-        "kafka-clients": 197,
-        "kafka-metadata": 26,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka-group-coordinator": 44,
-        "kafka-storage": 5,
-        "kafka-transaction-coordinator": 2,
-        "kafka-share-coordinator": 4,
-    },
-    "4.3.1": {
-        "kafka-clients": 198,
-        "kafka-metadata": 26,
-        "kafka-raft": 1,
-        "kafka-streams": 1,
-        "kafka-group-coordinator": 44,
-        "kafka-storage": 5,
-        "kafka-transaction-coordinator": 2,
-        "kafka-share-coordinator": 4,
-    },
-}
-"""Release → the modules whose jars hold its specs → how many."""
+COUNTS: Final = Path(__file__).with_suffix(".json")
+
+SPEC_COUNTS: Final[Mapping[str, Mapping[str, int]]] = json.loads(COUNTS.read_text(encoding="utf-8"))
+"""Release, the oldest first → the modules whose jars hold its specs → how many. `make follow` adds to the file.
+
+The records of coordinators were in the jar of the broker before they had modules of their own. Kafka did not publish
+the share coordinator of 3.9.
+"""
+
+DESCRIBED: Final = tuple(SPEC_COUNTS)[-1]
+"""The release that message_specs describes."""
 
 LATEST: Final = "4.3.1"
+"""The newest release of which a broker can be made: 4.4.0 is there without kafka-streams and kafka-tools."""
 
 RECORD_MODULES: Final = frozenset(
     {"kafka_2.13", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator"}

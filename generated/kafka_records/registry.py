@@ -13,6 +13,7 @@ from kafka_records_runtime.errors import UnknownMessage
 __all__ = ["APIS", "MESSAGES", "avro_schema", "message_class"]
 
 MESSAGES: Final[dict[str, tuple[str, str]]] = {
+    "AbortedTxn": ("kafka_records.control.aborted_txn", "AbortedTxn"),
     "AddOffsetsToTxnRequest": ("kafka_records.rpc.add_offsets_to_txn_request", "AddOffsetsToTxnRequest"),
     "AddOffsetsToTxnResponse": ("kafka_records.rpc.add_offsets_to_txn_response", "AddOffsetsToTxnResponse"),
     "AlterShareGroupOffsetsRequest": (
@@ -340,6 +341,14 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
         "kafka_records.consumer_offsets.streams_group_target_assignment_metadata",
         "StreamsGroupTargetAssignmentMetadataValue",
     ),
+    "StreamsGroupTopologyDescriptionUpdateRequest": (
+        "kafka_records.rpc.streams_group_topology_description_update_request",
+        "StreamsGroupTopologyDescriptionUpdateRequest",
+    ),
+    "StreamsGroupTopologyDescriptionUpdateResponse": (
+        "kafka_records.rpc.streams_group_topology_description_update_response",
+        "StreamsGroupTopologyDescriptionUpdateResponse",
+    ),
     "StreamsGroupTopologyKey": (
         "kafka_records.consumer_offsets.streams_group_topology",
         "StreamsGroupTopologyKey",
@@ -354,6 +363,14 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "TransactionLogValue": ("kafka_records.transaction_state.transaction_log", "TransactionLogValue"),
     "TxnOffsetCommitRequest": ("kafka_records.rpc.txn_offset_commit_request", "TxnOffsetCommitRequest"),
     "TxnOffsetCommitResponse": ("kafka_records.rpc.txn_offset_commit_response", "TxnOffsetCommitResponse"),
+    "UnregisterControllerRequest": (
+        "kafka_records.rpc.unregister_controller_request",
+        "UnregisterControllerRequest",
+    ),
+    "UnregisterControllerResponse": (
+        "kafka_records.rpc.unregister_controller_response",
+        "UnregisterControllerResponse",
+    ),
     "WriteShareGroupStateRequest": (
         "kafka_records.rpc.write_share_group_state_request",
         "WriteShareGroupStateRequest",
@@ -436,10 +453,10 @@ APIS: Final = Apis(
         14: Api(14, "SyncGroup", "SyncGroupRequest", "SyncGroupResponse", range(0, 6), 4),
         15: Api(15, "DescribeGroups", "DescribeGroupsRequest", "DescribeGroupsResponse", range(0, 7), 5),
         16: Api(16, "ListGroups", "ListGroupsRequest", "ListGroupsResponse", range(0, 6), 3),
-        18: Api(18, "ApiVersions", "ApiVersionsRequest", "ApiVersionsResponse", range(0, 5), 3),
+        18: Api(18, "ApiVersions", "ApiVersionsRequest", "ApiVersionsResponse", range(0, 6), 3),
         25: Api(25, "AddOffsetsToTxn", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse", range(0, 5), 3),
-        28: Api(28, "TxnOffsetCommit", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse", range(0, 6), 3),
-        42: Api(42, "DeleteGroups", "DeleteGroupsRequest", "DeleteGroupsResponse", range(0, 3), 2),
+        28: Api(28, "TxnOffsetCommit", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse", range(0, 7), 3),
+        42: Api(42, "DeleteGroups", "DeleteGroupsRequest", "DeleteGroupsResponse", range(0, 4), 2),
         47: Api(47, "OffsetDelete", "OffsetDeleteRequest", "OffsetDeleteResponse", range(0, 1), None),
         68: Api(
             68,
@@ -522,7 +539,7 @@ APIS: Final = Apis(
             "StreamsGroupHeartbeat",
             "StreamsGroupHeartbeatRequest",
             "StreamsGroupHeartbeatResponse",
-            range(0, 1),
+            range(0, 2),
             0,
         ),
         89: Api(
@@ -530,7 +547,7 @@ APIS: Final = Apis(
             "StreamsGroupDescribe",
             "StreamsGroupDescribeRequest",
             "StreamsGroupDescribeResponse",
-            range(0, 1),
+            range(0, 2),
             0,
         ),
         90: Api(
@@ -554,6 +571,22 @@ APIS: Final = Apis(
             "DeleteShareGroupOffsets",
             "DeleteShareGroupOffsetsRequest",
             "DeleteShareGroupOffsetsResponse",
+            range(0, 1),
+            0,
+        ),
+        93: Api(
+            93,
+            "StreamsGroupTopologyDescriptionUpdate",
+            "StreamsGroupTopologyDescriptionUpdateRequest",
+            "StreamsGroupTopologyDescriptionUpdateResponse",
+            range(0, 1),
+            0,
+        ),
+        94: Api(
+            94,
+            "UnregisterController",
+            "UnregisterControllerRequest",
+            "UnregisterControllerResponse",
             range(0, 1),
             0,
         ),

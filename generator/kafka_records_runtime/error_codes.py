@@ -1,6 +1,6 @@
 """Kafka's error codes: what an `error_code` field of a response says.
 
-Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.3; codes never change their
+Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4; codes never change their
 meaning, and new releases add new ones. Most failed responses carry a text beside the code.
 """
 
@@ -149,6 +149,9 @@ class ErrorCode(OpenIntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
 
     @property
     def is_error(self) -> bool:
@@ -159,7 +162,7 @@ class ErrorCode(OpenIntEnum):
     def is_retriable(self) -> bool:
         """Whether the same request may succeed later, maybe after a look at who leads or coordinates.
 
-        Those whose exception is a `RetriableException` in Kafka 4.3. An unknown code is not known to be one.
+        Those whose exception is a `RetriableException` in Kafka 4.4. An unknown code is not known to be one.
         """
         return self in _RETRIABLE
 

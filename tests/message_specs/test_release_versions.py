@@ -11,18 +11,18 @@ import pytest
 
 from kafka_records_tables.tables.release_versions import RELEASES, highest_version, reads_by_default
 from tests.kafka_needed import skipped_without_kafka
-from tools.kafka_releases import MODULES, RECORD_MODULES, fetch_specs, folder_name
+from tools.kafka_releases import RECORD_MODULES, SPEC_COUNTS, fetch_specs, folder_name
 
 _NEWER_COORDINATOR = 4
 """Before this release the default coordinator knows commits and classic groups alone, whatever specs its jars hold."""
 
 
 def _specs(release: str) -> dict[str, dict[str, Any]]:
-    (exact,) = [each for each in MODULES if each.startswith(f"{release}.")]
+    (exact,) = [each for each in SPEC_COUNTS if each.startswith(f"{release}.")]
     with skipped_without_kafka():
         root = fetch_specs(exact)
     found = {}
-    for module in RECORD_MODULES & set(MODULES[exact]):
+    for module in RECORD_MODULES & set(SPEC_COUNTS[exact]):
         for file in (root / folder_name(module)).glob("*.json"):
             spec = json.loads(re.sub(r"^\s*//.*$", "", Path(file).read_text("utf-8"), flags=re.MULTILINE))
             found[spec["name"]] = spec

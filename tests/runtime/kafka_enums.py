@@ -1,4 +1,4 @@
-"""The enumerations of Kafka 4.3.1 themselves, read by a few lines of Java from its jars."""
+"""The enumerations of the release of Kafka that our specs describe, read by a few lines of Java from its jars."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tools.broker import broker_jars
+from tools.broker import class_jars
 
 _JAVA = """\
 import java.lang.reflect.*;
@@ -49,7 +49,7 @@ def kafka_enum(folder: Path, java_class: str, field: str) -> list[Constant]:
     """The constants of a Java enum of Kafka, in its order; `field` holds the number. `folder` is for scratch files."""
     source = folder / "ShowEnum.java"
     source.write_text(_JAVA, encoding="utf-8")
-    program = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{broker_jars()}/*", str(source), java_class, field]
+    program = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{class_jars()}/*", str(source), java_class, field]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows = [line.split(" ") for line in done.stdout.splitlines()]

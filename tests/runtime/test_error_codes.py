@@ -37,7 +37,7 @@ class TestKnownCodes:
         assert code == number
 
     def test_codes_have_no_gap(self) -> None:
-        assert [code.value for code in ErrorCode] == list(range(-1, 134))
+        assert [code.value for code in ErrorCode] == list(range(-1, len(ErrorCode) - 1))
 
     def test_only_none_is_no_error(self) -> None:
         assert [code for code in ErrorCode if not code.is_error] == [ErrorCode.NONE]
@@ -58,7 +58,7 @@ class TestKnownCodes:
 
 
 class TestUnknownCodes:
-    @pytest.mark.parametrize("number", [134, 9999, 32767, -2, -32768])
+    @pytest.mark.parametrize("number", [999, 9999, 32767, -2, -32768])
     def test_stays_itself(self, number: int) -> None:
         code = ErrorCode(number)
         assert isinstance(code, ErrorCode)

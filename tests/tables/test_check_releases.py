@@ -35,6 +35,7 @@ def _of_now() -> Cluster:
 @pytest.mark.parametrize(
     ("release", "expected"),
     [
+        ("4.4", []),
         ("4.3", []),
         ("4.1", []),
         ("4.0", [("not_loaded_by_release", "s", 5), ("not_loaded_by_release", "s", 4)]),
@@ -89,7 +90,7 @@ def test_types_that_nobody_knows_are_not_loaded_before_3_5() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "known"), [("2.8.2", "2.8"), ("3.4", "2.8"), ("3.6", "3.5"), ("3.9.1", "3.9"), ("4.3.1", "4.3")]
+    ("release", "known"), [("2.8.2", "2.8"), ("3.4", "2.8"), ("3.6", "3.5"), ("3.9.1", "3.9"), ("4.4.1", "4.4")]
 )
 def test_any_release_is_the_last_known_one_before_it(release: str, known: str) -> None:
     same = [
@@ -101,8 +102,8 @@ def test_any_release_is_the_last_known_one_before_it(release: str, known: str) -
 
 def test_of_a_newer_release_a_note_says_that_nothing_is_known() -> None:
     found = read_table("checks", _of_now().table(), partitions=ONE_EACH, loads_in="5.0")
-    assert "the log: nothing is known of Kafka 5.0 (loads_in tells what 4.3 could not load)" in map(str, found.findings)
-    assert found.table.to_pylist() == problems(_of_now(), loads_in="4.3")
+    assert "the log: nothing is known of Kafka 5.0 (loads_in tells what 4.4 could not load)" in map(str, found.findings)
+    assert found.table.to_pylist() == problems(_of_now(), loads_in="4.4")
 
 
 @pytest.mark.parametrize("wrong", ["2.7", "4", "", "x", "3.9-rc1", "1." * 9])

@@ -187,7 +187,7 @@ def test_records_that_cannot_be_decoded() -> None:
     ]
     assert rows[0]["detail"].endswith(f": {NOT_LOADED}")
     assert "stops reading here" in rows[2]["detail"]
-    assert rows[3]["detail"].startswith("2 records of type 99, which Kafka 4.3 does not know")
+    assert rows[3]["detail"].startswith("2 records of type 99, which Kafka 4.4 does not know")
 
 
 def test_damage_of_the_log_is_a_row(tmp_path: Path, topics_dir: Path) -> None:

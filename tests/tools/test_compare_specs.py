@@ -171,7 +171,7 @@ class TestCommand:
 
     def test_no_difference(self, ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
         write(ours / "balls", ball_key(), ball_value())
-        assert compare_specs.main(["--specs", str(ours)]) == 0
+        assert compare_specs.main(["--specs", str(ours), "--release", "4.3.1"]) == 0
         assert capsys.readouterr() == ("", "2 messages of ours, 2 of Kafka 4.3.1: no difference\n")
 
     def test_a_difference(self, ours: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_records_codegen.evolution.kafka_releases import modules_of
 from tools.kafka_releases import (
     MODULES,
     SPEC_COUNTS,
@@ -124,8 +125,13 @@ class TestFetching:
 
 
 def test_modules_are_those_whose_specs_are_counted() -> None:
-    counted = {release: set(counts) for release, counts in SPEC_COUNTS.items()}
+    counted = {release: set(counts) for release, counts in SPEC_COUNTS.items() if release in MODULES}
     assert {release: set(modules) for release, modules in MODULES.items()} == counted
+
+
+def test_releases_that_are_not_listed_lack_modules_at_most() -> None:
+    for release in SPEC_COUNTS.keys() - MODULES.keys():
+        assert set(SPEC_COUNTS[release]) <= set(modules_of(release))
 
 
 class TestCache:

@@ -131,6 +131,9 @@ class StreamsGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
       one that waits for its topics.
     - Tag 1 of version 0 (4.2, KAFKA-19765): lastAssignmentConfigs. Its default in the spec is null
       without quotes, which is none: an absent tag reads as an empty array.
+    - Tags 2 and 3 of version 0 (4.4, KIP-1331): storedDescriptionTopologyEpoch and
+      failedDescriptionTopologyEpoch, about the description of the topology that members push to a
+      plugin of the broker.
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
@@ -154,6 +157,12 @@ class StreamsGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         tuple[LastAssignmentConfig, ...] | None
     ) = ()  # LastAssignmentConfigs: []LastAssignmentConfig, versions 0+, tag 1
     """Group settings that the last assignment was computed with."""
+
+    stored_description_topology_epoch: int = -1  # StoredDescriptionTopologyEpoch: int32, versions 0+, tag 2
+    """Epoch of the topology whose description the plugin has; -1 for none, -2 for unsure."""
+
+    failed_description_topology_epoch: int = -1  # FailedDescriptionTopologyEpoch: int32, versions 0+, tag 3
+    """Epoch of the topology whose description the plugin refused for good; -1 for none."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -242,9 +251,11 @@ def _write_streams_group_metadata_key_v0(value: StreamsGroupMetadataKey) -> byte
 
 def _read_streams_group_metadata_value_tags_v0(
     data: bytes, pos: int, count: int
-) -> tuple[Any, Any, tuple[tuple[int, bytes], ...], int]:
+) -> tuple[Any, Any, Any, Any, tuple[tuple[int, bytes], ...], int]:
     validated_topology_epoch: Any = -1
     last_assignment_configs: Any = ()
+    stored_description_topology_epoch: Any = -1
+    failed_description_topology_epoch: Any = -1
     unknown: tuple[tuple[int, bytes], ...] = ()
     last = -1
     if count > 127:
@@ -269,12 +280,25 @@ def _read_streams_group_metadata_value_tags_v0(
                 last_assignment_configs = None
             else:
                 last_assignment_configs, pos = _read_last_assignment_config_array_v0(data, pos, n - 1)
+        elif tag == 2:
+            (stored_description_topology_epoch,) = _unpack_i(data, pos)
+            pos += 4
+        elif tag == 3:
+            (failed_description_topology_epoch,) = _unpack_i(data, pos)
+            pos += 4
         else:
             unknown += ((tag, data[pos:end]),)
             pos = end
         if pos != end:
             raise _GiveUp
-    return validated_topology_epoch, last_assignment_configs, unknown, pos
+    return (
+        validated_topology_epoch,
+        last_assignment_configs,
+        stored_description_topology_epoch,
+        failed_description_topology_epoch,
+        unknown,
+        pos,
+    )
 
 
 def _read_last_assignment_config_tags_v0(
@@ -318,13 +342,24 @@ def _read_streams_group_metadata_value_v0(data: bytes) -> StreamsGroupMetadataVa
         if len(data) != 13:
             raise _GiveUp
         return StreamsGroupMetadataValue(epoch, metadata_hash)
-    validated_topology_epoch, last_assignment_configs, unknown, pos = (
-        _read_streams_group_metadata_value_tags_v0(data, 13, tags)
-    )
+    (
+        validated_topology_epoch,
+        last_assignment_configs,
+        stored_description_topology_epoch,
+        failed_description_topology_epoch,
+        unknown,
+        pos,
+    ) = _read_streams_group_metadata_value_tags_v0(data, 13, tags)
     if len(data) != pos:
         raise _GiveUp
     return StreamsGroupMetadataValue(
-        epoch, metadata_hash, validated_topology_epoch, last_assignment_configs, unknown
+        epoch,
+        metadata_hash,
+        validated_topology_epoch,
+        last_assignment_configs,
+        stored_description_topology_epoch,
+        failed_description_topology_epoch,
+        unknown,
     )
 
 
@@ -362,6 +397,12 @@ def _write_streams_group_metadata_value_v0(value: StreamsGroupMetadataValue) -> 
             else _write_last_assignment_config_compact_array_v0(value.last_assignment_configs)
         )
         tags += b"\x01" + _uvarint(len(raw)) + raw
+    if value.stored_description_topology_epoch != -1:
+        count += 1
+        tags += b"\x02\x04" + _pack_i(value.stored_description_topology_epoch)
+    if value.failed_description_topology_epoch != -1:
+        count += 1
+        tags += b"\x03\x04" + _pack_i(value.failed_description_topology_epoch)
     return _pack_iq(value.epoch, value.metadata_hash) + (_uvarint(count) + tags if count else b"\x00")
 
 

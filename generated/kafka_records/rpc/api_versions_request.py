@@ -8,6 +8,7 @@ Reference: docs/reference/rpc/api_versions.md
 
 from __future__ import annotations
 
+from struct import Struct as _Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -42,9 +43,11 @@ class ApiVersionsRequest(msgspec.Struct, frozen=True, gc=False):
     - Version 1 (0.11, KIP-124) and version 2 (2.0, KIP-219): as version 0; the response changes.
     - Version 3 (2.4, KIP-511): name and version of the client; compact encoding with tagged fields.
     - Version 4 (3.9, KAFKA-17011): same bytes; the response changes.
+    - Version 5 (4.4, KIP-1242): clusterId and nodeId, by which a broker notices that the client
+      meant another one.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 5)
+    VERSIONS: ClassVar[range] = range(0, 6)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 18
@@ -57,6 +60,12 @@ class ApiVersionsRequest(msgspec.Struct, frozen=True, gc=False):
 
     client_software_version: str = ""  # ClientSoftwareVersion: string, versions 3+
     """Its version."""
+
+    cluster_id: str | None = None  # ClusterId: string, versions 5+
+    """Cluster the client means to reach; null if unknown."""
+
+    node_id: int = -1  # NodeId: int32, versions 5+
+    """Broker or controller the client means to reach; -1 if unknown."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -111,14 +120,24 @@ class ApiVersionsRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
-# B the first byte of a varint.
+# B the first byte of a varint, i int32.
 #   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
 #   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _pack_…               fixed-width fields and lengths
+_pack_i: Final = _Struct(">i").pack
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_text_B: Final[dict[int, _Unpack]] = {}
+_compact_text_BiB: Final[dict[int, _Unpack]] = {}
+_compact_text_iB: Final[dict[int, _Unpack]] = {}
 
 
 def _read_api_versions_request_tags_v3(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_api_versions_request_tags_v5(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
     return _read_unknown_tags(data, pos, count)
@@ -151,7 +170,53 @@ def _read_api_versions_request_v3(data: bytes) -> ApiVersionsRequest:
     unknown, pos = _read_api_versions_request_tags_v3(data, pos, tags)
     if len(data) != pos:
         raise _GiveUp
-    return ApiVersionsRequest(client_software_name.decode(), client_software_version.decode(), unknown)
+    return ApiVersionsRequest(
+        client_software_name.decode(), client_software_version.decode(), None, -1, unknown
+    )
+
+
+def _read_api_versions_request_v5(data: bytes) -> ApiVersionsRequest:
+    n = data[0]
+    try:
+        n, client_software_name, m = _B_compact_text_B[n](data)
+    except KeyError:
+        n, client_software_name, m = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data)
+    pos = n + 1
+    if m > 127:
+        m, pos = _read_uvarint(data, pos - 1)
+    try:
+        client_software_version, k, node_id, tags = _compact_text_BiB[m](data, pos)
+    except KeyError:
+        client_software_version, k, node_id, tags = _text_unpacker(_compact_text_BiB, ">{}sBiB", m, m - 1)(
+            data, pos
+        )
+    pos += m
+    if k > 127:
+        k, pos = _read_uvarint(data, pos - 1)
+        if not k:
+            raise _GiveUp
+    if k == 0:
+        cluster_id = None
+        pos += 5
+    else:
+        try:
+            cluster_id, node_id, tags = _compact_text_iB[k](data, pos)
+        except KeyError:
+            cluster_id, node_id, tags = _text_unpacker(_compact_text_iB, ">{}siB", k, k - 1)(data, pos)
+        pos += k + 4
+        cluster_id = cluster_id.decode()
+    if not tags:
+        if len(data) != pos:
+            raise _GiveUp
+        return ApiVersionsRequest(
+            client_software_name.decode(), client_software_version.decode(), cluster_id, node_id
+        )
+    unknown, pos = _read_api_versions_request_tags_v5(data, pos, tags)
+    if len(data) != pos:
+        raise _GiveUp
+    return ApiVersionsRequest(
+        client_software_name.decode(), client_software_version.decode(), cluster_id, node_id, unknown
+    )
 
 
 def _write_api_versions_request_v0(value: ApiVersionsRequest) -> bytes:
@@ -180,6 +245,35 @@ def _write_api_versions_request_v3(value: ApiVersionsRequest) -> bytes:
     )
 
 
+def _write_api_versions_request_v5(value: ApiVersionsRequest) -> bytes:
+    if value.unknown_tagged_fields != ():
+        raise _GiveUp
+    client_software_name = value.client_software_name.encode()
+    if len(client_software_name) > 32767:
+        raise _GiveUp
+    client_software_version = value.client_software_version.encode()
+    if len(client_software_version) > 32767:
+        raise _GiveUp
+    if value.cluster_id is None:
+        cluster_id = b"\x00"
+    else:
+        cluster_id = value.cluster_id.encode()
+        if len(cluster_id) > 32767:
+            raise _GiveUp
+        cluster_id = _uvarint(len(cluster_id) + 1) + cluster_id
+    return b"".join(
+        (
+            _uvarint(len(client_software_name) + 1),
+            client_software_name,
+            _uvarint(len(client_software_version) + 1),
+            client_software_version,
+            cluster_id,
+            _pack_i(value.node_id),
+            b"\x00",
+        )
+    )
+
+
 def _schema_api_versions_request() -> _MessageSchema:
     from kafka_records.schemas.rpc.api_versions_request import API_VERSIONS_REQUEST
 
@@ -192,6 +286,7 @@ _READERS_API_VERSIONS_REQUEST = {
     2: _read_api_versions_request_v0,
     3: _read_api_versions_request_v3,
     4: _read_api_versions_request_v3,
+    5: _read_api_versions_request_v5,
 }
 _WRITERS_API_VERSIONS_REQUEST = {
     0: _write_api_versions_request_v0,
@@ -199,6 +294,7 @@ _WRITERS_API_VERSIONS_REQUEST = {
     2: _write_api_versions_request_v0,
     3: _write_api_versions_request_v3,
     4: _write_api_versions_request_v3,
+    5: _write_api_versions_request_v5,
 }
 ApiVersionsRequest.CODEC = _Codec(
     _schema_api_versions_request,

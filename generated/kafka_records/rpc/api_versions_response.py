@@ -101,9 +101,10 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
       (KIP-584), tag 3 with 3.4 (KIP-866).
     - Version 4 (3.9, KAFKA-17011): same bytes; lists features whose lowest version is 0, which older
       versions leave out.
+    - Version 5 (4.4, KIP-1242): same bytes; the answer may be REBOOTSTRAP_REQUIRED.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 5)
+    VERSIONS: ClassVar[range] = range(0, 6)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 18
@@ -507,6 +508,7 @@ _READERS_API_VERSIONS_RESPONSE = {
     2: _read_api_versions_response_v1,
     3: _read_api_versions_response_v3,
     4: _read_api_versions_response_v3,
+    5: _read_api_versions_response_v3,
 }
 _WRITERS_API_VERSIONS_RESPONSE = {
     0: _write_api_versions_response_v0,
@@ -514,6 +516,7 @@ _WRITERS_API_VERSIONS_RESPONSE = {
     2: _write_api_versions_response_v1,
     3: _write_api_versions_response_v3,
     4: _write_api_versions_response_v3,
+    5: _write_api_versions_response_v3,
 }
 ApiVersionsResponse.CODEC = _Codec(
     _schema_api_versions_response,

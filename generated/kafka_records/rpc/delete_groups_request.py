@@ -42,9 +42,10 @@ class DeleteGroupsRequest(msgspec.Struct, frozen=True, gc=False):
     - Version 0 (1.1, KIP-229): group ids.
     - Version 1 (2.0, KIP-219): as version 0; the response changes.
     - Version 2 (2.4, KIP-482): compact encoding with tagged fields.
+    - Version 3 (4.4): same bytes; the response changes.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 3)
+    VERSIONS: ClassVar[range] = range(0, 4)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 42
@@ -167,11 +168,13 @@ _READERS_DELETE_GROUPS_REQUEST = {
     0: _read_delete_groups_request_v0,
     1: _read_delete_groups_request_v0,
     2: _read_delete_groups_request_v2,
+    3: _read_delete_groups_request_v2,
 }
 _WRITERS_DELETE_GROUPS_REQUEST = {
     0: _write_delete_groups_request_v0,
     1: _write_delete_groups_request_v0,
     2: _write_delete_groups_request_v2,
+    3: _write_delete_groups_request_v2,
 }
 DeleteGroupsRequest.CODEC = _Codec(
     _schema_delete_groups_request,

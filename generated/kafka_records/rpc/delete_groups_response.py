@@ -45,6 +45,9 @@ class DeletableGroupResult(msgspec.Struct, frozen=True, gc=False):
     error_code: int = 0  # ErrorCode: int16, versions 0+
     """Why the group is still there; 0 if it is not."""
 
+    error_message: str | None = None  # ErrorMessage: string, versions 3+
+    """The same in words; null for none."""
+
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
@@ -58,9 +61,10 @@ class DeleteGroupsResponse(msgspec.Struct, frozen=True, gc=False):
     - Version 0 (1.1, KIP-229): error code per group.
     - Version 1 (2.0, KIP-219): same bytes; a throttled broker answers first and waits then.
     - Version 2 (2.4, KIP-482): compact encoding with tagged fields.
+    - Version 3 (4.4): errorMessage; may answer GROUP_DELETION_FAILED.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 3)
+    VERSIONS: ClassVar[range] = range(0, 4)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 42
@@ -129,6 +133,7 @@ class DeleteGroupsResponse(msgspec.Struct, frozen=True, gc=False):
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32.
 #   _unpack_…             fixed-width fields, and the length, count or marker behind them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
 #   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
 #   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
 #   _pack_…               fixed-width fields and lengths
@@ -137,7 +142,9 @@ _pack_i: Final = _Struct(">i").pack
 _unpack_iB: Final = _Struct(">iB").unpack_from
 _unpack_ii: Final = _Struct(">ii").unpack_from
 _B_compact_text_hB: Final[dict[int, _Unpack]] = {}
+_B_compact_text_hBB: Final[dict[int, _Unpack]] = {}
 _H_text_h: Final[dict[int, _Unpack]] = {}
+_compact_text_B: Final[dict[int, _Unpack]] = {}
 
 
 def _read_delete_groups_response_tags_v2(
@@ -147,6 +154,18 @@ def _read_delete_groups_response_tags_v2(
 
 
 def _read_deletable_group_result_tags_v2(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_delete_groups_response_tags_v3(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_deletable_group_result_tags_v3(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
     return _read_unknown_tags(data, pos, count)
@@ -190,7 +209,45 @@ def _read_deletable_group_result_array_v2(
             unknown, pos = _read_deletable_group_result_tags_v2(data, pos, tags)
         else:
             unknown = ()
-        append(DeletableGroupResult(group_id.decode(), error_code, unknown))
+        append(DeletableGroupResult(group_id.decode(), error_code, None, unknown))
+    return tuple(items), pos
+
+
+def _read_deletable_group_result_array_v3(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[DeletableGroupResult, ...], int]:
+    if count < 0 or count * 5 > len(data) - pos:
+        raise _GiveUp
+    items: list[DeletableGroupResult] = []
+    append = items.append
+    for _ in range(count):
+        n = data[pos]
+        try:
+            n, group_id, error_code, m, tags = _B_compact_text_hBB[n](data, pos)
+        except KeyError:
+            n, group_id, error_code, m, tags = _compact_text_unpacker(_B_compact_text_hBB, ">{}hBB", n)(
+                data, pos
+            )
+        pos += n + 3
+        if m > 127:
+            m, pos = _read_uvarint(data, pos - 1)
+            if not m:
+                raise _GiveUp
+        if m == 0:
+            error_message = None
+            pos += 1
+        else:
+            try:
+                error_message, tags = _compact_text_B[m](data, pos)
+            except KeyError:
+                error_message, tags = _text_unpacker(_compact_text_B, ">{}sB", m, m - 1)(data, pos)
+            pos += m
+            error_message = error_message.decode()
+        if tags:
+            unknown, pos = _read_deletable_group_result_tags_v3(data, pos, tags)
+        else:
+            unknown = ()
+        append(DeletableGroupResult(group_id.decode(), error_code, error_message, unknown))
     return tuple(items), pos
 
 
@@ -215,6 +272,23 @@ def _read_delete_groups_response_v2(data: bytes) -> DeleteGroupsResponse:
             raise _GiveUp
         return DeleteGroupsResponse(throttle_time_ms, results)
     unknown, pos = _read_delete_groups_response_tags_v2(data, pos + 1, tags)
+    if len(data) != pos:
+        raise _GiveUp
+    return DeleteGroupsResponse(throttle_time_ms, results, unknown)
+
+
+def _read_delete_groups_response_v3(data: bytes) -> DeleteGroupsResponse:
+    throttle_time_ms, n = _unpack_iB(data)
+    pos = 5
+    if n > 127:
+        n, pos = _read_uvarint(data, pos - 1)
+    results, pos = _read_deletable_group_result_array_v3(data, pos, n - 1)
+    tags = data[pos]
+    if not tags:
+        if len(data) != pos + 1:
+            raise _GiveUp
+        return DeleteGroupsResponse(throttle_time_ms, results)
+    unknown, pos = _read_delete_groups_response_tags_v3(data, pos + 1, tags)
     if len(data) != pos:
         raise _GiveUp
     return DeleteGroupsResponse(throttle_time_ms, results, unknown)
@@ -246,6 +320,27 @@ def _write_deletable_group_result_compact_array_v2(items: tuple[DeletableGroupRe
     return b"".join(parts)
 
 
+def _write_deletable_group_result_compact_array_v3(items: tuple[DeletableGroupResult, ...]) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
+    parts = [_uvarint(len(items) + 1)]
+    for value in items:
+        if value.unknown_tagged_fields != ():
+            raise _GiveUp
+        group_id = value.group_id.encode()
+        if len(group_id) > 32767:
+            raise _GiveUp
+        if value.error_message is None:
+            error_message = b"\x00"
+        else:
+            error_message = value.error_message.encode()
+            if len(error_message) > 32767:
+                raise _GiveUp
+            error_message = _uvarint(len(error_message) + 1) + error_message
+        parts += (_uvarint(len(group_id) + 1), group_id, _pack_h(value.error_code), error_message, b"\x00")
+    return b"".join(parts)
+
+
 def _write_delete_groups_response_v0(value: DeleteGroupsResponse) -> bytes:
     if value.unknown_tagged_fields != ():
         raise _GiveUp
@@ -262,6 +357,16 @@ def _write_delete_groups_response_v2(value: DeleteGroupsResponse) -> bytes:
     )
 
 
+def _write_delete_groups_response_v3(value: DeleteGroupsResponse) -> bytes:
+    if value.unknown_tagged_fields != ():
+        raise _GiveUp
+    return (
+        _pack_i(value.throttle_time_ms)
+        + _write_deletable_group_result_compact_array_v3(value.results)
+        + b"\x00"
+    )
+
+
 def _schema_delete_groups_response() -> _MessageSchema:
     from kafka_records.schemas.rpc.delete_groups_response import DELETE_GROUPS_RESPONSE
 
@@ -272,11 +377,13 @@ _READERS_DELETE_GROUPS_RESPONSE = {
     0: _read_delete_groups_response_v0,
     1: _read_delete_groups_response_v0,
     2: _read_delete_groups_response_v2,
+    3: _read_delete_groups_response_v3,
 }
 _WRITERS_DELETE_GROUPS_RESPONSE = {
     0: _write_delete_groups_response_v0,
     1: _write_delete_groups_response_v0,
     2: _write_delete_groups_response_v2,
+    3: _write_delete_groups_response_v3,
 }
 DeleteGroupsResponse.CODEC = _Codec(
     _schema_delete_groups_response,

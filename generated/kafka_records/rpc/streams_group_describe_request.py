@@ -36,10 +36,11 @@ class StreamsGroupDescribeRequest(msgspec.Struct, frozen=True, gc=False):
 
     Sent by admin tools to the coordinator of the groups. Api key 89.
 
-    History: version 0 (4.2; unstable in 4.1, early access), unchanged up to 4.3.
+    - Version 0 (4.2; unstable in 4.1, early access): group ids.
+    - Version 1 (4.4, KIP-1331): includeTopologyDescription.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 1)
+    VERSIONS: ClassVar[range] = range(0, 2)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 89
@@ -52,6 +53,9 @@ class StreamsGroupDescribeRequest(msgspec.Struct, frozen=True, gc=False):
 
     include_authorized_operations: bool = False  # IncludeAuthorizedOperations: bool, versions 0+
     """Whether to tell what the caller may do with each group."""
+
+    include_topology_description: bool = False  # IncludeTopologyDescription: bool, versions 1+
+    """Whether to tell the description that a plugin of the broker has."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -110,10 +114,18 @@ class StreamsGroupDescribeRequest(msgspec.Struct, frozen=True, gc=False):
 #   _unpack_…  fixed-width fields, and the length, count or marker behind them
 #   _pack_…    fixed-width fields and lengths
 _pack_t: Final = _Struct(">?").pack
+_pack_tt: Final = _Struct(">??").pack
 _unpack_tB: Final = _Struct(">?B").unpack_from
+_unpack_ttB: Final = _Struct(">??B").unpack_from
 
 
 def _read_streams_group_describe_request_tags_v0(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_streams_group_describe_request_tags_v1(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
     return _read_unknown_tags(data, pos, count)
@@ -133,15 +145,52 @@ def _read_streams_group_describe_request_v0(data: bytes) -> StreamsGroupDescribe
     unknown, pos = _read_streams_group_describe_request_tags_v0(data, pos + 2, tags)
     if len(data) != pos:
         raise _GiveUp
-    return StreamsGroupDescribeRequest(group_ids, include_authorized_operations, unknown)
+    return StreamsGroupDescribeRequest(group_ids, include_authorized_operations, False, unknown)
+
+
+def _read_streams_group_describe_request_v1(data: bytes) -> StreamsGroupDescribeRequest:
+    n = data[0]
+    pos = 1
+    if n > 127:
+        n, pos = _read_uvarint(data, pos - 1)
+    group_ids, pos = _read_compact_strings(data, pos, n - 1)
+    include_authorized_operations, include_topology_description, tags = _unpack_ttB(data, pos)
+    if not tags:
+        if len(data) != pos + 3:
+            raise _GiveUp
+        return StreamsGroupDescribeRequest(
+            group_ids, include_authorized_operations, include_topology_description
+        )
+    unknown, pos = _read_streams_group_describe_request_tags_v1(data, pos + 3, tags)
+    if len(data) != pos:
+        raise _GiveUp
+    return StreamsGroupDescribeRequest(
+        group_ids, include_authorized_operations, include_topology_description, unknown
+    )
 
 
 def _write_streams_group_describe_request_v0(value: StreamsGroupDescribeRequest) -> bytes:
+    if value.include_topology_description is not False:
+        raise _GiveUp
     if value.unknown_tagged_fields != ():
         raise _GiveUp
     if type(value.include_authorized_operations) is not bool:
         raise _GiveUp
     return _write_compact_strings(value.group_ids) + _pack_t(value.include_authorized_operations) + b"\x00"
+
+
+def _write_streams_group_describe_request_v1(value: StreamsGroupDescribeRequest) -> bytes:
+    if value.unknown_tagged_fields != ():
+        raise _GiveUp
+    if type(value.include_authorized_operations) is not bool:
+        raise _GiveUp
+    if type(value.include_topology_description) is not bool:
+        raise _GiveUp
+    return (
+        _write_compact_strings(value.group_ids)
+        + _pack_tt(value.include_authorized_operations, value.include_topology_description)
+        + b"\x00"
+    )
 
 
 def _schema_streams_group_describe_request() -> _MessageSchema:
@@ -152,9 +201,11 @@ def _schema_streams_group_describe_request() -> _MessageSchema:
 
 _READERS_STREAMS_GROUP_DESCRIBE_REQUEST = {
     0: _read_streams_group_describe_request_v0,
+    1: _read_streams_group_describe_request_v1,
 }
 _WRITERS_STREAMS_GROUP_DESCRIBE_REQUEST = {
     0: _write_streams_group_describe_request_v0,
+    1: _write_streams_group_describe_request_v1,
 }
 StreamsGroupDescribeRequest.CODEC = _Codec(
     _schema_streams_group_describe_request,

@@ -8,27 +8,22 @@ Reference: docs/reference/rpc/streams_group_describe.md
 
 from __future__ import annotations
 
-from struct import Struct as _Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from kafka_records_runtime.codec import (
     Codec as _Codec,
-    GiveUp as _GiveUp,
-    Pack as _Pack,
-    Unpack as _Unpack,
     as_bytes as _as_bytes,
-    compact_array_packer as _compact_array_packer,
-    compact_text_unpacker as _compact_text_unpacker,
-    read_compact_strings as _read_compact_strings,
-    read_unknown_tags as _read_unknown_tags,
-    read_uvarint as _read_uvarint,
-    require_list as _require_list,
-    text_unpacker as _text_unpacker,
-    unpacker as _unpacker,
-    uvarint as _uvarint,
-    write_compact_strings as _write_compact_strings,
+)
+
+from kafka_records.rpc._streams_group_describe_response_readers import (
+    READERS_STREAMS_GROUP_DESCRIBE_RESPONSE as _READERS_STREAMS_GROUP_DESCRIBE_RESPONSE,
+    bind as _bind_readers,
+)
+from kafka_records.rpc._streams_group_describe_response_writers import (
+    WRITERS_STREAMS_GROUP_DESCRIBE_RESPONSE as _WRITERS_STREAMS_GROUP_DESCRIBE_RESPONSE,
+    bind as _bind_writers,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +41,10 @@ __all__ = [
     "TaskOffset",
     "TopicInfo",
     "Topology",
+    "TopologyDescription",
+    "TopologyDescriptionGlobalStore",
+    "TopologyDescriptionNode",
+    "TopologyDescriptionSubtopology",
 ]
 
 
@@ -226,6 +225,78 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
 
+class TopologyDescriptionNode(msgspec.Struct, frozen=True, gc=False):
+    """TopologyDescriptionNode of StreamsGroupDescribeResponse."""
+
+    name: str = ""  # Name: string, versions 1+
+    """Name of the node."""
+
+    node_type: int = 0  # NodeType: int8, versions 1+
+    """1 source, 2 processor, 3 sink."""
+
+    source_topics: tuple[str, ...] = ()  # SourceTopics: []string, versions 1+
+    """Topics that a source reads; empty where they are chosen while it runs."""
+
+    sink_topic: str | None = None  # SinkTopic: string, versions 1+
+    """Topic that a sink writes to; null where it is chosen for each record."""
+
+    stores: tuple[str, ...] = ()  # Stores: []string, versions 1+
+    """State stores that a processor works with."""
+
+    successors: tuple[str, ...] = ()  # Successors: []string, versions 1+
+    """Names of the nodes that get what this one hands on."""
+
+    unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
+    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+
+class TopologyDescriptionSubtopology(msgspec.Struct, frozen=True, gc=False):
+    """TopologyDescriptionSubtopology of StreamsGroupDescribeResponse."""
+
+    subtopology_id: str = ""  # SubtopologyId: string, versions 1+
+    """Name of the part, unique in the topology."""
+
+    nodes: tuple[TopologyDescriptionNode, ...] = ()  # Nodes: []TopologyDescriptionNode, versions 1+
+    """Its sources, processors and sinks."""
+
+    unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
+    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+
+class TopologyDescriptionGlobalStore(msgspec.Struct, frozen=True, gc=False):
+    """TopologyDescriptionGlobalStore of StreamsGroupDescribeResponse."""
+
+    source: TopologyDescriptionNode = (
+        TopologyDescriptionNode()
+    )  # Source: TopologyDescriptionNode, versions 1+
+    """Node that reads the records of the store."""
+
+    processor: TopologyDescriptionNode = (
+        TopologyDescriptionNode()
+    )  # Processor: TopologyDescriptionNode, versions 1+
+    """Node that puts them into the store."""
+
+    unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
+    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+
+class TopologyDescription(msgspec.Struct, frozen=True, gc=False):
+    """TopologyDescription of StreamsGroupDescribeResponse."""
+
+    subtopologies: tuple[
+        TopologyDescriptionSubtopology, ...
+    ] = ()  # Subtopologies: []TopologyDescriptionSubtopology, versions 1+
+    """Its parts, which share no state and no partition."""
+
+    global_stores: tuple[
+        TopologyDescriptionGlobalStore, ...
+    ] = ()  # GlobalStores: []TopologyDescriptionGlobalStore, versions 1+
+    """State stores that every instance fills with all partitions."""
+
+    unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
+    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+
 class DescribedGroup(msgspec.Struct, frozen=True, gc=False):
     """DescribedGroup of StreamsGroupDescribeResponse."""
 
@@ -256,6 +327,17 @@ class DescribedGroup(msgspec.Struct, frozen=True, gc=False):
     authorized_operations: int = -2147483648  # AuthorizedOperations: int32, versions 0+
     """What the caller may do: bit n stands for ACL operation n; lowest int32 if not asked."""
 
+    topology_description: TopologyDescription | None = (
+        None  # TopologyDescription: TopologyDescription, versions 1+
+    )
+    """What members pushed about the topology; null but for status 3."""
+
+    topology_description_status: int = 0  # TopologyDescriptionStatus: int8, versions 1+
+    """0 not asked for, 1 the plugin has none, 2 it failed, 3 it is here."""
+
+    assignor_name: str | None = None  # AssignorName: string, versions 1+
+    """Assignor that the next assignment will be made by; null with an error."""
+
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
@@ -270,10 +352,11 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
     COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, INVALID_REQUEST, INVALID_GROUP_ID,
     GROUP_ID_NOT_FOUND.
 
-    History: version 0 (4.2; unstable in 4.1, early access), unchanged up to 4.3.
+    - Version 0 (4.2; unstable in 4.1, early access): groups with topology and members.
+    - Version 1 (4.4): topologyDescription and its status (KIP-1331), assignorName (KIP-1357).
     """
 
-    VERSIONS: ClassVar[range] = range(0, 1)
+    VERSIONS: ClassVar[range] = range(0, 2)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 89
@@ -339,737 +422,40 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
-# t bool, b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
-#   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
-#   _pack_…                   fixed-width fields and lengths
-#   _pack_compact_array_…[n]  a compact array of n numbers and its count
-_pack_H: Final = _Struct(">H").pack
-_pack_h: Final = _Struct(">h").pack
-_pack_i: Final = _Struct(">i").pack
-_pack_ih: Final = _Struct(">ih").pack
-_pack_ii: Final = _Struct(">ii").pack
-_pack_iq: Final = _Struct(">iq").pack
-_pack_t: Final = _Struct(">?").pack
-_unpack_hBB: Final = _Struct(">hBB").unpack_from
-_unpack_iB: Final = _Struct(">iB").unpack_from
-_unpack_tB: Final = _Struct(">?B").unpack_from
-_B_compact_text_B: Final[dict[int, _Unpack]] = {}
-_B_compact_text_HB: Final[dict[int, _Unpack]] = {}
-_B_compact_text_iBB: Final[dict[int, _Unpack]] = {}
-_B_compact_text_ihB: Final[dict[int, _Unpack]] = {}
-_B_compact_text_iqB: Final[dict[int, _Unpack]] = {}
-_compact_array_i: Final[dict[int, _Unpack]] = {}
-_compact_text_B: Final[dict[int, _Unpack]] = {}
-_compact_text_b: Final[dict[int, _Unpack]] = {}
-_compact_text_iB: Final[dict[int, _Unpack]] = {}
-_compact_text_iib: Final[dict[int, _Unpack]] = {}
-_pack_compact_array_i: Final[dict[int, _Pack]] = {}
-
-
-def _read_streams_group_describe_response_tags_v0(
-    data: bytes, pos: int, count: int
-) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_described_group_tags_v0(
-    data: bytes, pos: int, count: int
-) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_topology_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_subtopology_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_topic_info_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_key_value_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_member_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_endpoint_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_task_offset_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_assignment_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_task_ids_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    return _read_unknown_tags(data, pos, count)
-
-
-def _read_key_value_array_v0(data: bytes, pos: int, count: int) -> tuple[tuple[KeyValue, ...], int]:
-    if count < 0 or count * 3 > len(data) - pos:
-        raise _GiveUp
-    items: list[KeyValue] = []
-    append = items.append
-    for _ in range(count):
-        n = data[pos]
-        try:
-            n, key, m = _B_compact_text_B[n](data, pos)
-        except KeyError:
-            n, key, m = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
-        pos += n + 1
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        try:
-            value_, tags = _compact_text_B[m](data, pos)
-        except KeyError:
-            value_, tags = _text_unpacker(_compact_text_B, ">{}sB", m, m - 1)(data, pos)
-        pos += m
-        if tags:
-            unknown, pos = _read_key_value_tags_v0(data, pos, tags)
-        else:
-            unknown = ()
-        append(KeyValue(key.decode(), value_.decode(), unknown))
-    return tuple(items), pos
-
-
-def _read_topic_info_array_v0(data: bytes, pos: int, count: int) -> tuple[tuple[TopicInfo, ...], int]:
-    if count < 0 or count * 9 > len(data) - pos:
-        raise _GiveUp
-    items: list[TopicInfo] = []
-    append = items.append
-    for _ in range(count):
-        n = data[pos]
-        try:
-            n, name, partitions, replication_factor, m = _B_compact_text_ihB[n](data, pos)
-        except KeyError:
-            n, name, partitions, replication_factor, m = _compact_text_unpacker(
-                _B_compact_text_ihB, ">{}ihB", n
-            )(data, pos)
-        pos += n + 7
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        topic_configs, pos = _read_key_value_array_v0(data, pos, m - 1)
-        tags = data[pos]
-        pos += 1
-        if tags:
-            unknown, pos = _read_topic_info_tags_v0(data, pos, tags)
-        else:
-            unknown = ()
-        append(TopicInfo(name.decode(), partitions, replication_factor, topic_configs, unknown))
-    return tuple(items), pos
-
-
-def _read_subtopology_array_v0(data: bytes, pos: int, count: int) -> tuple[tuple[Subtopology, ...], int]:
-    if count < 0 or count * 6 > len(data) - pos:
-        raise _GiveUp
-    items: list[Subtopology] = []
-    append = items.append
-    for _ in range(count):
-        n = data[pos]
-        try:
-            n, subtopology_id, m = _B_compact_text_B[n](data, pos)
-        except KeyError:
-            n, subtopology_id, m = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
-        pos += n + 1
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        source_topics, pos = _read_compact_strings(data, pos, m - 1)
-        m = data[pos]
-        pos += 1
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        repartition_sink_topics, pos = _read_compact_strings(data, pos, m - 1)
-        m = data[pos]
-        pos += 1
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        state_changelog_topics, pos = _read_topic_info_array_v0(data, pos, m - 1)
-        m = data[pos]
-        pos += 1
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        repartition_source_topics, pos = _read_topic_info_array_v0(data, pos, m - 1)
-        tags = data[pos]
-        pos += 1
-        if tags:
-            unknown, pos = _read_subtopology_tags_v0(data, pos, tags)
-        else:
-            unknown = ()
-        append(
-            Subtopology(
-                subtopology_id.decode(),
-                source_topics,
-                repartition_sink_topics,
-                state_changelog_topics,
-                repartition_source_topics,
-                unknown,
-            )
-        )
-    return tuple(items), pos
-
-
-def _read_task_offset_array_v0(data: bytes, pos: int, count: int) -> tuple[tuple[TaskOffset, ...], int]:
-    if count < 0 or count * 14 > len(data) - pos:
-        raise _GiveUp
-    items: list[TaskOffset] = []
-    append = items.append
-    for _ in range(count):
-        n = data[pos]
-        try:
-            n, subtopology_id, partition, offset, tags = _B_compact_text_iqB[n](data, pos)
-        except KeyError:
-            n, subtopology_id, partition, offset, tags = _compact_text_unpacker(
-                _B_compact_text_iqB, ">{}iqB", n
-            )(data, pos)
-        pos += n + 13
-        if tags:
-            unknown, pos = _read_task_offset_tags_v0(data, pos, tags)
-        else:
-            unknown = ()
-        append(TaskOffset(subtopology_id.decode(), partition, offset, unknown))
-    return tuple(items), pos
-
-
-def _read_task_ids_array_v0(data: bytes, pos: int, count: int) -> tuple[tuple[TaskIds, ...], int]:
-    if count < 0 or count * 3 > len(data) - pos:
-        raise _GiveUp
-    items: list[TaskIds] = []
-    append = items.append
-    for _ in range(count):
-        n = data[pos]
-        try:
-            n, subtopology_id, m = _B_compact_text_B[n](data, pos)
-        except KeyError:
-            n, subtopology_id, m = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data, pos)
-        pos += n + 1
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        try:
-            partitions = _compact_array_i[m](data, pos)
-        except KeyError:
-            partitions = _unpacker(_compact_array_i, ">{}i", m, m - 1)(data, pos)
-        pos += (m - 1) * 4
-        tags = data[pos]
-        pos += 1
-        if tags:
-            unknown, pos = _read_task_ids_tags_v0(data, pos, tags)
-        else:
-            unknown = ()
-        append(TaskIds(subtopology_id.decode(), partitions, unknown))
-    return tuple(items), pos
-
-
-def _read_member_array_v0(data: bytes, pos: int, count: int) -> tuple[tuple[Member, ...], int]:
-    if count < 0 or count * 28 > len(data) - pos:
-        raise _GiveUp
-    items: list[Member] = []
-    append = items.append
-    for _ in range(count):
-        n = data[pos]
-        try:
-            n, member_id, member_epoch, m, k = _B_compact_text_iBB[n](data, pos)
-        except KeyError:
-            n, member_id, member_epoch, m, k = _compact_text_unpacker(_B_compact_text_iBB, ">{}iBB", n)(
-                data, pos
-            )
-        pos += n + 5
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-            if not m:
-                raise _GiveUp
-        if m == 0:
-            instance_id = None
-            pos += 1
-        else:
-            try:
-                instance_id, k = _compact_text_B[m](data, pos)
-            except KeyError:
-                instance_id, k = _text_unpacker(_compact_text_B, ">{}sB", m, m - 1)(data, pos)
-            pos += m
-            instance_id = instance_id.decode()
-        if k > 127:
-            k, pos = _read_uvarint(data, pos - 1)
-        if k == 0:
-            rack_id = None
-            n = data[pos]
-            pos += 1
-        else:
-            try:
-                rack_id, n = _compact_text_B[k](data, pos)
-            except KeyError:
-                rack_id, n = _text_unpacker(_compact_text_B, ">{}sB", k, k - 1)(data, pos)
-            pos += k
-            rack_id = rack_id.decode()
-        if n > 127:
-            n, pos = _read_uvarint(data, pos - 1)
-        try:
-            client_id, m = _compact_text_B[n](data, pos)
-        except KeyError:
-            client_id, m = _text_unpacker(_compact_text_B, ">{}sB", n, n - 1)(data, pos)
-        pos += n
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        try:
-            client_host, topology_epoch, k = _compact_text_iB[m](data, pos)
-        except KeyError:
-            client_host, topology_epoch, k = _text_unpacker(_compact_text_iB, ">{}siB", m, m - 1)(data, pos)
-        pos += m + 4
-        if k > 127:
-            k, pos = _read_uvarint(data, pos - 1)
-        try:
-            process_id, n = _compact_text_b[k](data, pos)
-        except KeyError:
-            process_id, n = _text_unpacker(_compact_text_b, ">{}sb", k, k - 1)(data, pos)
-        pos += k
-        if n == 1:
-            user_endpoint, pos = _read_endpoint_v0(data, pos)
-        elif n == -1:
-            user_endpoint = None
-        else:
-            raise _GiveUp
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = _read_uvarint(data, pos - 1)
-        client_tags, pos = _read_key_value_array_v0(data, pos, n - 1)
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = _read_uvarint(data, pos - 1)
-        task_offsets, pos = _read_task_offset_array_v0(data, pos, n - 1)
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = _read_uvarint(data, pos - 1)
-        task_end_offsets, pos = _read_task_offset_array_v0(data, pos, n - 1)
-        assignment, pos = _read_assignment_v0(data, pos)
-        target_assignment, pos = _read_assignment_v0(data, pos)
-        is_classic, tags = _unpack_tB(data, pos)
-        pos += 2
-        if tags:
-            unknown, pos = _read_member_tags_v0(data, pos, tags)
-        else:
-            unknown = ()
-        append(
-            Member(
-                member_id.decode(),
-                member_epoch,
-                instance_id,
-                rack_id,
-                client_id.decode(),
-                client_host.decode(),
-                topology_epoch,
-                process_id.decode(),
-                user_endpoint,
-                client_tags,
-                task_offsets,
-                task_end_offsets,
-                assignment,
-                target_assignment,
-                is_classic,
-                unknown,
-            )
-        )
-    return tuple(items), pos
-
-
-def _read_described_group_array_v0(
-    data: bytes, pos: int, count: int
-) -> tuple[tuple[DescribedGroup, ...], int]:
-    if count < 0 or count * 20 > len(data) - pos:
-        raise _GiveUp
-    items: list[DescribedGroup] = []
-    append = items.append
-    for _ in range(count):
-        error_code, n, m = _unpack_hBB(data, pos)
-        pos += 3
-        if n > 127:
-            n, pos = _read_uvarint(data, pos - 1)
-            if not n:
-                raise _GiveUp
-        if n == 0:
-            error_message = None
-            pos += 1
-        else:
-            try:
-                error_message, m = _compact_text_B[n](data, pos)
-            except KeyError:
-                error_message, m = _text_unpacker(_compact_text_B, ">{}sB", n, n - 1)(data, pos)
-            pos += n
-            error_message = error_message.decode()
-        if m > 127:
-            m, pos = _read_uvarint(data, pos - 1)
-        try:
-            group_id, k = _compact_text_B[m](data, pos)
-        except KeyError:
-            group_id, k = _text_unpacker(_compact_text_B, ">{}sB", m, m - 1)(data, pos)
-        pos += m
-        if k > 127:
-            k, pos = _read_uvarint(data, pos - 1)
-        try:
-            group_state, group_epoch, assignment_epoch, n = _compact_text_iib[k](data, pos)
-        except KeyError:
-            group_state, group_epoch, assignment_epoch, n = _text_unpacker(
-                _compact_text_iib, ">{}siib", k, k - 1
-            )(data, pos)
-        pos += k + 8
-        if n == 1:
-            topology, pos = _read_topology_v0(data, pos)
-        elif n == -1:
-            topology = None
-        else:
-            raise _GiveUp
-        n = data[pos]
-        pos += 1
-        if n > 127:
-            n, pos = _read_uvarint(data, pos - 1)
-        members, pos = _read_member_array_v0(data, pos, n - 1)
-        authorized_operations, tags = _unpack_iB(data, pos)
-        pos += 5
-        if tags:
-            unknown, pos = _read_described_group_tags_v0(data, pos, tags)
-        else:
-            unknown = ()
-        append(
-            DescribedGroup(
-                error_code,
-                error_message,
-                group_id.decode(),
-                group_state.decode(),
-                group_epoch,
-                assignment_epoch,
-                topology,
-                members,
-                authorized_operations,
-                unknown,
-            )
-        )
-    return tuple(items), pos
-
-
-def _read_topology_v0(data: bytes, pos: int) -> tuple[Topology, int]:
-    epoch, n = _unpack_iB(data, pos)
-    pos += 5
-    if n > 127:
-        n, pos = _read_uvarint(data, pos - 1)
-    if n == 0:
-        subtopologies = None
-    else:
-        subtopologies, pos = _read_subtopology_array_v0(data, pos, n - 1)
-    tags = data[pos]
-    pos += 1
-    if tags:
-        unknown, pos = _read_topology_tags_v0(data, pos, tags)
-    else:
-        unknown = ()
-    return Topology(epoch, subtopologies, unknown), pos
-
-
-def _read_endpoint_v0(data: bytes, pos: int) -> tuple[Endpoint, int]:
-    n = data[pos]
-    try:
-        n, host, port, tags = _B_compact_text_HB[n](data, pos)
-    except KeyError:
-        n, host, port, tags = _compact_text_unpacker(_B_compact_text_HB, ">{}HB", n)(data, pos)
-    pos += n + 3
-    if tags:
-        unknown, pos = _read_endpoint_tags_v0(data, pos, tags)
-    else:
-        unknown = ()
-    return Endpoint(host.decode(), port, unknown), pos
-
-
-def _read_assignment_v0(data: bytes, pos: int) -> tuple[Assignment, int]:
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = _read_uvarint(data, pos - 1)
-    active_tasks, pos = _read_task_ids_array_v0(data, pos, n - 1)
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = _read_uvarint(data, pos - 1)
-    standby_tasks, pos = _read_task_ids_array_v0(data, pos, n - 1)
-    n = data[pos]
-    pos += 1
-    if n > 127:
-        n, pos = _read_uvarint(data, pos - 1)
-    warmup_tasks, pos = _read_task_ids_array_v0(data, pos, n - 1)
-    tags = data[pos]
-    pos += 1
-    if tags:
-        unknown, pos = _read_assignment_tags_v0(data, pos, tags)
-    else:
-        unknown = ()
-    return Assignment(active_tasks, standby_tasks, warmup_tasks, unknown), pos
-
-
-def _read_streams_group_describe_response_v0(data: bytes) -> StreamsGroupDescribeResponse:
-    throttle_time_ms, n = _unpack_iB(data)
-    pos = 5
-    if n > 127:
-        n, pos = _read_uvarint(data, pos - 1)
-    groups, pos = _read_described_group_array_v0(data, pos, n - 1)
-    tags = data[pos]
-    if not tags:
-        if len(data) != pos + 1:
-            raise _GiveUp
-        return StreamsGroupDescribeResponse(throttle_time_ms, groups)
-    unknown, pos = _read_streams_group_describe_response_tags_v0(data, pos + 1, tags)
-    if len(data) != pos:
-        raise _GiveUp
-    return StreamsGroupDescribeResponse(throttle_time_ms, groups, unknown)
-
-
-def _write_key_value_compact_array_v0(items: tuple[KeyValue, ...]) -> bytes:
-    if type(items) is not tuple:
-        _require_list(items)
-    parts = [_uvarint(len(items) + 1)]
-    for value in items:
-        if value.unknown_tagged_fields != ():
-            raise _GiveUp
-        key = value.key.encode()
-        if len(key) > 32767:
-            raise _GiveUp
-        value_ = value.value.encode()
-        if len(value_) > 32767:
-            raise _GiveUp
-        parts += (_uvarint(len(key) + 1), key, _uvarint(len(value_) + 1), value_, b"\x00")
-    return b"".join(parts)
-
-
-def _write_topic_info_compact_array_v0(items: tuple[TopicInfo, ...]) -> bytes:
-    if type(items) is not tuple:
-        _require_list(items)
-    parts = [_uvarint(len(items) + 1)]
-    for value in items:
-        if value.unknown_tagged_fields != ():
-            raise _GiveUp
-        name = value.name.encode()
-        if len(name) > 32767:
-            raise _GiveUp
-        parts += (
-            _uvarint(len(name) + 1),
-            name,
-            _pack_ih(value.partitions, value.replication_factor),
-            _write_key_value_compact_array_v0(value.topic_configs),
-            b"\x00",
-        )
-    return b"".join(parts)
-
-
-def _write_subtopology_compact_array_v0(items: tuple[Subtopology, ...]) -> bytes:
-    if type(items) is not tuple:
-        _require_list(items)
-    parts = [_uvarint(len(items) + 1)]
-    for value in items:
-        if value.unknown_tagged_fields != ():
-            raise _GiveUp
-        subtopology_id = value.subtopology_id.encode()
-        if len(subtopology_id) > 32767:
-            raise _GiveUp
-        parts += (
-            _uvarint(len(subtopology_id) + 1),
-            subtopology_id,
-            _write_compact_strings(value.source_topics),
-            _write_compact_strings(value.repartition_sink_topics),
-            _write_topic_info_compact_array_v0(value.state_changelog_topics),
-            _write_topic_info_compact_array_v0(value.repartition_source_topics),
-            b"\x00",
-        )
-    return b"".join(parts)
-
-
-def _write_task_offset_compact_array_v0(items: tuple[TaskOffset, ...]) -> bytes:
-    if type(items) is not tuple:
-        _require_list(items)
-    parts = [_uvarint(len(items) + 1)]
-    for value in items:
-        if value.unknown_tagged_fields != ():
-            raise _GiveUp
-        subtopology_id = value.subtopology_id.encode()
-        if len(subtopology_id) > 32767:
-            raise _GiveUp
-        parts += (
-            _uvarint(len(subtopology_id) + 1),
-            subtopology_id,
-            _pack_iq(value.partition, value.offset),
-            b"\x00",
-        )
-    return b"".join(parts)
-
-
-def _write_task_ids_compact_array_v0(items: tuple[TaskIds, ...]) -> bytes:
-    if type(items) is not tuple:
-        _require_list(items)
-    parts = [_uvarint(len(items) + 1)]
-    for value in items:
-        if value.unknown_tagged_fields != ():
-            raise _GiveUp
-        subtopology_id = value.subtopology_id.encode()
-        if len(subtopology_id) > 32767:
-            raise _GiveUp
-        if type(value.partitions) is not tuple:
-            _require_list(value.partitions)
-        count = len(value.partitions)
-        try:
-            pack = _pack_compact_array_i[count]
-        except KeyError:
-            pack = _compact_array_packer(_pack_compact_array_i, "i", count)
-        partitions = pack(count + 1, *value.partitions)
-        parts += (_uvarint(len(subtopology_id) + 1), subtopology_id, partitions, b"\x00")
-    return b"".join(parts)
-
-
-def _write_member_compact_array_v0(items: tuple[Member, ...]) -> bytes:
-    if type(items) is not tuple:
-        _require_list(items)
-    parts = [_uvarint(len(items) + 1)]
-    for value in items:
-        if value.unknown_tagged_fields != ():
-            raise _GiveUp
-        member_id = value.member_id.encode()
-        if len(member_id) > 32767:
-            raise _GiveUp
-        if value.instance_id is None:
-            instance_id = b"\x00"
-        else:
-            instance_id = value.instance_id.encode()
-            if len(instance_id) > 32767:
-                raise _GiveUp
-            instance_id = _uvarint(len(instance_id) + 1) + instance_id
-        if value.rack_id is None:
-            rack_id = b"\x00"
-        else:
-            rack_id = value.rack_id.encode()
-            if len(rack_id) > 32767:
-                raise _GiveUp
-            rack_id = _uvarint(len(rack_id) + 1) + rack_id
-        client_id = value.client_id.encode()
-        if len(client_id) > 32767:
-            raise _GiveUp
-        client_host = value.client_host.encode()
-        if len(client_host) > 32767:
-            raise _GiveUp
-        process_id = value.process_id.encode()
-        if len(process_id) > 32767:
-            raise _GiveUp
-        if type(value.is_classic) is not bool:
-            raise _GiveUp
-        parts += (
-            _uvarint(len(member_id) + 1),
-            member_id,
-            _pack_i(value.member_epoch),
-            instance_id,
-            rack_id,
-            _uvarint(len(client_id) + 1),
-            client_id,
-            _uvarint(len(client_host) + 1),
-            client_host,
-            _pack_i(value.topology_epoch),
-            _uvarint(len(process_id) + 1),
-            process_id,
-            (b"\xff" if value.user_endpoint is None else b"\x01" + _write_endpoint_v0(value.user_endpoint)),
-            _write_key_value_compact_array_v0(value.client_tags),
-            _write_task_offset_compact_array_v0(value.task_offsets),
-            _write_task_offset_compact_array_v0(value.task_end_offsets),
-            _write_assignment_v0(value.assignment),
-            _write_assignment_v0(value.target_assignment),
-            _pack_t(value.is_classic),
-            b"\x00",
-        )
-    return b"".join(parts)
-
-
-def _write_described_group_compact_array_v0(items: tuple[DescribedGroup, ...]) -> bytes:
-    if type(items) is not tuple:
-        _require_list(items)
-    parts = [_uvarint(len(items) + 1)]
-    for value in items:
-        if value.unknown_tagged_fields != ():
-            raise _GiveUp
-        if value.error_message is None:
-            error_message = b"\x00"
-        else:
-            error_message = value.error_message.encode()
-            if len(error_message) > 32767:
-                raise _GiveUp
-            error_message = _uvarint(len(error_message) + 1) + error_message
-        group_id = value.group_id.encode()
-        if len(group_id) > 32767:
-            raise _GiveUp
-        group_state = value.group_state.encode()
-        if len(group_state) > 32767:
-            raise _GiveUp
-        parts += (
-            _pack_h(value.error_code),
-            error_message,
-            _uvarint(len(group_id) + 1),
-            group_id,
-            _uvarint(len(group_state) + 1),
-            group_state,
-            _pack_ii(value.group_epoch, value.assignment_epoch),
-            (b"\xff" if value.topology is None else b"\x01" + _write_topology_v0(value.topology)),
-            _write_member_compact_array_v0(value.members),
-            _pack_i(value.authorized_operations),
-            b"\x00",
-        )
-    return b"".join(parts)
-
-
-def _write_topology_v0(value: Topology) -> bytes:
-    if value.unknown_tagged_fields != ():
-        raise _GiveUp
-    return (
-        _pack_i(value.epoch)
-        + (
-            b"\x00"
-            if value.subtopologies is None
-            else _write_subtopology_compact_array_v0(value.subtopologies)
-        )
-        + b"\x00"
-    )
-
-
-def _write_endpoint_v0(value: Endpoint) -> bytes:
-    if value.unknown_tagged_fields != ():
-        raise _GiveUp
-    host = value.host.encode()
-    if len(host) > 32767:
-        raise _GiveUp
-    return b"".join((_uvarint(len(host) + 1), host, _pack_H(value.port), b"\x00"))
-
-
-def _write_assignment_v0(value: Assignment) -> bytes:
-    if value.unknown_tagged_fields != ():
-        raise _GiveUp
-    return b"".join(
-        (
-            _write_task_ids_compact_array_v0(value.active_tasks),
-            _write_task_ids_compact_array_v0(value.standby_tasks),
-            _write_task_ids_compact_array_v0(value.warmup_tasks),
-            b"\x00",
-        )
-    )
-
-
-def _write_streams_group_describe_response_v0(value: StreamsGroupDescribeResponse) -> bytes:
-    if value.unknown_tagged_fields != ():
-        raise _GiveUp
-    return _pack_i(value.throttle_time_ms) + _write_described_group_compact_array_v0(value.groups) + b"\x00"
+_bind_readers(
+    Assignment=Assignment,
+    DescribedGroup=DescribedGroup,
+    Endpoint=Endpoint,
+    KeyValue=KeyValue,
+    Member=Member,
+    StreamsGroupDescribeResponse=StreamsGroupDescribeResponse,
+    Subtopology=Subtopology,
+    TaskIds=TaskIds,
+    TaskOffset=TaskOffset,
+    TopicInfo=TopicInfo,
+    Topology=Topology,
+    TopologyDescription=TopologyDescription,
+    TopologyDescriptionGlobalStore=TopologyDescriptionGlobalStore,
+    TopologyDescriptionNode=TopologyDescriptionNode,
+    TopologyDescriptionSubtopology=TopologyDescriptionSubtopology,
+)
+_bind_writers(
+    Assignment=Assignment,
+    DescribedGroup=DescribedGroup,
+    Endpoint=Endpoint,
+    KeyValue=KeyValue,
+    Member=Member,
+    StreamsGroupDescribeResponse=StreamsGroupDescribeResponse,
+    Subtopology=Subtopology,
+    TaskIds=TaskIds,
+    TaskOffset=TaskOffset,
+    TopicInfo=TopicInfo,
+    Topology=Topology,
+    TopologyDescription=TopologyDescription,
+    TopologyDescriptionGlobalStore=TopologyDescriptionGlobalStore,
+    TopologyDescriptionNode=TopologyDescriptionNode,
+    TopologyDescriptionSubtopology=TopologyDescriptionSubtopology,
+)
 
 
 def _schema_streams_group_describe_response() -> _MessageSchema:
@@ -1078,12 +464,6 @@ def _schema_streams_group_describe_response() -> _MessageSchema:
     return STREAMS_GROUP_DESCRIBE_RESPONSE
 
 
-_READERS_STREAMS_GROUP_DESCRIBE_RESPONSE = {
-    0: _read_streams_group_describe_response_v0,
-}
-_WRITERS_STREAMS_GROUP_DESCRIBE_RESPONSE = {
-    0: _write_streams_group_describe_response_v0,
-}
 StreamsGroupDescribeResponse.CODEC = _Codec(
     _schema_streams_group_describe_response,
     {
@@ -1096,6 +476,10 @@ StreamsGroupDescribeResponse.CODEC = _Codec(
         "TaskIds": TaskIds,
         "Assignment": Assignment,
         "Member": Member,
+        "TopologyDescriptionNode": TopologyDescriptionNode,
+        "TopologyDescriptionSubtopology": TopologyDescriptionSubtopology,
+        "TopologyDescriptionGlobalStore": TopologyDescriptionGlobalStore,
+        "TopologyDescription": TopologyDescription,
         "DescribedGroup": DescribedGroup,
         "StreamsGroupDescribeResponse": StreamsGroupDescribeResponse,
     },

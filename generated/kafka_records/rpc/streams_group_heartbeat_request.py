@@ -186,10 +186,11 @@ class StreamsGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
     Sent by every member of a Kafka Streams application to the group's coordinator. On joining it
     says everything, afterwards only what has changed. Api key 88.
 
-    History: version 0 (4.2; unstable in 4.1, early access), unchanged up to 4.3.
+    - Version 0 (4.2; unstable in 4.1, early access): membership, topology and tasks.
+    - Version 1 (4.4, KIP-1331): same bytes; the response changes.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 1)
+    VERSIONS: ClassVar[range] = range(0, 2)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 88
@@ -1008,9 +1009,11 @@ def _schema_streams_group_heartbeat_request() -> _MessageSchema:
 
 _READERS_STREAMS_GROUP_HEARTBEAT_REQUEST = {
     0: _read_streams_group_heartbeat_request_v0,
+    1: _read_streams_group_heartbeat_request_v0,
 }
 _WRITERS_STREAMS_GROUP_HEARTBEAT_REQUEST = {
     0: _write_streams_group_heartbeat_request_v0,
+    1: _write_streams_group_heartbeat_request_v0,
 }
 StreamsGroupHeartbeatRequest.CODEC = _Codec(
     _schema_streams_group_heartbeat_request,

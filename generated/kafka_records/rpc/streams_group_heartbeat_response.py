@@ -126,15 +126,17 @@ class StreamsGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
     topic to read, or every match of a pattern, is not there), 2 INCORRECTLY_PARTITIONED_TOPICS
     (numbers of partitions do not fit together), 3 MISSING_INTERNAL_TOPICS (the broker has yet to
     create some, or could not), 4 SHUTDOWN_APPLICATION (a member asked everybody to stop), 5
-    ASSIGNMENT_DELAYED (the coordinator waits before it assigns). The detail says which topics are
-    meant.
+    ASSIGNMENT_DELAYED (the coordinator waits before it assigns), 6 MISSING_CLIENT_TAGS (members lack
+    tags by which standby tasks are spread over racks). The detail says which topics are meant.
 
-    History: version 0 (4.2; unstable in 4.1, early access), unchanged up to 4.3. Since 4.2 status
-    has no default of null; the bytes are the same. 4.4 brings version 1, which makes
-    acceptableRecoveryLag an int64.
+    - Version 0 (4.2; unstable in 4.1, early access): since 4.2 status has no default of null; the
+      bytes are the same.
+    - Version 1 (4.4): acceptableRecoveryLag is an int64, behind taskOffsetIntervalMs; that of
+      version 0 is called acceptableRecoveryLagLegacy. topologyDescriptionRequired (KIP-1331); status
+      6 may occur (KAFKA-20744).
     """
 
-    VERSIONS: ClassVar[range] = range(0, 1)
+    VERSIONS: ClassVar[range] = range(0, 2)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 88
@@ -160,11 +162,14 @@ class StreamsGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
     heartbeat_interval_ms: int = 0  # HeartbeatIntervalMs: int32, versions 0+
     """Milliseconds after which the next heartbeat is due."""
 
-    acceptable_recovery_lag: int = 0  # AcceptableRecoveryLag: int32, versions 0+
+    acceptable_recovery_lag_legacy: int = 0  # AcceptableRecoveryLagLegacy: int32, versions 0
     """How many offsets behind the end a warm-up task counts as caught up."""
 
     task_offset_interval_ms: int = 0  # TaskOffsetIntervalMs: int32, versions 0+
     """Milliseconds after which the member shall report its changelog offsets again."""
+
+    acceptable_recovery_lag: int = -1  # AcceptableRecoveryLag: int64, versions 1+
+    """The same since version 1; -1 if the broker does not say."""
 
     status: tuple[Status, ...] | None = ()  # Status: []Status, versions 0+
     """What is wrong with the group; null or empty for nothing."""
@@ -177,6 +182,9 @@ class StreamsGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
 
     warmup_tasks: tuple[TaskIds, ...] | None = None  # WarmupTasks: []TaskIds, versions 0+
     """Tasks whose state to build up; null: the same as before."""
+
+    topology_description_required: bool = False  # TopologyDescriptionRequired: bool, versions 1+
+    """Whether the member shall push the description of its topology."""
 
     endpoint_information_epoch: int = 0  # EndpointInformationEpoch: int32, versions 0+
     """Epoch of the endpoint information that the coordinator has."""
@@ -239,7 +247,7 @@ class StreamsGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
-# b int8, B the first byte of a varint, h int16, H uint16, i int32.
+# t bool, b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
 #   _unpack_…                 fixed-width fields, and the length, count or marker behind them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
 #   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
@@ -251,14 +259,18 @@ _pack_b: Final = _Struct(">b").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
 _pack_iiii: Final = _Struct(">iiii").pack
+_pack_iiiq: Final = _Struct(">iiiq").pack
+_pack_ti: Final = _Struct(">?i").pack
 _unpack_iB: Final = _Struct(">iB").unpack_from
 _unpack_ihBB: Final = _Struct(">ihBB").unpack_from
+_unpack_tiB: Final = _Struct(">?iB").unpack_from
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _B_compact_text_HB: Final[dict[int, _Unpack]] = {}
 _bB_compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_array_i: Final[dict[int, _Unpack]] = {}
 _compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_text_iiiiB: Final[dict[int, _Unpack]] = {}
+_compact_text_iiiqB: Final[dict[int, _Unpack]] = {}
 _pack_compact_array_i: Final[dict[int, _Pack]] = {}
 
 
@@ -287,6 +299,12 @@ def _read_endpoint_tags_v0(data: bytes, pos: int, count: int) -> tuple[tuple[tup
 
 
 def _read_topic_partition_tags_v0(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_streams_group_heartbeat_response_tags_v1(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
     return _read_unknown_tags(data, pos, count)
@@ -441,7 +459,7 @@ def _read_streams_group_heartbeat_response_v0(data: bytes) -> StreamsGroupHeartb
             member_id,
             member_epoch,
             heartbeat_interval_ms,
-            acceptable_recovery_lag,
+            acceptable_recovery_lag_legacy,
             task_offset_interval_ms,
             k,
         ) = _compact_text_iiiiB[m](data, pos)
@@ -450,7 +468,7 @@ def _read_streams_group_heartbeat_response_v0(data: bytes) -> StreamsGroupHeartb
             member_id,
             member_epoch,
             heartbeat_interval_ms,
-            acceptable_recovery_lag,
+            acceptable_recovery_lag_legacy,
             task_offset_interval_ms,
             k,
         ) = _text_unpacker(_compact_text_iiiiB, ">{}siiiiB", m, m - 1)(data, pos)
@@ -504,12 +522,14 @@ def _read_streams_group_heartbeat_response_v0(data: bytes) -> StreamsGroupHeartb
             member_id.decode(),
             member_epoch,
             heartbeat_interval_ms,
-            acceptable_recovery_lag,
+            acceptable_recovery_lag_legacy,
             task_offset_interval_ms,
+            -1,
             status,
             active_tasks,
             standby_tasks,
             warmup_tasks,
+            False,
             endpoint_information_epoch,
             partitions_by_user_endpoint,
         )
@@ -523,12 +543,136 @@ def _read_streams_group_heartbeat_response_v0(data: bytes) -> StreamsGroupHeartb
         member_id.decode(),
         member_epoch,
         heartbeat_interval_ms,
-        acceptable_recovery_lag,
+        acceptable_recovery_lag_legacy,
         task_offset_interval_ms,
+        -1,
         status,
         active_tasks,
         standby_tasks,
         warmup_tasks,
+        False,
+        endpoint_information_epoch,
+        partitions_by_user_endpoint,
+        unknown,
+    )
+
+
+def _read_streams_group_heartbeat_response_v1(data: bytes) -> StreamsGroupHeartbeatResponse:
+    throttle_time_ms, error_code, n, m = _unpack_ihBB(data)
+    pos = 7
+    if n > 127:
+        n, pos = _read_uvarint(data, pos - 1)
+        if not n:
+            raise _GiveUp
+    if n == 0:
+        error_message = None
+        pos += 1
+    else:
+        try:
+            error_message, m = _compact_text_B[n](data, pos)
+        except KeyError:
+            error_message, m = _text_unpacker(_compact_text_B, ">{}sB", n, n - 1)(data, pos)
+        pos += n
+        error_message = error_message.decode()
+    if m > 127:
+        m, pos = _read_uvarint(data, pos - 1)
+    try:
+        (
+            member_id,
+            member_epoch,
+            heartbeat_interval_ms,
+            task_offset_interval_ms,
+            acceptable_recovery_lag,
+            k,
+        ) = _compact_text_iiiqB[m](data, pos)
+    except KeyError:
+        (
+            member_id,
+            member_epoch,
+            heartbeat_interval_ms,
+            task_offset_interval_ms,
+            acceptable_recovery_lag,
+            k,
+        ) = _text_unpacker(_compact_text_iiiqB, ">{}siiiqB", m, m - 1)(data, pos)
+    pos += m + 20
+    if k > 127:
+        k, pos = _read_uvarint(data, pos - 1)
+    if k == 0:
+        status = None
+    else:
+        status, pos = _read_status_array_v0(data, pos, k - 1)
+    k = data[pos]
+    pos += 1
+    if k > 127:
+        k, pos = _read_uvarint(data, pos - 1)
+    if k == 0:
+        active_tasks = None
+    else:
+        active_tasks, pos = _read_task_ids_array_v0(data, pos, k - 1)
+    k = data[pos]
+    pos += 1
+    if k > 127:
+        k, pos = _read_uvarint(data, pos - 1)
+    if k == 0:
+        standby_tasks = None
+    else:
+        standby_tasks, pos = _read_task_ids_array_v0(data, pos, k - 1)
+    k = data[pos]
+    pos += 1
+    if k > 127:
+        k, pos = _read_uvarint(data, pos - 1)
+    if k == 0:
+        warmup_tasks = None
+    else:
+        warmup_tasks, pos = _read_task_ids_array_v0(data, pos, k - 1)
+    topology_description_required, endpoint_information_epoch, k = _unpack_tiB(data, pos)
+    pos += 6
+    if k > 127:
+        k, pos = _read_uvarint(data, pos - 1)
+    if k == 0:
+        partitions_by_user_endpoint = None
+    else:
+        partitions_by_user_endpoint, pos = _read_endpoint_to_partitions_array_v0(data, pos, k - 1)
+    tags = data[pos]
+    if not tags:
+        if len(data) != pos + 1:
+            raise _GiveUp
+        return StreamsGroupHeartbeatResponse(
+            throttle_time_ms,
+            error_code,
+            error_message,
+            member_id.decode(),
+            member_epoch,
+            heartbeat_interval_ms,
+            0,
+            task_offset_interval_ms,
+            acceptable_recovery_lag,
+            status,
+            active_tasks,
+            standby_tasks,
+            warmup_tasks,
+            topology_description_required,
+            endpoint_information_epoch,
+            partitions_by_user_endpoint,
+        )
+    unknown, pos = _read_streams_group_heartbeat_response_tags_v1(data, pos + 1, tags)
+    if len(data) != pos:
+        raise _GiveUp
+    return StreamsGroupHeartbeatResponse(
+        throttle_time_ms,
+        error_code,
+        error_message,
+        member_id.decode(),
+        member_epoch,
+        heartbeat_interval_ms,
+        0,
+        task_offset_interval_ms,
+        acceptable_recovery_lag,
+        status,
+        active_tasks,
+        standby_tasks,
+        warmup_tasks,
+        topology_description_required,
         endpoint_information_epoch,
         partitions_by_user_endpoint,
         unknown,
@@ -619,6 +763,8 @@ def _write_endpoint_v0(value: Endpoint) -> bytes:
 
 
 def _write_streams_group_heartbeat_response_v0(value: StreamsGroupHeartbeatResponse) -> bytes:
+    if value.topology_description_required is not False:
+        raise _GiveUp
     if value.unknown_tagged_fields != ():
         raise _GiveUp
     if value.error_message is None:
@@ -640,7 +786,7 @@ def _write_streams_group_heartbeat_response_v0(value: StreamsGroupHeartbeatRespo
             _pack_iiii(
                 value.member_epoch,
                 value.heartbeat_interval_ms,
-                value.acceptable_recovery_lag,
+                value.acceptable_recovery_lag_legacy,
                 value.task_offset_interval_ms,
             ),
             (b"\x00" if value.status is None else _write_status_compact_array_v0(value.status)),
@@ -662,6 +808,54 @@ def _write_streams_group_heartbeat_response_v0(value: StreamsGroupHeartbeatRespo
     )
 
 
+def _write_streams_group_heartbeat_response_v1(value: StreamsGroupHeartbeatResponse) -> bytes:
+    if value.acceptable_recovery_lag_legacy != 0:
+        raise _GiveUp
+    if value.unknown_tagged_fields != ():
+        raise _GiveUp
+    if value.error_message is None:
+        error_message = b"\x00"
+    else:
+        error_message = value.error_message.encode()
+        if len(error_message) > 32767:
+            raise _GiveUp
+        error_message = _uvarint(len(error_message) + 1) + error_message
+    member_id = value.member_id.encode()
+    if len(member_id) > 32767:
+        raise _GiveUp
+    if type(value.topology_description_required) is not bool:
+        raise _GiveUp
+    return b"".join(
+        (
+            _pack_ih(value.throttle_time_ms, value.error_code),
+            error_message,
+            _uvarint(len(member_id) + 1),
+            member_id,
+            _pack_iiiq(
+                value.member_epoch,
+                value.heartbeat_interval_ms,
+                value.task_offset_interval_ms,
+                value.acceptable_recovery_lag,
+            ),
+            (b"\x00" if value.status is None else _write_status_compact_array_v0(value.status)),
+            (b"\x00" if value.active_tasks is None else _write_task_ids_compact_array_v0(value.active_tasks)),
+            (
+                b"\x00"
+                if value.standby_tasks is None
+                else _write_task_ids_compact_array_v0(value.standby_tasks)
+            ),
+            (b"\x00" if value.warmup_tasks is None else _write_task_ids_compact_array_v0(value.warmup_tasks)),
+            _pack_ti(value.topology_description_required, value.endpoint_information_epoch),
+            (
+                b"\x00"
+                if value.partitions_by_user_endpoint is None
+                else _write_endpoint_to_partitions_compact_array_v0(value.partitions_by_user_endpoint)
+            ),
+            b"\x00",
+        )
+    )
+
+
 def _schema_streams_group_heartbeat_response() -> _MessageSchema:
     from kafka_records.schemas.rpc.streams_group_heartbeat_response import STREAMS_GROUP_HEARTBEAT_RESPONSE
 
@@ -670,9 +864,11 @@ def _schema_streams_group_heartbeat_response() -> _MessageSchema:
 
 _READERS_STREAMS_GROUP_HEARTBEAT_RESPONSE = {
     0: _read_streams_group_heartbeat_response_v0,
+    1: _read_streams_group_heartbeat_response_v1,
 }
 _WRITERS_STREAMS_GROUP_HEARTBEAT_RESPONSE = {
     0: _write_streams_group_heartbeat_response_v0,
+    1: _write_streams_group_heartbeat_response_v1,
 }
 StreamsGroupHeartbeatResponse.CODEC = _Codec(
     _schema_streams_group_heartbeat_response,

@@ -16,6 +16,7 @@ import msgspec
 from kafka_records_runtime.codec import (
     Codec as _Codec,
     GiveUp as _GiveUp,
+    UUIDS as _UUIDS,
     Unpack as _Unpack,
     as_bytes as _as_bytes,
     compact_text_unpacker as _compact_text_unpacker,
@@ -26,6 +27,7 @@ from kafka_records_runtime.codec import (
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
+from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -59,8 +61,11 @@ class TxnOffsetCommitRequestPartition(msgspec.Struct, frozen=True, gc=False):
 class TxnOffsetCommitRequestTopic(msgspec.Struct, frozen=True, gc=False):
     """TxnOffsetCommitRequestTopic of TxnOffsetCommitRequest."""
 
-    name: str = ""  # Name: string, versions 0+
+    name: str = ""  # Name: string, versions 0-5
     """Topic, by its name."""
+
+    topic_id: Uuid = ZERO_UUID  # TopicId: uuid, versions 6+
+    """Topic, by its id."""
 
     partitions: tuple[
         TxnOffsetCommitRequestPartition, ...
@@ -86,9 +91,11 @@ class TxnOffsetCommitRequest(msgspec.Struct, frozen=True, gc=False):
     - Version 4 (3.8, KIP-890): same bytes; the answer may be TRANSACTION_ABORTABLE.
     - Version 5 (4.0, KIP-890): same bytes; adds the group to the transaction on the way, so
       producers use it with transaction.version 2 only.
+    - Version 6 (4.4, KIP-1319): topics by id and not by name. generationId is called
+      generationIdOrMemberEpoch since, in all versions; the bytes are the same.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 6)
+    VERSIONS: ClassVar[range] = range(0, 7)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 28
@@ -108,8 +115,8 @@ class TxnOffsetCommitRequest(msgspec.Struct, frozen=True, gc=False):
     producer_epoch: int = 0  # ProducerEpoch: int16, versions 0+
     """Epoch of that producer; an older one is fenced."""
 
-    generation_id: int = -1  # GenerationId: int32, versions 3+
-    """Generation of the consumer's group; -1 if unknown."""
+    generation_id_or_member_epoch: int = -1  # GenerationIdOrMemberEpoch: int32, versions 3+
+    """Generation of a classic group, or epoch of the consumer group's member; -1 if unknown."""
 
     member_id: str = ""  # MemberId: string, versions 3+
     """Member that read the records; empty if unknown."""
@@ -173,7 +180,7 @@ class TxnOffsetCommitRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
-# B the first byte of a varint, h int16, H uint16, i int32, q int64.
+# B the first byte of a varint, h int16, H uint16, i int32, q int64, u uuid.
 #   _unpack_…             fixed-width fields, and the length, count or marker behind them
 #   _text_…[n]            a string of n bytes, and what stands behind it
 #   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
@@ -186,9 +193,11 @@ _pack_iq: Final = _Struct(">iq").pack
 _pack_iqi: Final = _Struct(">iqi").pack
 _pack_qh: Final = _Struct(">qh").pack
 _pack_qhi: Final = _Struct(">qhi").pack
+_pack_u: Final = _Struct(">16s").pack
 _unpack_iqh: Final = _Struct(">iqh").unpack_from
 _unpack_iqiBB: Final = _Struct(">iqiBB").unpack_from
 _unpack_iqih: Final = _Struct(">iqih").unpack_from
+_unpack_uB: Final = _Struct(">16sB").unpack_from
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _H_text_h: Final[dict[int, _Unpack]] = {}
 _H_text_i: Final[dict[int, _Unpack]] = {}
@@ -212,6 +221,18 @@ def _read_txn_offset_commit_request_topic_tags_v3(
 
 
 def _read_txn_offset_commit_request_partition_tags_v3(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_txn_offset_commit_request_tags_v6(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_txn_offset_commit_request_topic_tags_v6(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
     return _read_unknown_tags(data, pos, count)
@@ -257,7 +278,7 @@ def _read_txn_offset_commit_request_topic_array_v0(
             n, name, m = _long_text_unpacker(_H_text_i, ">H{}si", n)(data, pos)
         pos += n + 6
         partitions, pos = _read_txn_offset_commit_request_partition_array_v0(data, pos, m)
-        append(TxnOffsetCommitRequestTopic(name.decode(), partitions))
+        append(TxnOffsetCommitRequestTopic(name.decode(), ZERO_UUID, partitions))
     return tuple(items), pos
 
 
@@ -305,7 +326,7 @@ def _read_txn_offset_commit_request_topic_array_v2(
             n, name, m = _long_text_unpacker(_H_text_i, ">H{}si", n)(data, pos)
         pos += n + 6
         partitions, pos = _read_txn_offset_commit_request_partition_array_v2(data, pos, m)
-        append(TxnOffsetCommitRequestTopic(name.decode(), partitions))
+        append(TxnOffsetCommitRequestTopic(name.decode(), ZERO_UUID, partitions))
     return tuple(items), pos
 
 
@@ -368,7 +389,31 @@ def _read_txn_offset_commit_request_topic_array_v3(
             unknown, pos = _read_txn_offset_commit_request_topic_tags_v3(data, pos, tags)
         else:
             unknown = ()
-        append(TxnOffsetCommitRequestTopic(name.decode(), partitions, unknown))
+        append(TxnOffsetCommitRequestTopic(name.decode(), ZERO_UUID, partitions, unknown))
+    return tuple(items), pos
+
+
+def _read_txn_offset_commit_request_topic_array_v6(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[TxnOffsetCommitRequestTopic, ...], int]:
+    if count < 0 or count * 18 > len(data) - pos:
+        raise _GiveUp
+    items: list[TxnOffsetCommitRequestTopic] = []
+    append = items.append
+    for _ in range(count):
+        topic_id, n = _unpack_uB(data, pos)
+        topic_id = _UUIDS[topic_id]
+        pos += 17
+        if n > 127:
+            n, pos = _read_uvarint(data, pos - 1)
+        partitions, pos = _read_txn_offset_commit_request_partition_array_v3(data, pos, n - 1)
+        tags = data[pos]
+        pos += 1
+        if tags:
+            unknown, pos = _read_txn_offset_commit_request_topic_tags_v6(data, pos, tags)
+        else:
+            unknown = ()
+        append(TxnOffsetCommitRequestTopic("", topic_id, partitions, unknown))
     return tuple(items), pos
 
 
@@ -426,9 +471,11 @@ def _read_txn_offset_commit_request_v3(data: bytes) -> TxnOffsetCommitRequest:
     if m > 127:
         m, pos = _read_uvarint(data, pos - 1)
     try:
-        group_id, producer_id, producer_epoch, generation_id, k = _compact_text_qhiB[m](data, pos)
+        group_id, producer_id, producer_epoch, generation_id_or_member_epoch, k = _compact_text_qhiB[m](
+            data, pos
+        )
     except KeyError:
-        group_id, producer_id, producer_epoch, generation_id, k = _text_unpacker(
+        group_id, producer_id, producer_epoch, generation_id_or_member_epoch, k = _text_unpacker(
             _compact_text_qhiB, ">{}sqhiB", m, m - 1
         )(data, pos)
     pos += m + 14
@@ -465,7 +512,7 @@ def _read_txn_offset_commit_request_v3(data: bytes) -> TxnOffsetCommitRequest:
             group_id.decode(),
             producer_id,
             producer_epoch,
-            generation_id,
+            generation_id_or_member_epoch,
             member_id.decode(),
             group_instance_id,
             topics,
@@ -478,7 +525,79 @@ def _read_txn_offset_commit_request_v3(data: bytes) -> TxnOffsetCommitRequest:
         group_id.decode(),
         producer_id,
         producer_epoch,
-        generation_id,
+        generation_id_or_member_epoch,
+        member_id.decode(),
+        group_instance_id,
+        topics,
+        unknown,
+    )
+
+
+def _read_txn_offset_commit_request_v6(data: bytes) -> TxnOffsetCommitRequest:
+    n = data[0]
+    try:
+        n, transactional_id, m = _B_compact_text_B[n](data)
+    except KeyError:
+        n, transactional_id, m = _compact_text_unpacker(_B_compact_text_B, ">{}B", n)(data)
+    pos = n + 1
+    if m > 127:
+        m, pos = _read_uvarint(data, pos - 1)
+    try:
+        group_id, producer_id, producer_epoch, generation_id_or_member_epoch, k = _compact_text_qhiB[m](
+            data, pos
+        )
+    except KeyError:
+        group_id, producer_id, producer_epoch, generation_id_or_member_epoch, k = _text_unpacker(
+            _compact_text_qhiB, ">{}sqhiB", m, m - 1
+        )(data, pos)
+    pos += m + 14
+    if k > 127:
+        k, pos = _read_uvarint(data, pos - 1)
+    try:
+        member_id, n, m = _compact_text_BB[k](data, pos)
+    except KeyError:
+        member_id, n, m = _text_unpacker(_compact_text_BB, ">{}sBB", k, k - 1)(data, pos)
+    pos += k
+    if n > 127:
+        n, pos = _read_uvarint(data, pos - 1)
+        if not n:
+            raise _GiveUp
+    if n == 0:
+        group_instance_id = None
+        pos += 1
+    else:
+        try:
+            group_instance_id, m = _compact_text_B[n](data, pos)
+        except KeyError:
+            group_instance_id, m = _text_unpacker(_compact_text_B, ">{}sB", n, n - 1)(data, pos)
+        pos += n
+        group_instance_id = group_instance_id.decode()
+    if m > 127:
+        m, pos = _read_uvarint(data, pos - 1)
+    topics, pos = _read_txn_offset_commit_request_topic_array_v6(data, pos, m - 1)
+    tags = data[pos]
+    if not tags:
+        if len(data) != pos + 1:
+            raise _GiveUp
+        return TxnOffsetCommitRequest(
+            transactional_id.decode(),
+            group_id.decode(),
+            producer_id,
+            producer_epoch,
+            generation_id_or_member_epoch,
+            member_id.decode(),
+            group_instance_id,
+            topics,
+        )
+    unknown, pos = _read_txn_offset_commit_request_tags_v6(data, pos + 1, tags)
+    if len(data) != pos:
+        raise _GiveUp
+    return TxnOffsetCommitRequest(
+        transactional_id.decode(),
+        group_id.decode(),
+        producer_id,
+        producer_epoch,
+        generation_id_or_member_epoch,
         member_id.decode(),
         group_instance_id,
         topics,
@@ -602,8 +721,27 @@ def _write_txn_offset_commit_request_topic_compact_array_v3(
     return b"".join(parts)
 
 
+def _write_txn_offset_commit_request_topic_compact_array_v6(
+    items: tuple[TxnOffsetCommitRequestTopic, ...],
+) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
+    parts = [_uvarint(len(items) + 1)]
+    for value in items:
+        if value.unknown_tagged_fields != ():
+            raise _GiveUp
+        if type(value.topic_id) is not Uuid:
+            raise _GiveUp
+        parts += (
+            _pack_u(value.topic_id),
+            _write_txn_offset_commit_request_partition_compact_array_v3(value.partitions),
+            b"\x00",
+        )
+    return b"".join(parts)
+
+
 def _write_txn_offset_commit_request_v0(value: TxnOffsetCommitRequest) -> bytes:
-    if value.generation_id != -1:
+    if value.generation_id_or_member_epoch != -1:
         raise _GiveUp
     if value.member_id != "":
         raise _GiveUp
@@ -626,7 +764,7 @@ def _write_txn_offset_commit_request_v0(value: TxnOffsetCommitRequest) -> bytes:
 
 
 def _write_txn_offset_commit_request_v2(value: TxnOffsetCommitRequest) -> bytes:
-    if value.generation_id != -1:
+    if value.generation_id_or_member_epoch != -1:
         raise _GiveUp
     if value.member_id != "":
         raise _GiveUp
@@ -673,11 +811,46 @@ def _write_txn_offset_commit_request_v3(value: TxnOffsetCommitRequest) -> bytes:
             transactional_id,
             _uvarint(len(group_id) + 1),
             group_id,
-            _pack_qhi(value.producer_id, value.producer_epoch, value.generation_id),
+            _pack_qhi(value.producer_id, value.producer_epoch, value.generation_id_or_member_epoch),
             _uvarint(len(member_id) + 1),
             member_id,
             group_instance_id,
             _write_txn_offset_commit_request_topic_compact_array_v3(value.topics),
+            b"\x00",
+        )
+    )
+
+
+def _write_txn_offset_commit_request_v6(value: TxnOffsetCommitRequest) -> bytes:
+    if value.unknown_tagged_fields != ():
+        raise _GiveUp
+    transactional_id = value.transactional_id.encode()
+    if len(transactional_id) > 32767:
+        raise _GiveUp
+    group_id = value.group_id.encode()
+    if len(group_id) > 32767:
+        raise _GiveUp
+    member_id = value.member_id.encode()
+    if len(member_id) > 32767:
+        raise _GiveUp
+    if value.group_instance_id is None:
+        group_instance_id = b"\x00"
+    else:
+        group_instance_id = value.group_instance_id.encode()
+        if len(group_instance_id) > 32767:
+            raise _GiveUp
+        group_instance_id = _uvarint(len(group_instance_id) + 1) + group_instance_id
+    return b"".join(
+        (
+            _uvarint(len(transactional_id) + 1),
+            transactional_id,
+            _uvarint(len(group_id) + 1),
+            group_id,
+            _pack_qhi(value.producer_id, value.producer_epoch, value.generation_id_or_member_epoch),
+            _uvarint(len(member_id) + 1),
+            member_id,
+            group_instance_id,
+            _write_txn_offset_commit_request_topic_compact_array_v6(value.topics),
             b"\x00",
         )
     )
@@ -696,6 +869,7 @@ _READERS_TXN_OFFSET_COMMIT_REQUEST = {
     3: _read_txn_offset_commit_request_v3,
     4: _read_txn_offset_commit_request_v3,
     5: _read_txn_offset_commit_request_v3,
+    6: _read_txn_offset_commit_request_v6,
 }
 _WRITERS_TXN_OFFSET_COMMIT_REQUEST = {
     0: _write_txn_offset_commit_request_v0,
@@ -704,6 +878,7 @@ _WRITERS_TXN_OFFSET_COMMIT_REQUEST = {
     3: _write_txn_offset_commit_request_v3,
     4: _write_txn_offset_commit_request_v3,
     5: _write_txn_offset_commit_request_v3,
+    6: _write_txn_offset_commit_request_v6,
 }
 TxnOffsetCommitRequest.CODEC = _Codec(
     _schema_txn_offset_commit_request,

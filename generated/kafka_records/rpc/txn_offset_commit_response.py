@@ -16,6 +16,7 @@ import msgspec
 from kafka_records_runtime.codec import (
     Codec as _Codec,
     GiveUp as _GiveUp,
+    UUIDS as _UUIDS,
     Unpack as _Unpack,
     as_bytes as _as_bytes,
     compact_text_unpacker as _compact_text_unpacker,
@@ -26,6 +27,7 @@ from kafka_records_runtime.codec import (
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
+from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -53,8 +55,11 @@ class TxnOffsetCommitResponsePartition(msgspec.Struct, frozen=True, gc=False):
 class TxnOffsetCommitResponseTopic(msgspec.Struct, frozen=True, gc=False):
     """TxnOffsetCommitResponseTopic of TxnOffsetCommitResponse."""
 
-    name: str = ""  # Name: string, versions 0+
+    name: str = ""  # Name: string, versions 0-5
     """Topic, by its name."""
+
+    topic_id: Uuid = ZERO_UUID  # TopicId: uuid, versions 6+
+    """Topic, by its id."""
 
     partitions: tuple[
         TxnOffsetCommitResponsePartition, ...
@@ -77,9 +82,11 @@ class TxnOffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
       FENCED_INSTANCE_ID and UNKNOWN_MEMBER_ID.
     - Version 4 (3.8, KIP-890): same bytes; may answer TRANSACTION_ABORTABLE.
     - Version 5 (4.0, KIP-890): same bytes.
+    - Version 6 (4.4, KIP-1319): topics by id and not by name; may answer GROUP_ID_NOT_FOUND,
+      STALE_MEMBER_EPOCH and UNKNOWN_TOPIC_ID.
     """
 
-    VERSIONS: ClassVar[range] = range(0, 6)
+    VERSIONS: ClassVar[range] = range(0, 7)
     """The versions that `decode` and `encode` take."""
 
     API_KEY: ClassVar[int] = 28
@@ -148,7 +155,7 @@ class TxnOffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
-# B the first byte of a varint, h int16, H uint16, i int32.
+# B the first byte of a varint, h int16, H uint16, i int32, u uuid.
 #   _unpack_…             fixed-width fields, and the length, count or marker behind them
 #   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
 #   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
@@ -156,10 +163,12 @@ class TxnOffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack
+_pack_u: Final = _Struct(">16s").pack
 _unpack_iB: Final = _Struct(">iB").unpack_from
 _unpack_ih: Final = _Struct(">ih").unpack_from
 _unpack_ihB: Final = _Struct(">ihB").unpack_from
 _unpack_ii: Final = _Struct(">ii").unpack_from
+_unpack_uB: Final = _Struct(">16sB").unpack_from
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _H_text_i: Final[dict[int, _Unpack]] = {}
 
@@ -177,6 +186,18 @@ def _read_txn_offset_commit_response_topic_tags_v3(
 
 
 def _read_txn_offset_commit_response_partition_tags_v3(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_txn_offset_commit_response_tags_v6(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    return _read_unknown_tags(data, pos, count)
+
+
+def _read_txn_offset_commit_response_topic_tags_v6(
     data: bytes, pos: int, count: int
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
     return _read_unknown_tags(data, pos, count)
@@ -213,7 +234,7 @@ def _read_txn_offset_commit_response_topic_array_v0(
             n, name, m = _long_text_unpacker(_H_text_i, ">H{}si", n)(data, pos)
         pos += n + 6
         partitions, pos = _read_txn_offset_commit_response_partition_array_v0(data, pos, m)
-        append(TxnOffsetCommitResponseTopic(name.decode(), partitions))
+        append(TxnOffsetCommitResponseTopic(name.decode(), ZERO_UUID, partitions))
     return tuple(items), pos
 
 
@@ -258,7 +279,31 @@ def _read_txn_offset_commit_response_topic_array_v3(
             unknown, pos = _read_txn_offset_commit_response_topic_tags_v3(data, pos, tags)
         else:
             unknown = ()
-        append(TxnOffsetCommitResponseTopic(name.decode(), partitions, unknown))
+        append(TxnOffsetCommitResponseTopic(name.decode(), ZERO_UUID, partitions, unknown))
+    return tuple(items), pos
+
+
+def _read_txn_offset_commit_response_topic_array_v6(
+    data: bytes, pos: int, count: int
+) -> tuple[tuple[TxnOffsetCommitResponseTopic, ...], int]:
+    if count < 0 or count * 18 > len(data) - pos:
+        raise _GiveUp
+    items: list[TxnOffsetCommitResponseTopic] = []
+    append = items.append
+    for _ in range(count):
+        topic_id, n = _unpack_uB(data, pos)
+        topic_id = _UUIDS[topic_id]
+        pos += 17
+        if n > 127:
+            n, pos = _read_uvarint(data, pos - 1)
+        partitions, pos = _read_txn_offset_commit_response_partition_array_v3(data, pos, n - 1)
+        tags = data[pos]
+        pos += 1
+        if tags:
+            unknown, pos = _read_txn_offset_commit_response_topic_tags_v6(data, pos, tags)
+        else:
+            unknown = ()
+        append(TxnOffsetCommitResponseTopic("", topic_id, partitions, unknown))
     return tuple(items), pos
 
 
@@ -283,6 +328,23 @@ def _read_txn_offset_commit_response_v3(data: bytes) -> TxnOffsetCommitResponse:
             raise _GiveUp
         return TxnOffsetCommitResponse(throttle_time_ms, topics)
     unknown, pos = _read_txn_offset_commit_response_tags_v3(data, pos + 1, tags)
+    if len(data) != pos:
+        raise _GiveUp
+    return TxnOffsetCommitResponse(throttle_time_ms, topics, unknown)
+
+
+def _read_txn_offset_commit_response_v6(data: bytes) -> TxnOffsetCommitResponse:
+    throttle_time_ms, n = _unpack_iB(data)
+    pos = 5
+    if n > 127:
+        n, pos = _read_uvarint(data, pos - 1)
+    topics, pos = _read_txn_offset_commit_response_topic_array_v6(data, pos, n - 1)
+    tags = data[pos]
+    if not tags:
+        if len(data) != pos + 1:
+            raise _GiveUp
+        return TxnOffsetCommitResponse(throttle_time_ms, topics)
+    unknown, pos = _read_txn_offset_commit_response_tags_v6(data, pos + 1, tags)
     if len(data) != pos:
         raise _GiveUp
     return TxnOffsetCommitResponse(throttle_time_ms, topics, unknown)
@@ -353,6 +415,25 @@ def _write_txn_offset_commit_response_topic_compact_array_v3(
     return b"".join(parts)
 
 
+def _write_txn_offset_commit_response_topic_compact_array_v6(
+    items: tuple[TxnOffsetCommitResponseTopic, ...],
+) -> bytes:
+    if type(items) is not tuple:
+        _require_list(items)
+    parts = [_uvarint(len(items) + 1)]
+    for value in items:
+        if value.unknown_tagged_fields != ():
+            raise _GiveUp
+        if type(value.topic_id) is not Uuid:
+            raise _GiveUp
+        parts += (
+            _pack_u(value.topic_id),
+            _write_txn_offset_commit_response_partition_compact_array_v3(value.partitions),
+            b"\x00",
+        )
+    return b"".join(parts)
+
+
 def _write_txn_offset_commit_response_v0(value: TxnOffsetCommitResponse) -> bytes:
     if value.unknown_tagged_fields != ():
         raise _GiveUp
@@ -365,6 +446,16 @@ def _write_txn_offset_commit_response_v3(value: TxnOffsetCommitResponse) -> byte
     return (
         _pack_i(value.throttle_time_ms)
         + _write_txn_offset_commit_response_topic_compact_array_v3(value.topics)
+        + b"\x00"
+    )
+
+
+def _write_txn_offset_commit_response_v6(value: TxnOffsetCommitResponse) -> bytes:
+    if value.unknown_tagged_fields != ():
+        raise _GiveUp
+    return (
+        _pack_i(value.throttle_time_ms)
+        + _write_txn_offset_commit_response_topic_compact_array_v6(value.topics)
         + b"\x00"
     )
 
@@ -382,6 +473,7 @@ _READERS_TXN_OFFSET_COMMIT_RESPONSE = {
     3: _read_txn_offset_commit_response_v3,
     4: _read_txn_offset_commit_response_v3,
     5: _read_txn_offset_commit_response_v3,
+    6: _read_txn_offset_commit_response_v6,
 }
 _WRITERS_TXN_OFFSET_COMMIT_RESPONSE = {
     0: _write_txn_offset_commit_response_v0,
@@ -390,6 +482,7 @@ _WRITERS_TXN_OFFSET_COMMIT_RESPONSE = {
     3: _write_txn_offset_commit_response_v3,
     4: _write_txn_offset_commit_response_v3,
     5: _write_txn_offset_commit_response_v3,
+    6: _write_txn_offset_commit_response_v6,
 }
 TxnOffsetCommitResponse.CODEC = _Codec(
     _schema_txn_offset_commit_response,

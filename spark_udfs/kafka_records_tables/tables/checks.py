@@ -85,7 +85,7 @@ does not have a note says so. The checks, by the words of `check`:
   group.instance.id, an update of share state without a value. One row per group, for its first such record. A cleaner
   may bring it about (KAFKA-19862).
 - `damaged_log`: the source met damage in the log.
-- `unknown_record_type`: no Kafka up to 4.3 knows these records; coordinators pass over them. Information.
+- `unknown_record_type`: no Kafka up to 4.4 knows these records; coordinators pass over them. Information.
 - `wrong_partition`: the key belongs into another partition of its topic, so that its coordinator does not read it
   (Java's hash of the group, the transactional id, or group, topic id and partition of share state; modulo the number of
   partitions). How many there are running brokers tell, and otherwise the option `partitions`; without either a note
@@ -94,8 +94,8 @@ does not have a note says so. The checks, by the words of `check`:
   that release, as it is by default, does with the records: it does not load a log with a version of values that it
   does not know, and passes over types that it does not know, tombstones too (before 3.5 it does not load these
   either). One row per group, record type and version. The facts are those of the specs in the jars of 2.8, 3.5, 3.7,
-  3.9, 4.0, 4.1, 4.2 and 4.3; of another release those of the last of these before it, and a note says so of a newer
-  one.
+  3.9 and 4.0 to 4.4; of another release those of the last of these before it, and a note says so of
+  a newer one.
 - `unknown_member`: a target or current assignment of somebody whom no record makes a member.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.

@@ -27,7 +27,7 @@ from kafka_records_tables.tables.check_words import (
     WRONG_PARTITION,
 )
 from kafka_records_tables.tables.decoded_records import DecodedRecords
-from kafka_records_tables.tables.release_versions import known_release, unread, unread_type
+from kafka_records_tables.tables.release_versions import RELEASES, known_release, unread, unread_type
 
 if TYPE_CHECKING:
     from kafka_records_engine.numpy_types import FLAGS, INT64
@@ -114,7 +114,8 @@ class RecordChecks:
         context = self._context
         for number, seen in self._unknown.items():
             records = plural(seen.count, "record")
-            detail = f"{records} of type {number}, which Kafka 4.3 does not know: coordinators pass over them"
+            newest = RELEASES[-1]
+            detail = f"{records} of type {number}, which Kafka {newest} does not know: coordinators pass over them"
             yield CheckRow(UNKNOWN_TYPE, INFORMATION, detail, seen.offset, seen.timestamp_ms)
             told = unread_type(self._release, context.topic, number) if self._release else None
             if told is not None and told.stops:

@@ -10,15 +10,18 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from kafka_records.schemas.control.aborted_txn import ABORTED_TXN
     from kafka_records.schemas.control.control_record_type_schema import CONTROL_RECORD_TYPE_SCHEMA
     from kafka_records.schemas.control.end_txn_marker import END_TXN_MARKER
 
 __all__ = [
+    "ABORTED_TXN",
     "CONTROL_RECORD_TYPE_SCHEMA",
     "END_TXN_MARKER",
 ]
 
 _MODULES: Final = {
+    "ABORTED_TXN": "aborted_txn",
     "CONTROL_RECORD_TYPE_SCHEMA": "control_record_type_schema",
     "END_TXN_MARKER": "end_txn_marker",
 }

@@ -90,10 +90,18 @@ if TYPE_CHECKING:
     from kafka_records.schemas.rpc.streams_group_describe_response import STREAMS_GROUP_DESCRIBE_RESPONSE
     from kafka_records.schemas.rpc.streams_group_heartbeat_request import STREAMS_GROUP_HEARTBEAT_REQUEST
     from kafka_records.schemas.rpc.streams_group_heartbeat_response import STREAMS_GROUP_HEARTBEAT_RESPONSE
+    from kafka_records.schemas.rpc.streams_group_topology_description_update_request import (
+        STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST,
+    )
+    from kafka_records.schemas.rpc.streams_group_topology_description_update_response import (
+        STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE,
+    )
     from kafka_records.schemas.rpc.sync_group_request import SYNC_GROUP_REQUEST
     from kafka_records.schemas.rpc.sync_group_response import SYNC_GROUP_RESPONSE
     from kafka_records.schemas.rpc.txn_offset_commit_request import TXN_OFFSET_COMMIT_REQUEST
     from kafka_records.schemas.rpc.txn_offset_commit_response import TXN_OFFSET_COMMIT_RESPONSE
+    from kafka_records.schemas.rpc.unregister_controller_request import UNREGISTER_CONTROLLER_REQUEST
+    from kafka_records.schemas.rpc.unregister_controller_response import UNREGISTER_CONTROLLER_RESPONSE
     from kafka_records.schemas.rpc.write_share_group_state_request import WRITE_SHARE_GROUP_STATE_REQUEST
     from kafka_records.schemas.rpc.write_share_group_state_response import WRITE_SHARE_GROUP_STATE_RESPONSE
 
@@ -160,10 +168,14 @@ __all__ = [
     "STREAMS_GROUP_DESCRIBE_RESPONSE",
     "STREAMS_GROUP_HEARTBEAT_REQUEST",
     "STREAMS_GROUP_HEARTBEAT_RESPONSE",
+    "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST",
+    "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE",
     "SYNC_GROUP_REQUEST",
     "SYNC_GROUP_RESPONSE",
     "TXN_OFFSET_COMMIT_REQUEST",
     "TXN_OFFSET_COMMIT_RESPONSE",
+    "UNREGISTER_CONTROLLER_REQUEST",
+    "UNREGISTER_CONTROLLER_RESPONSE",
     "WRITE_SHARE_GROUP_STATE_REQUEST",
     "WRITE_SHARE_GROUP_STATE_RESPONSE",
 ]
@@ -231,10 +243,14 @@ _MODULES: Final = {
     "STREAMS_GROUP_DESCRIBE_RESPONSE": "streams_group_describe_response",
     "STREAMS_GROUP_HEARTBEAT_REQUEST": "streams_group_heartbeat_request",
     "STREAMS_GROUP_HEARTBEAT_RESPONSE": "streams_group_heartbeat_response",
+    "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST": "streams_group_topology_description_update_request",
+    "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE": "streams_group_topology_description_update_response",
     "SYNC_GROUP_REQUEST": "sync_group_request",
     "SYNC_GROUP_RESPONSE": "sync_group_response",
     "TXN_OFFSET_COMMIT_REQUEST": "txn_offset_commit_request",
     "TXN_OFFSET_COMMIT_RESPONSE": "txn_offset_commit_response",
+    "UNREGISTER_CONTROLLER_REQUEST": "unregister_controller_request",
+    "UNREGISTER_CONTROLLER_RESPONSE": "unregister_controller_response",
     "WRITE_SHARE_GROUP_STATE_REQUEST": "write_share_group_state_request",
     "WRITE_SHARE_GROUP_STATE_RESPONSE": "write_share_group_state_response",
 }

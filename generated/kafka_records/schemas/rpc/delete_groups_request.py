@@ -18,12 +18,12 @@ __all__ = [
 DELETE_GROUPS_REQUEST: Final = MessageSchema(
     1,
     "DeleteGroupsRequest",
-    (0, 2),
-    (2, 2),
+    (0, 3),
+    (2, 3),
     (
         StructSchema(
             "DeleteGroupsRequest",
-            (FieldSchema("groups_names", "groupsNames", "[]string", (0, 2), flexible=(2, 2)),),
+            (FieldSchema("groups_names", "groupsNames", "[]string", (0, 3), flexible=(2, 3)),),
         ),
     ),
 )

@@ -18,21 +18,31 @@ __all__ = [
 DELETE_GROUPS_RESPONSE: Final = MessageSchema(
     1,
     "DeleteGroupsResponse",
-    (0, 2),
-    (2, 2),
+    (0, 3),
+    (2, 3),
     (
         StructSchema(
             "DeletableGroupResult",
             (
-                FieldSchema("group_id", "groupId", "string", (0, 2), flexible=(2, 2)),
-                FieldSchema("error_code", "errorCode", "int16", (0, 2)),
+                FieldSchema("group_id", "groupId", "string", (0, 3), flexible=(2, 3)),
+                FieldSchema("error_code", "errorCode", "int16", (0, 3)),
+                FieldSchema(
+                    "error_message",
+                    "errorMessage",
+                    "string",
+                    (3, 3),
+                    nullable=(3, 3),
+                    flexible=(3, 3),
+                    default=None,
+                    ignorable=True,
+                ),
             ),
         ),
         StructSchema(
             "DeleteGroupsResponse",
             (
-                FieldSchema("throttle_time_ms", "throttleTimeMs", "int32", (0, 2)),
-                FieldSchema("results", "results", "[]DeletableGroupResult", (0, 2), flexible=(2, 2)),
+                FieldSchema("throttle_time_ms", "throttleTimeMs", "int32", (0, 3)),
+                FieldSchema("results", "results", "[]DeletableGroupResult", (0, 3), flexible=(2, 3)),
             ),
         ),
     ),

@@ -18,14 +18,15 @@ __all__ = [
 STREAMS_GROUP_DESCRIBE_REQUEST: Final = MessageSchema(
     1,
     "StreamsGroupDescribeRequest",
-    (0, 0),
-    (0, 0),
+    (0, 1),
+    (0, 1),
     (
         StructSchema(
             "StreamsGroupDescribeRequest",
             (
-                FieldSchema("group_ids", "groupIds", "[]string", (0, 0), flexible=(0, 0)),
-                FieldSchema("include_authorized_operations", "includeAuthorizedOperations", "bool", (0, 0)),
+                FieldSchema("group_ids", "groupIds", "[]string", (0, 1), flexible=(0, 1)),
+                FieldSchema("include_authorized_operations", "includeAuthorizedOperations", "bool", (0, 1)),
+                FieldSchema("include_topology_description", "includeTopologyDescription", "bool", (1, 1)),
             ),
         ),
     ),

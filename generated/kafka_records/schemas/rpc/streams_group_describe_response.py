@@ -18,56 +18,56 @@ __all__ = [
 STREAMS_GROUP_DESCRIBE_RESPONSE: Final = MessageSchema(
     1,
     "StreamsGroupDescribeResponse",
-    (0, 0),
-    (0, 0),
+    (0, 1),
+    (0, 1),
     (
         StructSchema(
             "KeyValue",
             (
-                FieldSchema("key", "key", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("value", "value", "string", (0, 0), flexible=(0, 0)),
+                FieldSchema("key", "key", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("value", "value", "string", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "TopicInfo",
             (
-                FieldSchema("name", "name", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("partitions", "partitions", "int32", (0, 0)),
-                FieldSchema("replication_factor", "replicationFactor", "int16", (0, 0)),
-                FieldSchema("topic_configs", "topicConfigs", "[]KeyValue", (0, 0), flexible=(0, 0)),
+                FieldSchema("name", "name", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("partitions", "partitions", "int32", (0, 1)),
+                FieldSchema("replication_factor", "replicationFactor", "int16", (0, 1)),
+                FieldSchema("topic_configs", "topicConfigs", "[]KeyValue", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "Subtopology",
             (
-                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("source_topics", "sourceTopics", "[]string", (0, 0), flexible=(0, 0)),
+                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("source_topics", "sourceTopics", "[]string", (0, 1), flexible=(0, 1)),
                 FieldSchema(
-                    "repartition_sink_topics", "repartitionSinkTopics", "[]string", (0, 0), flexible=(0, 0)
+                    "repartition_sink_topics", "repartitionSinkTopics", "[]string", (0, 1), flexible=(0, 1)
                 ),
                 FieldSchema(
-                    "state_changelog_topics", "stateChangelogTopics", "[]TopicInfo", (0, 0), flexible=(0, 0)
+                    "state_changelog_topics", "stateChangelogTopics", "[]TopicInfo", (0, 1), flexible=(0, 1)
                 ),
                 FieldSchema(
                     "repartition_source_topics",
                     "repartitionSourceTopics",
                     "[]TopicInfo",
-                    (0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    flexible=(0, 1),
                 ),
             ),
         ),
         StructSchema(
             "Topology",
             (
-                FieldSchema("epoch", "epoch", "int32", (0, 0)),
+                FieldSchema("epoch", "epoch", "int32", (0, 1)),
                 FieldSchema(
                     "subtopologies",
                     "subtopologies",
                     "[]Subtopology",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
             ),
@@ -75,94 +75,165 @@ STREAMS_GROUP_DESCRIBE_RESPONSE: Final = MessageSchema(
         StructSchema(
             "Endpoint",
             (
-                FieldSchema("host", "host", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("port", "port", "uint16", (0, 0)),
+                FieldSchema("host", "host", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("port", "port", "uint16", (0, 1)),
             ),
         ),
         StructSchema(
             "TaskOffset",
             (
-                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("partition", "partition", "int32", (0, 0)),
-                FieldSchema("offset", "offset", "int64", (0, 0)),
+                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("partition", "partition", "int32", (0, 1)),
+                FieldSchema("offset", "offset", "int64", (0, 1)),
             ),
         ),
         StructSchema(
             "TaskIds",
             (
-                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("partitions", "partitions", "[]int32", (0, 0), flexible=(0, 0)),
+                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("partitions", "partitions", "[]int32", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "Assignment",
             (
-                FieldSchema("active_tasks", "activeTasks", "[]TaskIds", (0, 0), flexible=(0, 0)),
-                FieldSchema("standby_tasks", "standbyTasks", "[]TaskIds", (0, 0), flexible=(0, 0)),
-                FieldSchema("warmup_tasks", "warmupTasks", "[]TaskIds", (0, 0), flexible=(0, 0)),
+                FieldSchema("active_tasks", "activeTasks", "[]TaskIds", (0, 1), flexible=(0, 1)),
+                FieldSchema("standby_tasks", "standbyTasks", "[]TaskIds", (0, 1), flexible=(0, 1)),
+                FieldSchema("warmup_tasks", "warmupTasks", "[]TaskIds", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "Member",
             (
-                FieldSchema("member_id", "memberId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("member_epoch", "memberEpoch", "int32", (0, 0)),
+                FieldSchema("member_id", "memberId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("member_epoch", "memberEpoch", "int32", (0, 1)),
                 FieldSchema(
                     "instance_id",
                     "instanceId",
                     "string",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
-                    "rack_id", "rackId", "string", (0, 0), nullable=(0, 0), flexible=(0, 0), default=None
+                    "rack_id", "rackId", "string", (0, 1), nullable=(0, 1), flexible=(0, 1), default=None
                 ),
-                FieldSchema("client_id", "clientId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("client_host", "clientHost", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("topology_epoch", "topologyEpoch", "int32", (0, 0)),
-                FieldSchema("process_id", "processId", "string", (0, 0), flexible=(0, 0)),
+                FieldSchema("client_id", "clientId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("client_host", "clientHost", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("topology_epoch", "topologyEpoch", "int32", (0, 1)),
+                FieldSchema("process_id", "processId", "string", (0, 1), flexible=(0, 1)),
                 FieldSchema(
-                    "user_endpoint", "userEndpoint", "Endpoint", (0, 0), nullable=(0, 0), default=None
+                    "user_endpoint", "userEndpoint", "Endpoint", (0, 1), nullable=(0, 1), default=None
                 ),
-                FieldSchema("client_tags", "clientTags", "[]KeyValue", (0, 0), flexible=(0, 0)),
-                FieldSchema("task_offsets", "taskOffsets", "[]TaskOffset", (0, 0), flexible=(0, 0)),
-                FieldSchema("task_end_offsets", "taskEndOffsets", "[]TaskOffset", (0, 0), flexible=(0, 0)),
-                FieldSchema("assignment", "assignment", "Assignment", (0, 0)),
-                FieldSchema("target_assignment", "targetAssignment", "Assignment", (0, 0)),
-                FieldSchema("is_classic", "isClassic", "bool", (0, 0)),
+                FieldSchema("client_tags", "clientTags", "[]KeyValue", (0, 1), flexible=(0, 1)),
+                FieldSchema("task_offsets", "taskOffsets", "[]TaskOffset", (0, 1), flexible=(0, 1)),
+                FieldSchema("task_end_offsets", "taskEndOffsets", "[]TaskOffset", (0, 1), flexible=(0, 1)),
+                FieldSchema("assignment", "assignment", "Assignment", (0, 1)),
+                FieldSchema("target_assignment", "targetAssignment", "Assignment", (0, 1)),
+                FieldSchema("is_classic", "isClassic", "bool", (0, 1)),
+            ),
+        ),
+        StructSchema(
+            "TopologyDescriptionNode",
+            (
+                FieldSchema("name", "name", "string", (1, 1), flexible=(1, 1)),
+                FieldSchema("node_type", "nodeType", "int8", (1, 1)),
+                FieldSchema("source_topics", "sourceTopics", "[]string", (1, 1), flexible=(1, 1)),
+                FieldSchema(
+                    "sink_topic",
+                    "sinkTopic",
+                    "string",
+                    (1, 1),
+                    nullable=(1, 1),
+                    flexible=(1, 1),
+                    default=None,
+                ),
+                FieldSchema("stores", "stores", "[]string", (1, 1), flexible=(1, 1)),
+                FieldSchema("successors", "successors", "[]string", (1, 1), flexible=(1, 1)),
+            ),
+        ),
+        StructSchema(
+            "TopologyDescriptionSubtopology",
+            (
+                FieldSchema("subtopology_id", "subtopologyId", "string", (1, 1), flexible=(1, 1)),
+                FieldSchema("nodes", "nodes", "[]TopologyDescriptionNode", (1, 1), flexible=(1, 1)),
+            ),
+        ),
+        StructSchema(
+            "TopologyDescriptionGlobalStore",
+            (
+                FieldSchema("source", "source", "TopologyDescriptionNode", (1, 1)),
+                FieldSchema("processor", "processor", "TopologyDescriptionNode", (1, 1)),
+            ),
+        ),
+        StructSchema(
+            "TopologyDescription",
+            (
+                FieldSchema(
+                    "subtopologies",
+                    "subtopologies",
+                    "[]TopologyDescriptionSubtopology",
+                    (1, 1),
+                    flexible=(1, 1),
+                ),
+                FieldSchema(
+                    "global_stores",
+                    "globalStores",
+                    "[]TopologyDescriptionGlobalStore",
+                    (1, 1),
+                    flexible=(1, 1),
+                ),
             ),
         ),
         StructSchema(
             "DescribedGroup",
             (
-                FieldSchema("error_code", "errorCode", "int16", (0, 0)),
+                FieldSchema("error_code", "errorCode", "int16", (0, 1)),
                 FieldSchema(
                     "error_message",
                     "errorMessage",
                     "string",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
-                FieldSchema("group_id", "groupId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("group_state", "groupState", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("group_epoch", "groupEpoch", "int32", (0, 0)),
-                FieldSchema("assignment_epoch", "assignmentEpoch", "int32", (0, 0)),
-                FieldSchema("topology", "topology", "Topology", (0, 0), nullable=(0, 0), default=None),
-                FieldSchema("members", "members", "[]Member", (0, 0), flexible=(0, 0)),
+                FieldSchema("group_id", "groupId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("group_state", "groupState", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("group_epoch", "groupEpoch", "int32", (0, 1)),
+                FieldSchema("assignment_epoch", "assignmentEpoch", "int32", (0, 1)),
+                FieldSchema("topology", "topology", "Topology", (0, 1), nullable=(0, 1), default=None),
+                FieldSchema("members", "members", "[]Member", (0, 1), flexible=(0, 1)),
                 FieldSchema(
-                    "authorized_operations", "authorizedOperations", "int32", (0, 0), default=-2147483648
+                    "authorized_operations", "authorizedOperations", "int32", (0, 1), default=-2147483648
+                ),
+                FieldSchema(
+                    "topology_description",
+                    "topologyDescription",
+                    "TopologyDescription",
+                    (1, 1),
+                    nullable=(1, 1),
+                    default=None,
+                ),
+                FieldSchema("topology_description_status", "topologyDescriptionStatus", "int8", (1, 1)),
+                FieldSchema(
+                    "assignor_name",
+                    "assignorName",
+                    "string",
+                    (1, 1),
+                    nullable=(1, 1),
+                    flexible=(1, 1),
+                    default=None,
+                    ignorable=True,
                 ),
             ),
         ),
         StructSchema(
             "StreamsGroupDescribeResponse",
             (
-                FieldSchema("throttle_time_ms", "throttleTimeMs", "int32", (0, 0)),
-                FieldSchema("groups", "groups", "[]DescribedGroup", (0, 0), flexible=(0, 0)),
+                FieldSchema("throttle_time_ms", "throttleTimeMs", "int32", (0, 1)),
+                FieldSchema("groups", "groups", "[]DescribedGroup", (0, 1), flexible=(0, 1)),
             ),
         ),
     ),

@@ -18,176 +18,176 @@ __all__ = [
 STREAMS_GROUP_HEARTBEAT_REQUEST: Final = MessageSchema(
     1,
     "StreamsGroupHeartbeatRequest",
-    (0, 0),
-    (0, 0),
+    (0, 1),
+    (0, 1),
     (
         StructSchema(
             "KeyValue",
             (
-                FieldSchema("key", "key", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("value", "value", "string", (0, 0), flexible=(0, 0)),
+                FieldSchema("key", "key", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("value", "value", "string", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "TopicInfo",
             (
-                FieldSchema("name", "name", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("partitions", "partitions", "int32", (0, 0)),
-                FieldSchema("replication_factor", "replicationFactor", "int16", (0, 0)),
-                FieldSchema("topic_configs", "topicConfigs", "[]KeyValue", (0, 0), flexible=(0, 0)),
+                FieldSchema("name", "name", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("partitions", "partitions", "int32", (0, 1)),
+                FieldSchema("replication_factor", "replicationFactor", "int16", (0, 1)),
+                FieldSchema("topic_configs", "topicConfigs", "[]KeyValue", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "CopartitionGroup",
             (
-                FieldSchema("source_topics", "sourceTopics", "[]int16", (0, 0), flexible=(0, 0)),
-                FieldSchema("source_topic_regex", "sourceTopicRegex", "[]int16", (0, 0), flexible=(0, 0)),
+                FieldSchema("source_topics", "sourceTopics", "[]int16", (0, 1), flexible=(0, 1)),
+                FieldSchema("source_topic_regex", "sourceTopicRegex", "[]int16", (0, 1), flexible=(0, 1)),
                 FieldSchema(
-                    "repartition_source_topics", "repartitionSourceTopics", "[]int16", (0, 0), flexible=(0, 0)
+                    "repartition_source_topics", "repartitionSourceTopics", "[]int16", (0, 1), flexible=(0, 1)
                 ),
             ),
         ),
         StructSchema(
             "Subtopology",
             (
-                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("source_topics", "sourceTopics", "[]string", (0, 0), flexible=(0, 0)),
-                FieldSchema("source_topic_regex", "sourceTopicRegex", "[]string", (0, 0), flexible=(0, 0)),
+                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("source_topics", "sourceTopics", "[]string", (0, 1), flexible=(0, 1)),
+                FieldSchema("source_topic_regex", "sourceTopicRegex", "[]string", (0, 1), flexible=(0, 1)),
                 FieldSchema(
-                    "state_changelog_topics", "stateChangelogTopics", "[]TopicInfo", (0, 0), flexible=(0, 0)
+                    "state_changelog_topics", "stateChangelogTopics", "[]TopicInfo", (0, 1), flexible=(0, 1)
                 ),
                 FieldSchema(
-                    "repartition_sink_topics", "repartitionSinkTopics", "[]string", (0, 0), flexible=(0, 0)
+                    "repartition_sink_topics", "repartitionSinkTopics", "[]string", (0, 1), flexible=(0, 1)
                 ),
                 FieldSchema(
                     "repartition_source_topics",
                     "repartitionSourceTopics",
                     "[]TopicInfo",
-                    (0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    flexible=(0, 1),
                 ),
                 FieldSchema(
-                    "copartition_groups", "copartitionGroups", "[]CopartitionGroup", (0, 0), flexible=(0, 0)
+                    "copartition_groups", "copartitionGroups", "[]CopartitionGroup", (0, 1), flexible=(0, 1)
                 ),
             ),
         ),
         StructSchema(
             "Topology",
             (
-                FieldSchema("epoch", "epoch", "int32", (0, 0)),
-                FieldSchema("subtopologies", "subtopologies", "[]Subtopology", (0, 0), flexible=(0, 0)),
+                FieldSchema("epoch", "epoch", "int32", (0, 1)),
+                FieldSchema("subtopologies", "subtopologies", "[]Subtopology", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "TaskIds",
             (
-                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("partitions", "partitions", "[]int32", (0, 0), flexible=(0, 0)),
+                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("partitions", "partitions", "[]int32", (0, 1), flexible=(0, 1)),
             ),
         ),
         StructSchema(
             "Endpoint",
             (
-                FieldSchema("host", "host", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("port", "port", "uint16", (0, 0)),
+                FieldSchema("host", "host", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("port", "port", "uint16", (0, 1)),
             ),
         ),
         StructSchema(
             "TaskOffset",
             (
-                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("partition", "partition", "int32", (0, 0)),
-                FieldSchema("offset", "offset", "int64", (0, 0)),
+                FieldSchema("subtopology_id", "subtopologyId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("partition", "partition", "int32", (0, 1)),
+                FieldSchema("offset", "offset", "int64", (0, 1)),
             ),
         ),
         StructSchema(
             "StreamsGroupHeartbeatRequest",
             (
-                FieldSchema("group_id", "groupId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("member_id", "memberId", "string", (0, 0), flexible=(0, 0)),
-                FieldSchema("member_epoch", "memberEpoch", "int32", (0, 0)),
-                FieldSchema("endpoint_information_epoch", "endpointInformationEpoch", "int32", (0, 0)),
+                FieldSchema("group_id", "groupId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("member_id", "memberId", "string", (0, 1), flexible=(0, 1)),
+                FieldSchema("member_epoch", "memberEpoch", "int32", (0, 1)),
+                FieldSchema("endpoint_information_epoch", "endpointInformationEpoch", "int32", (0, 1)),
                 FieldSchema(
                     "instance_id",
                     "instanceId",
                     "string",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
-                    "rack_id", "rackId", "string", (0, 0), nullable=(0, 0), flexible=(0, 0), default=None
+                    "rack_id", "rackId", "string", (0, 1), nullable=(0, 1), flexible=(0, 1), default=None
                 ),
-                FieldSchema("rebalance_timeout_ms", "rebalanceTimeoutMs", "int32", (0, 0), default=-1),
-                FieldSchema("topology", "topology", "Topology", (0, 0), nullable=(0, 0), default=None),
+                FieldSchema("rebalance_timeout_ms", "rebalanceTimeoutMs", "int32", (0, 1), default=-1),
+                FieldSchema("topology", "topology", "Topology", (0, 1), nullable=(0, 1), default=None),
                 FieldSchema(
                     "active_tasks",
                     "activeTasks",
                     "[]TaskIds",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
                     "standby_tasks",
                     "standbyTasks",
                     "[]TaskIds",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
                     "warmup_tasks",
                     "warmupTasks",
                     "[]TaskIds",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
                     "process_id",
                     "processId",
                     "string",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
-                    "user_endpoint", "userEndpoint", "Endpoint", (0, 0), nullable=(0, 0), default=None
+                    "user_endpoint", "userEndpoint", "Endpoint", (0, 1), nullable=(0, 1), default=None
                 ),
                 FieldSchema(
                     "client_tags",
                     "clientTags",
                     "[]KeyValue",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
                     "task_offsets",
                     "taskOffsets",
                     "[]TaskOffset",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
                 FieldSchema(
                     "task_end_offsets",
                     "taskEndOffsets",
                     "[]TaskOffset",
-                    (0, 0),
-                    nullable=(0, 0),
-                    flexible=(0, 0),
+                    (0, 1),
+                    nullable=(0, 1),
+                    flexible=(0, 1),
                     default=None,
                 ),
-                FieldSchema("shutdown_application", "shutdownApplication", "bool", (0, 0)),
+                FieldSchema("shutdown_application", "shutdownApplication", "bool", (0, 1)),
             ),
         ),
     ),

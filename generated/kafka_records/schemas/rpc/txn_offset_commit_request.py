@@ -18,19 +18,19 @@ __all__ = [
 TXN_OFFSET_COMMIT_REQUEST: Final = MessageSchema(
     1,
     "TxnOffsetCommitRequest",
-    (0, 5),
-    (3, 5),
+    (0, 6),
+    (3, 6),
     (
         StructSchema(
             "TxnOffsetCommitRequestPartition",
             (
-                FieldSchema("partition_index", "partitionIndex", "int32", (0, 5)),
-                FieldSchema("committed_offset", "committedOffset", "int64", (0, 5)),
+                FieldSchema("partition_index", "partitionIndex", "int32", (0, 6)),
+                FieldSchema("committed_offset", "committedOffset", "int64", (0, 6)),
                 FieldSchema(
                     "committed_leader_epoch",
                     "committedLeaderEpoch",
                     "int32",
-                    (2, 5),
+                    (2, 6),
                     default=-1,
                     ignorable=True,
                 ),
@@ -38,40 +38,43 @@ TXN_OFFSET_COMMIT_REQUEST: Final = MessageSchema(
                     "committed_metadata",
                     "committedMetadata",
                     "string",
-                    (0, 5),
-                    nullable=(0, 5),
-                    flexible=(3, 5),
+                    (0, 6),
+                    nullable=(0, 6),
+                    flexible=(3, 6),
                 ),
             ),
         ),
         StructSchema(
             "TxnOffsetCommitRequestTopic",
             (
-                FieldSchema("name", "name", "string", (0, 5), flexible=(3, 5)),
+                FieldSchema("name", "name", "string", (0, 5), flexible=(3, 5), ignorable=True),
+                FieldSchema("topic_id", "topicId", "uuid", (6, 6), ignorable=True),
                 FieldSchema(
-                    "partitions", "partitions", "[]TxnOffsetCommitRequestPartition", (0, 5), flexible=(3, 5)
+                    "partitions", "partitions", "[]TxnOffsetCommitRequestPartition", (0, 6), flexible=(3, 6)
                 ),
             ),
         ),
         StructSchema(
             "TxnOffsetCommitRequest",
             (
-                FieldSchema("transactional_id", "transactionalId", "string", (0, 5), flexible=(3, 5)),
-                FieldSchema("group_id", "groupId", "string", (0, 5), flexible=(3, 5)),
-                FieldSchema("producer_id", "producerId", "int64", (0, 5)),
-                FieldSchema("producer_epoch", "producerEpoch", "int16", (0, 5)),
-                FieldSchema("generation_id", "generationId", "int32", (3, 5), default=-1),
-                FieldSchema("member_id", "memberId", "string", (3, 5), flexible=(3, 5)),
+                FieldSchema("transactional_id", "transactionalId", "string", (0, 6), flexible=(3, 6)),
+                FieldSchema("group_id", "groupId", "string", (0, 6), flexible=(3, 6)),
+                FieldSchema("producer_id", "producerId", "int64", (0, 6)),
+                FieldSchema("producer_epoch", "producerEpoch", "int16", (0, 6)),
+                FieldSchema(
+                    "generation_id_or_member_epoch", "generationIdOrMemberEpoch", "int32", (3, 6), default=-1
+                ),
+                FieldSchema("member_id", "memberId", "string", (3, 6), flexible=(3, 6)),
                 FieldSchema(
                     "group_instance_id",
                     "groupInstanceId",
                     "string",
-                    (3, 5),
-                    nullable=(3, 5),
-                    flexible=(3, 5),
+                    (3, 6),
+                    nullable=(3, 6),
+                    flexible=(3, 6),
                     default=None,
                 ),
-                FieldSchema("topics", "topics", "[]TxnOffsetCommitRequestTopic", (0, 5), flexible=(3, 5)),
+                FieldSchema("topics", "topics", "[]TxnOffsetCommitRequestTopic", (0, 6), flexible=(3, 6)),
             ),
         ),
     ),

@@ -18,30 +18,31 @@ __all__ = [
 TXN_OFFSET_COMMIT_RESPONSE: Final = MessageSchema(
     1,
     "TxnOffsetCommitResponse",
-    (0, 5),
-    (3, 5),
+    (0, 6),
+    (3, 6),
     (
         StructSchema(
             "TxnOffsetCommitResponsePartition",
             (
-                FieldSchema("partition_index", "partitionIndex", "int32", (0, 5)),
-                FieldSchema("error_code", "errorCode", "int16", (0, 5)),
+                FieldSchema("partition_index", "partitionIndex", "int32", (0, 6)),
+                FieldSchema("error_code", "errorCode", "int16", (0, 6)),
             ),
         ),
         StructSchema(
             "TxnOffsetCommitResponseTopic",
             (
-                FieldSchema("name", "name", "string", (0, 5), flexible=(3, 5)),
+                FieldSchema("name", "name", "string", (0, 5), flexible=(3, 5), ignorable=True),
+                FieldSchema("topic_id", "topicId", "uuid", (6, 6), ignorable=True),
                 FieldSchema(
-                    "partitions", "partitions", "[]TxnOffsetCommitResponsePartition", (0, 5), flexible=(3, 5)
+                    "partitions", "partitions", "[]TxnOffsetCommitResponsePartition", (0, 6), flexible=(3, 6)
                 ),
             ),
         ),
         StructSchema(
             "TxnOffsetCommitResponse",
             (
-                FieldSchema("throttle_time_ms", "throttleTimeMs", "int32", (0, 5)),
-                FieldSchema("topics", "topics", "[]TxnOffsetCommitResponseTopic", (0, 5), flexible=(3, 5)),
+                FieldSchema("throttle_time_ms", "throttleTimeMs", "int32", (0, 6)),
+                FieldSchema("topics", "topics", "[]TxnOffsetCommitResponseTopic", (0, 6), flexible=(3, 6)),
             ),
         ),
     ),

@@ -264,6 +264,8 @@ _ABOUTS: Final[Mapping[str, Mapping[str, str]]] = {
         "last_assignment_configs": "Group settings that the last assignment was computed with.",
         "last_assignment_configs.key": "Name of the setting.",
         "last_assignment_configs.value": "What it was set to, as text.",
+        "stored_description_topology_epoch": "Epoch of the topology whose description the plugin has; -1 for none, -2 for unsure.",
+        "failed_description_topology_epoch": "Epoch of the topology whose description the plugin refused for good; -1 for none.",
     },
     "StreamsGroupTargetAssignmentMemberKey": {
         "group_id": "Group the record belongs to.",

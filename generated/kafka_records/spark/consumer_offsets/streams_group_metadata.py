@@ -44,6 +44,8 @@ STREAMS_GROUP_METADATA_VALUE: Final = StructType(
             ),
             True,
         ),
+        StructField("stored_description_topology_epoch", IntegerType(), False),
+        StructField("failed_description_topology_epoch", IntegerType(), False),
     ]
 )
 """The columns of StreamsGroupMetadataValue."""
@@ -140,6 +142,8 @@ def from_streams_group_metadata_value(
             last_assignment_configs array<struct>
                 key string
                 value string
+            stored_description_topology_epoch int
+            failed_description_topology_epoch int
 
     Examples
     --------

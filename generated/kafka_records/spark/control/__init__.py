@@ -10,6 +10,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from kafka_records.spark.control.aborted_txn import ABORTED_TXN, from_aborted_txn, to_aborted_txn
     from kafka_records.spark.control.control_record_type_schema import (
         CONTROL_RECORD_TYPE_SCHEMA,
         from_control_record_type_schema,
@@ -22,15 +23,21 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ABORTED_TXN",
     "CONTROL_RECORD_TYPE_SCHEMA",
     "END_TXN_MARKER",
+    "from_aborted_txn",
     "from_control_record_type_schema",
     "from_end_txn_marker",
+    "to_aborted_txn",
     "to_control_record_type_schema",
     "to_end_txn_marker",
 ]
 
 _MODULES: Final = {
+    "ABORTED_TXN": "aborted_txn",
+    "from_aborted_txn": "aborted_txn",
+    "to_aborted_txn": "aborted_txn",
     "CONTROL_RECORD_TYPE_SCHEMA": "control_record_type_schema",
     "from_control_record_type_schema": "control_record_type_schema",
     "to_control_record_type_schema": "control_record_type_schema",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.spark import functions as _functions
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from kafka_records.schemas import rpc as _schemas
 
@@ -27,6 +27,8 @@ API_VERSIONS_REQUEST: Final = StructType(
     [
         StructField("client_software_name", StringType(), False),
         StructField("client_software_version", StringType(), False),
+        StructField("cluster_id", StringType(), True),
+        StructField("node_id", IntegerType(), False),
     ]
 )
 """The columns of ApiVersionsRequest."""
@@ -59,15 +61,17 @@ def from_api_versions_request(
         struct of
             client_software_name string
             client_software_version string
+            cluster_id string
+            node_id int
 
     Examples
     --------
     >>> data = bytes.fromhex(
     ...     "15636c69656e745f736f6674776172655f6e616d6518636c69656e745f736f6674776172"
-    ...     "655f76657273696f6e00"
+    ...     "655f76657273696f6e0b636c75737465725f6964ffffffff00"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_api_versions_request("data", 4)
+    >>> decoded = from_api_versions_request("data", 5)
     >>> df.select(decoded.getField("client_software_name")).first()[0]
     'client_software_name'
     """
@@ -95,7 +99,7 @@ def to_api_versions_request(
     col
         Struct column, or its name, with the fields that `from_api_versions_request` gives. Null gives null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -110,11 +114,11 @@ def to_api_versions_request(
     --------
     >>> data = bytes.fromhex(
     ...     "15636c69656e745f736f6674776172655f6e616d6518636c69656e745f736f6674776172"
-    ...     "655f76657273696f6e00"
+    ...     "655f76657273696f6e0b636c75737465725f6964ffffffff00"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_api_versions_request("data", 4)
-    >>> again = to_api_versions_request(decoded, 4)
+    >>> decoded = from_api_versions_request("data", 5)
+    >>> again = to_api_versions_request(decoded, 5)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

@@ -131,7 +131,7 @@ def from_api_versions_response(
     --------
     >>> data = bytes.fromhex("0000010000000000")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_api_versions_response("data", 4)
+    >>> decoded = from_api_versions_response("data", 5)
     >>> df.select(decoded.getField("error_code")).first()[0]
     0
     """
@@ -160,7 +160,7 @@ def to_api_versions_response(
         Struct column, or its name, with the fields that `from_api_versions_response` gives. Null gives
         null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (4) by default.
+        Version to write, in all rows or, as a column, in each; the highest (5) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -175,8 +175,8 @@ def to_api_versions_response(
     --------
     >>> data = bytes.fromhex("0000010000000000")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_api_versions_response("data", 4)
-    >>> again = to_api_versions_response(decoded, 4)
+    >>> decoded = from_api_versions_response("data", 5)
+    >>> again = to_api_versions_response(decoded, 5)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

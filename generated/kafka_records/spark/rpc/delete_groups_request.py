@@ -60,7 +60,7 @@ def from_delete_groups_request(
     --------
     >>> data = bytes.fromhex("0100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_delete_groups_request("data", 2)
+    >>> decoded = from_delete_groups_request("data", 3)
     >>> df.select(decoded.getField("groups_names")).first()[0]
     []
     """
@@ -89,7 +89,7 @@ def to_delete_groups_request(
         Struct column, or its name, with the fields that `from_delete_groups_request` gives. Null gives
         null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+        Version to write, in all rows or, as a column, in each; the highest (3) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -104,8 +104,8 @@ def to_delete_groups_request(
     --------
     >>> data = bytes.fromhex("0100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_delete_groups_request("data", 2)
-    >>> again = to_delete_groups_request(decoded, 2)
+    >>> decoded = from_delete_groups_request("data", 3)
+    >>> again = to_delete_groups_request(decoded, 3)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

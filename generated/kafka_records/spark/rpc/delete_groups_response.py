@@ -33,6 +33,7 @@ DELETE_GROUPS_RESPONSE: Final = StructType(
                     [
                         StructField("group_id", StringType(), False),
                         StructField("error_code", ShortType(), False),
+                        StructField("error_message", StringType(), True),
                     ]
                 ),
                 False,
@@ -73,12 +74,13 @@ def from_delete_groups_response(
             results array<struct>
                 group_id string
                 error_code smallint
+                error_message string
 
     Examples
     --------
     >>> data = bytes.fromhex("000000000100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_delete_groups_response("data", 2)
+    >>> decoded = from_delete_groups_response("data", 3)
     >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
     0
     """
@@ -107,7 +109,7 @@ def to_delete_groups_response(
         Struct column, or its name, with the fields that `from_delete_groups_response` gives. Null gives
         null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (2) by default.
+        Version to write, in all rows or, as a column, in each; the highest (3) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -122,8 +124,8 @@ def to_delete_groups_response(
     --------
     >>> data = bytes.fromhex("000000000100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_delete_groups_response("data", 2)
-    >>> again = to_delete_groups_response(decoded, 2)
+    >>> decoded = from_delete_groups_response("data", 3)
+    >>> again = to_delete_groups_response(decoded, 3)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

@@ -27,6 +27,7 @@ STREAMS_GROUP_DESCRIBE_REQUEST: Final = StructType(
     [
         StructField("group_ids", ArrayType(StringType(), False), False),
         StructField("include_authorized_operations", BooleanType(), False),
+        StructField("include_topology_description", BooleanType(), False),
     ]
 )
 """The columns of StreamsGroupDescribeRequest."""
@@ -59,12 +60,13 @@ def from_streams_group_describe_request(
         struct of
             group_ids array<string>
             include_authorized_operations boolean
+            include_topology_description boolean
 
     Examples
     --------
-    >>> data = bytes.fromhex("010000")
+    >>> data = bytes.fromhex("01000000")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_describe_request("data", 0)
+    >>> decoded = from_streams_group_describe_request("data", 1)
     >>> df.select(decoded.getField("include_authorized_operations")).first()[0]
     False
     """
@@ -93,7 +95,7 @@ def to_streams_group_describe_request(
         Struct column, or its name, with the fields that `from_streams_group_describe_request` gives. Null
         gives null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -106,10 +108,10 @@ def to_streams_group_describe_request(
 
     Examples
     --------
-    >>> data = bytes.fromhex("010000")
+    >>> data = bytes.fromhex("01000000")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_describe_request("data", 0)
-    >>> again = to_streams_group_describe_request(decoded, 0)
+    >>> decoded = from_streams_group_describe_request("data", 1)
+    >>> again = to_streams_group_describe_request(decoded, 1)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

@@ -13,6 +13,7 @@ from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
+    ByteType,
     IntegerType,
     LongType,
     ShortType,
@@ -359,6 +360,124 @@ STREAMS_GROUP_DESCRIBE_RESPONSE: Final = StructType(
                             False,
                         ),
                         StructField("authorized_operations", IntegerType(), False),
+                        StructField(
+                            "topology_description",
+                            StructType(
+                                [
+                                    StructField(
+                                        "subtopologies",
+                                        ArrayType(
+                                            StructType(
+                                                [
+                                                    StructField("subtopology_id", StringType(), False),
+                                                    StructField(
+                                                        "nodes",
+                                                        ArrayType(
+                                                            StructType(
+                                                                [
+                                                                    StructField("name", StringType(), False),
+                                                                    StructField(
+                                                                        "node_type", ByteType(), False
+                                                                    ),
+                                                                    StructField(
+                                                                        "source_topics",
+                                                                        ArrayType(StringType(), False),
+                                                                        False,
+                                                                    ),
+                                                                    StructField(
+                                                                        "sink_topic", StringType(), True
+                                                                    ),
+                                                                    StructField(
+                                                                        "stores",
+                                                                        ArrayType(StringType(), False),
+                                                                        False,
+                                                                    ),
+                                                                    StructField(
+                                                                        "successors",
+                                                                        ArrayType(StringType(), False),
+                                                                        False,
+                                                                    ),
+                                                                ]
+                                                            ),
+                                                            False,
+                                                        ),
+                                                        False,
+                                                    ),
+                                                ]
+                                            ),
+                                            False,
+                                        ),
+                                        False,
+                                    ),
+                                    StructField(
+                                        "global_stores",
+                                        ArrayType(
+                                            StructType(
+                                                [
+                                                    StructField(
+                                                        "source",
+                                                        StructType(
+                                                            [
+                                                                StructField("name", StringType(), False),
+                                                                StructField("node_type", ByteType(), False),
+                                                                StructField(
+                                                                    "source_topics",
+                                                                    ArrayType(StringType(), False),
+                                                                    False,
+                                                                ),
+                                                                StructField("sink_topic", StringType(), True),
+                                                                StructField(
+                                                                    "stores",
+                                                                    ArrayType(StringType(), False),
+                                                                    False,
+                                                                ),
+                                                                StructField(
+                                                                    "successors",
+                                                                    ArrayType(StringType(), False),
+                                                                    False,
+                                                                ),
+                                                            ]
+                                                        ),
+                                                        False,
+                                                    ),
+                                                    StructField(
+                                                        "processor",
+                                                        StructType(
+                                                            [
+                                                                StructField("name", StringType(), False),
+                                                                StructField("node_type", ByteType(), False),
+                                                                StructField(
+                                                                    "source_topics",
+                                                                    ArrayType(StringType(), False),
+                                                                    False,
+                                                                ),
+                                                                StructField("sink_topic", StringType(), True),
+                                                                StructField(
+                                                                    "stores",
+                                                                    ArrayType(StringType(), False),
+                                                                    False,
+                                                                ),
+                                                                StructField(
+                                                                    "successors",
+                                                                    ArrayType(StringType(), False),
+                                                                    False,
+                                                                ),
+                                                            ]
+                                                        ),
+                                                        False,
+                                                    ),
+                                                ]
+                                            ),
+                                            False,
+                                        ),
+                                        False,
+                                    ),
+                                ]
+                            ),
+                            True,
+                        ),
+                        StructField("topology_description_status", ByteType(), False),
+                        StructField("assignor_name", StringType(), True),
                     ]
                 ),
                 False,
@@ -468,12 +587,39 @@ def from_streams_group_describe_response(
                             partitions array<int>
                     is_classic boolean
                 authorized_operations int
+                topology_description struct
+                    subtopologies array<struct>
+                        subtopology_id string
+                        nodes array<struct>
+                            name string
+                            node_type tinyint
+                            source_topics array<string>
+                            sink_topic string
+                            stores array<string>
+                            successors array<string>
+                    global_stores array<struct>
+                        source struct
+                            name string
+                            node_type tinyint
+                            source_topics array<string>
+                            sink_topic string
+                            stores array<string>
+                            successors array<string>
+                        processor struct
+                            name string
+                            node_type tinyint
+                            source_topics array<string>
+                            sink_topic string
+                            stores array<string>
+                            successors array<string>
+                topology_description_status tinyint
+                assignor_name string
 
     Examples
     --------
     >>> data = bytes.fromhex("000000000100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_describe_response("data", 0)
+    >>> decoded = from_streams_group_describe_response("data", 1)
     >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
     0
     """
@@ -502,7 +648,7 @@ def to_streams_group_describe_response(
         Struct column, or its name, with the fields that `from_streams_group_describe_response` gives. Null
         gives null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -517,8 +663,8 @@ def to_streams_group_describe_response(
     --------
     >>> data = bytes.fromhex("000000000100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_describe_response("data", 0)
-    >>> again = to_streams_group_describe_response(decoded, 0)
+    >>> decoded = from_streams_group_describe_response("data", 1)
+    >>> again = to_streams_group_describe_response(decoded, 1)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

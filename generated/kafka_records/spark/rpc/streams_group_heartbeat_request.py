@@ -324,7 +324,7 @@ def from_streams_group_heartbeat_request(
     ...     "5f6964087261636b5f6964ffffffffff0000000b70726f636573735f6964ff0000000000"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_heartbeat_request("data", 0)
+    >>> decoded = from_streams_group_heartbeat_request("data", 1)
     >>> df.select(decoded.getField("group_id")).first()[0]
     'group_id'
     """
@@ -353,7 +353,7 @@ def to_streams_group_heartbeat_request(
         Struct column, or its name, with the fields that `from_streams_group_heartbeat_request` gives. Null
         gives null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -371,8 +371,8 @@ def to_streams_group_heartbeat_request(
     ...     "5f6964087261636b5f6964ffffffffff0000000b70726f636573735f6964ff0000000000"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_heartbeat_request("data", 0)
-    >>> again = to_streams_group_heartbeat_request(decoded, 0)
+    >>> decoded = from_streams_group_heartbeat_request("data", 1)
+    >>> again = to_streams_group_heartbeat_request(decoded, 1)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

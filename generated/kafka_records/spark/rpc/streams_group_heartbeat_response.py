@@ -10,7 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.spark import functions as _functions
-from pyspark.sql.types import ArrayType, ByteType, IntegerType, ShortType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from kafka_records.schemas import rpc as _schemas
 
@@ -31,8 +41,9 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE: Final = StructType(
         StructField("member_id", StringType(), False),
         StructField("member_epoch", IntegerType(), False),
         StructField("heartbeat_interval_ms", IntegerType(), False),
-        StructField("acceptable_recovery_lag", IntegerType(), False),
+        StructField("acceptable_recovery_lag_legacy", IntegerType(), False),
         StructField("task_offset_interval_ms", IntegerType(), False),
+        StructField("acceptable_recovery_lag", LongType(), False),
         StructField(
             "status",
             ArrayType(
@@ -85,6 +96,7 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE: Final = StructType(
             ),
             True,
         ),
+        StructField("topology_description_required", BooleanType(), False),
         StructField("endpoint_information_epoch", IntegerType(), False),
         StructField(
             "partitions_by_user_endpoint",
@@ -169,8 +181,9 @@ def from_streams_group_heartbeat_response(
             member_id string
             member_epoch int
             heartbeat_interval_ms int
-            acceptable_recovery_lag int
+            acceptable_recovery_lag_legacy int
             task_offset_interval_ms int
+            acceptable_recovery_lag bigint
             status array<struct>
                 status_code tinyint
                 status_detail string
@@ -183,6 +196,7 @@ def from_streams_group_heartbeat_response(
             warmup_tasks array<struct>
                 subtopology_id string
                 partitions array<int>
+            topology_description_required boolean
             endpoint_information_epoch int
             partitions_by_user_endpoint array<struct>
                 user_endpoint struct
@@ -199,10 +213,10 @@ def from_streams_group_heartbeat_response(
     --------
     >>> data = bytes.fromhex(
     ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
-    ...     "0000000000000000000001000000000000000000"
+    ...     "000000000000ffffffffffffffff0100000000000000000000"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_heartbeat_response("data", 0)
+    >>> decoded = from_streams_group_heartbeat_response("data", 1)
     >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
     0
     """
@@ -231,7 +245,7 @@ def to_streams_group_heartbeat_response(
         Struct column, or its name, with the fields that `from_streams_group_heartbeat_response` gives. Null
         gives null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+        Version to write, in all rows or, as a column, in each; the highest (1) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -246,11 +260,11 @@ def to_streams_group_heartbeat_response(
     --------
     >>> data = bytes.fromhex(
     ...     "0000000000000e6572726f725f6d6573736167650a6d656d6265725f6964000000000000"
-    ...     "0000000000000000000001000000000000000000"
+    ...     "000000000000ffffffffffffffff0100000000000000000000"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_streams_group_heartbeat_response("data", 0)
-    >>> again = to_streams_group_heartbeat_response(decoded, 0)
+    >>> decoded = from_streams_group_heartbeat_response("data", 1)
+    >>> again = to_streams_group_heartbeat_response(decoded, 1)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

@@ -29,7 +29,7 @@ TXN_OFFSET_COMMIT_REQUEST: Final = StructType(
         StructField("group_id", StringType(), False),
         StructField("producer_id", LongType(), False),
         StructField("producer_epoch", ShortType(), False),
-        StructField("generation_id", IntegerType(), False),
+        StructField("generation_id_or_member_epoch", IntegerType(), False),
         StructField("member_id", StringType(), False),
         StructField("group_instance_id", StringType(), True),
         StructField(
@@ -38,6 +38,7 @@ TXN_OFFSET_COMMIT_REQUEST: Final = StructType(
                 StructType(
                     [
                         StructField("name", StringType(), False),
+                        StructField("topic_id", StringType(), False),
                         StructField(
                             "partitions",
                             ArrayType(
@@ -93,11 +94,12 @@ def from_txn_offset_commit_request(
             group_id string
             producer_id bigint
             producer_epoch smallint
-            generation_id int
+            generation_id_or_member_epoch int
             member_id string
             group_instance_id string
             topics array<struct>
                 name string
+                topic_id string
                 partitions array<struct>
                     partition_index int
                     committed_offset bigint
@@ -111,7 +113,7 @@ def from_txn_offset_commit_request(
     ...     "ffffffff0a6d656d6265725f69641267726f75705f696e7374616e63655f69640100"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_txn_offset_commit_request("data", 5)
+    >>> decoded = from_txn_offset_commit_request("data", 6)
     >>> df.select(decoded.getField("transactional_id")).first()[0]
     'transactional_id'
     """
@@ -140,7 +142,7 @@ def to_txn_offset_commit_request(
         Struct column, or its name, with the fields that `from_txn_offset_commit_request` gives. Null gives
         null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+        Version to write, in all rows or, as a column, in each; the highest (6) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -158,8 +160,8 @@ def to_txn_offset_commit_request(
     ...     "ffffffff0a6d656d6265725f69641267726f75705f696e7374616e63655f69640100"
     ... )
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_txn_offset_commit_request("data", 5)
-    >>> again = to_txn_offset_commit_request(decoded, 5)
+    >>> decoded = from_txn_offset_commit_request("data", 6)
+    >>> again = to_txn_offset_commit_request(decoded, 6)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

@@ -32,6 +32,7 @@ TXN_OFFSET_COMMIT_RESPONSE: Final = StructType(
                 StructType(
                     [
                         StructField("name", StringType(), False),
+                        StructField("topic_id", StringType(), False),
                         StructField(
                             "partitions",
                             ArrayType(
@@ -84,6 +85,7 @@ def from_txn_offset_commit_response(
             throttle_time_ms int
             topics array<struct>
                 name string
+                topic_id string
                 partitions array<struct>
                     partition_index int
                     error_code smallint
@@ -92,7 +94,7 @@ def from_txn_offset_commit_response(
     --------
     >>> data = bytes.fromhex("000000000100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_txn_offset_commit_response("data", 5)
+    >>> decoded = from_txn_offset_commit_response("data", 6)
     >>> df.select(decoded.getField("throttle_time_ms")).first()[0]
     0
     """
@@ -121,7 +123,7 @@ def to_txn_offset_commit_response(
         Struct column, or its name, with the fields that `from_txn_offset_commit_response` gives. Null gives
         null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (5) by default.
+        Version to write, in all rows or, as a column, in each; the highest (6) by default.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
@@ -136,8 +138,8 @@ def to_txn_offset_commit_response(
     --------
     >>> data = bytes.fromhex("000000000100")
     >>> df = spark.createDataFrame([(data,)], "data binary")
-    >>> decoded = from_txn_offset_commit_response("data", 5)
-    >>> again = to_txn_offset_commit_response(decoded, 5)
+    >>> decoded = from_txn_offset_commit_response("data", 6)
+    >>> again = to_txn_offset_commit_response(decoded, 6)
     >>> df.select(again == df["data"]).first()[0]
     True
     """

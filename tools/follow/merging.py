@@ -1,0 +1,171 @@
+"""A spec of ours as a release has it: what bytes hold is theirs, words and spelling stay ours.
+
+Fields are told by the struct they stand in and their name. An attribute that means the same in all versions of the
+release keeps our spelling. A field that has no words of ours gets `UNWRITTEN` as its `about`; words of Kafka's never
+come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from kafka_records_codegen.spec.attributes import FieldSpec, FieldType, MessageSpec
+from kafka_records_codegen.spec.element import Element
+from kafka_records_codegen.spec.json_text import Node
+from kafka_records_codegen.spec.versions import Versions
+from tools.follow.spec_form import FIELD_ATTRIBUTES, MESSAGE_ATTRIBUTES, Json
+
+UNWRITTEN: Final = "?"
+"""What stands where words of ours are missing: as the `about` of a field, and behind the `//` of a leading comment."""
+
+_LEFT_OUT: Final = frozenset({"deprecatedVersions"})
+"""Attributes of theirs that change nothing we make."""
+
+_NATURAL: Final = {"": "", "bool": "false", "float64": "0.0", "string": "", "uuid": "AAAAAAAAAAAAAAAAAAAAAA"}
+"""The default of a type where the spec names none; 0 of those that are not here, which are integers."""
+
+
+def merged(theirs: MessageSpec, ours: MessageSpec | None) -> Json:
+    """The spec of a message as the release has it, as JSON; `ours` is what we have of it, if anything."""
+    found: Json = {}
+    for name in MESSAGE_ATTRIBUTES:
+        same = ours is not None and _message_meaning(ours, name) == _message_meaning(theirs, name)
+        source = ours if same and ours is not None else theirs
+        if name in source.node.members and not (source is theirs and name in _LEFT_OUT):
+            found[name] = plain(source.node.members[name].value)
+    merger = _Merger(theirs.versions, _by_place(ours))
+    found["fields"] = merger.fields(theirs.name, theirs.fields)
+    if theirs.common_structs:
+        found["commonStructs"] = [
+            {
+                "name": struct.name,
+                "versions": plain(struct.node.members["versions"].value),
+                "fields": merger.fields(struct.name, struct.fields),
+            }
+            for struct in theirs.common_structs
+        ]
+    return found
+
+
+def plain(node: Node) -> object:
+    """A JSON value without the places where its parts stand."""
+    match node.kind:
+        case "object":
+            return {name: plain(member.value) for name, member in node.members.items()}
+        case "array":
+            return [plain(item) for item in node.items]
+        case "number":
+            return int(node.text) if node.text.lstrip("-").isdigit() else float(node.text)
+        case "boolean":
+            return node.text == "true"
+        case "null":
+            return None
+        case "string":
+            return node.text
+
+
+def _message_meaning(spec: MessageSpec, name: str) -> object:
+    match name:
+        case "apiKey":
+            return spec.api_key
+        case "validVersions":
+            return spec.versions
+        case "flexibleVersions":
+            return spec.flexible.intersect(spec.versions)
+        case "latestVersionUnstable":
+            return spec.latest_version_unstable
+        case "listeners":
+            return frozenset(spec.listeners)
+        case _:
+            return plain(spec.node.members[name].value) if spec.has(name) else None
+
+
+def _by_place(spec: MessageSpec | None) -> Mapping[tuple[str, str], FieldSpec]:
+    """The fields of a message by struct and name."""
+    if spec is None:
+        return {}
+    structs = [(spec.name, spec.fields), *((struct.name, struct.fields) for struct in spec.common_structs)]
+    return {place: field for struct, fields in structs for place, field in _places(struct, fields)}
+
+
+def _places(struct: str, fields: Iterable[FieldSpec]) -> Iterator[tuple[tuple[str, str], FieldSpec]]:
+    for field in fields:
+        yield (struct, field.name), field
+        yield from _places(field.type.base, field.fields)
+
+
+class _Merger:
+    def __init__(self, versions: Versions, ours: Mapping[tuple[str, str], FieldSpec]) -> None:
+        self._versions = versions
+        self._ours = ours
+
+    def fields(self, struct: str, theirs: Iterable[FieldSpec]) -> list[Json]:
+        return [self._field(field, self._ours.get((struct, field.name))) for field in theirs]
+
+    def _field(self, theirs: FieldSpec, ours: FieldSpec | None) -> Json:
+        found: Json = {}
+        for name in FIELD_ATTRIBUTES:
+            if ours is not None and self._meaning(ours, name) == self._meaning(theirs, name):
+                if name in ours.node.members:
+                    found[name] = plain(ours.node.members[name].value)
+            elif name in theirs.node.members and not _says_nothing(theirs, name):
+                found[name] = _tidy(theirs, name)
+        found["about"] = ours.about if ours is not None else UNWRITTEN
+        if theirs.fields:
+            found["fields"] = self.fields(theirs.type.base, theirs.fields)
+        return found
+
+    def _meaning(self, field: FieldSpec, name: str) -> object:
+        match name:
+            case "type":
+                return field.type
+            case "versions":
+                return field.versions.intersect(self._versions)
+            case "nullableVersions":
+                return field.nullable.intersect(field.versions.intersect(self._versions))
+            case "flexibleVersions":
+                return None if field.flexible is None else field.flexible.intersect(self._versions)
+            case "tag":
+                return field.tag
+            case "taggedVersions":
+                return field.tagged.intersect(self._versions)
+            case "default":
+                return _default(field)
+            case "ignorable":
+                return field.ignorable
+            case "mapKey":
+                return field.map_key
+            case _:
+                # zeroCopy and entityType are words for Java: ours stay.
+                return None
+
+
+def _default(field: FieldSpec) -> object:
+    """The default in one spelling; `null` as a text is null, and without quotes it is none at all."""
+    natural = _natural(field.type)
+    return field.default if field.default not in ("", natural) else natural
+
+
+def _natural(kind: FieldType) -> str:
+    return "" if kind.is_array or kind.is_struct or kind.base in ("bytes", "records") else _NATURAL.get(kind.base, "0")
+
+
+def _says_nothing(field: FieldSpec, name: str) -> bool:
+    """Whether an attribute of theirs may be left out, because it says what is so without it."""
+    if name == "default":
+        return field.node.members[name].value.kind != "null" and _default(field) == _natural(field.type)
+    return _raw(field, name) is False or (name == "entityType" and field.entity_type == "unknown")
+
+
+def _tidy(field: FieldSpec, name: str) -> object:
+    """An attribute of theirs as we spell it: numbers without quotes."""
+    value = _raw(field, name)
+    is_number = name == "default" and isinstance(value, str) and value.lstrip("-").isdigit()
+    if is_number and field.type.base != "string" and isinstance(value, str):
+        return int(value)
+    return value
+
+
+def _raw(element: Element, name: str) -> object:
+    return plain(element.node.members[name].value) if name in element.node.members else None

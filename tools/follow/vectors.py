@@ -1,0 +1,159 @@
+"""Vectors of a release: what its own message classes write in versions that are new, and what they make of the others.
+
+Every line of `messages.jsonl.gz` and `negative.jsonl.gz` is shown to the classes of the release. Of a message that has
+changed, what they say counts from then on; of the others nothing may differ but what the release refuses newly, which a
+line keeps under `later`. New lines have the `release` that wrote them; a run writes the same ones each time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from tools.broker import java
+from tools.follow.planning import FollowError
+from tools.java_compiler import compile_java
+from tools.random_messages import random_message
+
+Line = dict[str, Any]
+
+_SOURCE: Final = Path(__file__).resolve().parents[1] / "JudgeMessages.java"
+_EACH: Final = 8
+"""How many messages of each version are written."""
+
+_VERDICT: Final = ("ok", "json", "left", "tags", "reencode_hex", "reencode_error", "error", "detail")
+
+
+class MessageClasses:
+    """The message classes in a folder of jars or classes of one release."""
+
+    def __init__(self, *places: Path, packages: Sequence[str] = ()) -> None:
+        self._places = [each / "*" if any(each.glob("*.jar")) else each for each in places]
+        self._packages = packages
+
+    def asked(self, lines: Sequence[Mapping[str, Any]]) -> list[Line]:
+        """What the classes answer to each line, in the form that JudgeMessages.java describes."""
+        with tempfile.TemporaryDirectory() as scratch:
+            compile_java("the program that asks Kafka's message classes", [_SOURCE], self._places, Path(scratch))
+            classpath = ":".join(map(str, (scratch, *self._places)))
+            command = [java(), "-XX:TieredStopAtLevel=1", "-cp", classpath, "JudgeMessages", *self._packages]
+            asked = "".join(json.dumps(line) + "\n" for line in lines)
+            done = subprocess.run(command, input=asked, capture_output=True, encoding="utf-8", check=False)
+        if done.returncode:
+            raise FollowError(f"Kafka's message classes cannot be asked:\n{done.stderr.strip()}")
+        return [json.loads(line) for line in done.stdout.split("\n") if line]
+
+
+def revise(folder: Path, classes: MessageClasses, touched: Mapping[str, frozenset[int]], release: str) -> list[str]:
+    """Bring the vectors in `folder` to `release`; `touched` are the messages that changed, with their new versions.
+
+    Returns what the release makes of other messages than what stood there: nothing, if all is well.
+    """
+    messages, negative = folder / "messages.jsonl.gz", folder / "negative.jsonl.gz"
+    known = [line for line in read(messages) if line.get("release") != release and _is_ours(line)]
+    damaged = [line for line in read(negative) if _is_ours(line)]
+    fresh = list(_fresh(touched))
+    asked = [{name: line[name] for name in ("message", "version", "hex")} for line in (*known, *damaged)]
+    answers = classes.asked([*asked, *fresh])
+    odd: list[str] = []
+    kept = [_read_again(*pair, touched, odd) for pair in zip(known, answers, strict=False)]
+    judged = zip(damaged, answers[len(known) :], strict=False)
+    verdicts = [_judged_again(line, answer, touched, release) for line, answer in judged]
+    written = [_written(*pair, release) for pair in zip(fresh, answers[len(asked) :], strict=True)]
+    write(messages, [*filter(None, kept), *written])
+    write(negative, verdicts)
+    return odd
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a packed file of vectors."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def write(path: Path, lines: Sequence[Line]) -> None:
+    """Write the lines, unless the file has them already; the bytes depend on nothing but the lines."""
+    if read(path) == list(lines):
+        return
+    text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def unknown_tags(schema: Any, struct: str, value: Any, path: Sequence[Any] = ()) -> Iterator[Line]:
+    """The unknown tagged fields in a message and in its structs: path by names and numbers, tag, payload."""
+    for tag, payload in getattr(value, "unknown_tagged_fields", ()):
+        yield {"path": list(path), "tag": tag, "hex": payload.hex()}
+    for field in schema.struct(struct).fields:
+        member = getattr(value, field.name)
+        if not field.is_struct or member is None:
+            continue
+        if field.is_array:
+            for index, item in enumerate(member):
+                yield from unknown_tags(schema, field.base, item, (*path, field.json_name, index))
+        else:
+            yield from unknown_tags(schema, field.base, member, (*path, field.json_name))
+
+
+def _class(name: str) -> Any:
+    """A generated class, imported late: the run that asks has just written it."""
+    registry = import_module("kafka_records.registry")
+    return registry.message_class(name) if name in registry.MESSAGES else None
+
+
+def _is_ours(line: Line) -> bool:
+    cls = _class(line["message"])
+    return cls is not None and line["version"] in cls.VERSIONS
+
+
+def _fresh(touched: Mapping[str, frozenset[int]]) -> Iterator[Line]:
+    for name, versions in sorted(touched.items()):
+        cls = _class(name)
+        for version in sorted(versions) if cls is not None else ():
+            random = Random(f"{name} {version}")
+            for number in range(_EACH):
+                message = random_message(cls, version, random, plain=number % 2 == 0)
+                line = {"message": name, "version": version, "json": message.to_json(version)}
+                tags = list(unknown_tags(cls.CODEC.schema, cls.CODEC.schema.root.name, message))
+                yield line | ({"tags": tags} if tags else {})
+
+
+def _written(line: Line, answer: Line, release: str) -> Line:
+    if answer.get("unknown"):
+        raise FollowError(f"no class of Kafka {release} is called {line['message']}")
+    found = {"message": line["message"], "module": answer["module"], "version": line["version"]}
+    found |= {"hex": answer["hex"], "json": answer["json"]}
+    return found | ({"tags": line["tags"]} if "tags" in line else {}) | {"release": release}
+
+
+def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]], odd: list[str]) -> Line | None:
+    """The line as the release reads it; None where it cannot: what was an unknown tag is a field now."""
+    whole = answer.get("ok") and not answer["left"] and not answer.keys() & {"reencode_hex", "reencode_error"}
+    now = {**line, "json": answer.get("json"), "tags": answer.get("tags"), "records": answer.get("records")}
+    now = {name: value for name, value in now.items() if name in line or value}
+    if line["message"] in touched:
+        return now if whole else None
+    if not answer.get("unknown") and (not whole or _in_any_order(now) != _in_any_order(line)):
+        odd.append(f"{line['message']} version {line['version']}: {line['hex']}: {json.dumps(answer)}")
+    return line
+
+
+def _judged_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]], release: str) -> Line:
+    if line["message"] in touched:
+        verdict = {name: answer[name] for name in _VERDICT if answer.get(name) not in (None, [])}
+        kept = {name: value for name, value in line.items() if name not in (*_VERDICT, "later", "release")}
+        return kept | verdict | {"release": release}
+    if answer.get("ok", line["ok"]) != line["ok"]:
+        later = {name: answer[name] for name in _VERDICT if answer.get(name) is not None}
+        return {**line, "later": {"release": release, **later}}
+    return line
+
+
+def _in_any_order(line: Line) -> Line:
+    return {**line, "tags": sorted(map(json.dumps, line.get("tags", ())))}
