@@ -91,6 +91,22 @@ def test_rebalances_complete_where_the_timeline_has_them(name: str) -> None:
     assert found == dict(expected)
 
 
+@pytest.mark.parametrize("name", SOME)
+def test_classic_rebalances_complete_where_a_leader_hands_in_its_assignment(name: str) -> None:
+    expected: Counter[Any] = Counter()
+    for at, told in history(name).why.items():
+        record = history(name).records[at]
+        if told["call"] == "sync" and record["key"].startswith("0002"):
+            group = decode_record(bytes.fromhex(record["key"]), None).key.group
+            expected[group, record["timestamp_ms"] // HOUR_MS * HOUR_MS] += 1
+    found = {
+        (row["group_id"], row["window_start_timestamp_ms"]): row["classic_rebalances"]
+        for row in _rows(name)
+        if row["classic_rebalances"]
+    }
+    assert found == dict(expected)
+
+
 @pytest.mark.parametrize("name", SOME[:3])
 def test_sums_do_not_depend_on_how_many_rows_come_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = _read(name, "activity")

@@ -156,8 +156,8 @@ def test_an_administrator_resets_an_empty_group() -> None:
     after = written.put(3)
     (row,) = rows_of(written.table())
     assert row["evidence"] == [{"shows": "group", "log_offset": emptied}]
-    names = ("kind", "group_kind", "group_state", "from_log_offset", "log_offset", "log_partition", "is_certain")
-    assert [row[name] for name in names] == ["reset_while_empty", "classic", "Empty", before, after, 0, True]
+    names = ("kind", "group_kind", "group_state", "from_log_offset", "log_offset", "log_partition", "confidence")
+    assert [row[name] for name in names] == ["reset_while_empty", "classic", "Empty", before, after, 0, "high"]
 
 
 def test_a_member_goes_back() -> None:
@@ -240,11 +240,11 @@ def test_a_topic_may_be_made_anew_where_only_the_lower_commit_tells_an_id() -> N
     written.put(5, topic_id=OTHER_ID)
     (whole,) = rows_of(written.table())
     (left,) = read_table(NAME, written.table().slice(1)).table.to_pylist()
-    assert (whole["kind"], whole["is_certain"]) == ("topic_recreated", True)
-    assert (left["kind"], left["is_certain"]) == ("reset_while_empty", False)
+    assert (whole["kind"], whole["confidence"]) == ("topic_recreated", "high")
+    assert (left["kind"], left["confidence"]) == ("reset_while_empty", "low")
     # Of an id that the higher one tells nothing earlier is needed.
     written.put(3)
-    assert [row["is_certain"] for row in read_table(NAME, written.table().slice(2)).table.to_pylist()] == [True]
+    assert [row["confidence"] for row in read_table(NAME, written.table().slice(2)).table.to_pylist()] == ["high"]
 
 
 def test_a_source_without_markers_tells_of_transactions_all_the_same() -> None:
@@ -317,7 +317,7 @@ def test_what_happened_to_a_captured_topic(topics_dir: Path) -> None:
         ("price-checks", 44, 5, "topic_recreated"),
         ("заказы-экспорт", 64, 12, "rewind_by_member"),
     ]
-    assert all(row["is_certain"] for row in found)
+    assert all(row["confidence"] == "high" for row in found)
 
 
 # -- what cannot be read -----------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_members_that_cannot_be_read_make_the_kind_uncertain() -> None:
     written.put(20)
     result = read_table(NAME, written.table())
     (row,) = result.table.to_pylist()
-    assert (row["group_state"], row["is_certain"]) == (None, False)
+    assert (row["group_state"], row["confidence"]) == (None, "low")
     (finding,) = result.findings
     assert finding.consequence == "the state of its group is not known"
 

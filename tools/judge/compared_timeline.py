@@ -1,15 +1,21 @@
-"""The table timeline: what its events amount to, against the groups and members that a coordinator describes."""
+"""The table timeline: what its events amount to, against the groups that a coordinator describes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tools.judge.answers import Difference, Loaded, asked, differing, is_described
 
 _NAME = "timeline"
+
+_WITH_STATES: Final = ("consumer", "streams")
+"""Groups whose state tells whether all members have followed. Of share groups it tells whether there are any, of
+classic groups it is another one after loading."""
+
+_UNSETTLED: Final = ("Assigning", "Reconciling", "NotReady")
 
 
 @dataclass
@@ -19,11 +25,15 @@ class _Life:
     kind: str
     epoch: int | None = None
     members: set[str] = field(default_factory=set)
+    away: set[str] = field(default_factory=set)
+    """Static members that left for a time: those who stay are as they were, and the group is not settled."""
+    rebalances_since: int | None = None
+    is_rebalancing: bool = False
 
 
 def timeline(loaded: Loaded) -> Iterator[Difference]:
-    """The groups, their kinds, epochs and members, put together from events, against those that are listed and
-    described."""
+    """The groups, their kinds, epochs, members and rebalances, put together from events, against those that are listed
+    and described."""
     found: dict[str, _Life] = {}
     for row in loaded.read(_NAME).to_pylist():
         if not _follows(found, row):
@@ -42,7 +52,10 @@ def timeline(loaded: Loaded) -> Iterator[Difference]:
                 loaded.untold("a share group's first epoch", None)
             else:
                 expected["epoch"] = answer["groupEpoch"]
-            got = {"members": life.members, "epoch": life.epoch}
+            got: dict[str, Any] = {"members": life.members, "epoch": life.epoch}
+            if question["group_type"] in _WITH_STATES:
+                expected["is_unsettled"] = answer["groupState"] in _UNSETTLED
+                got["is_unsettled"] = life.is_rebalancing or bool(life.away)
             yield from differing(_NAME, asked(question), expected, got)
 
 
@@ -51,9 +64,9 @@ def _listed_kind(loaded: Loaded, life: _Life) -> Any:
 
 
 def _follows(found: dict[str, _Life], row: dict[str, Any]) -> bool:
-    """Let an event happen. Whether it can: nobody joins twice, and who leaves was there."""
+    """Let an event happen. Whether it can: nobody joins twice, who leaves was there, what completes had started."""
     group_id, event, member_id = row["group_id"], row["event"], row["member_id"]
-    if event in ("created", "recreated"):
+    if event == "created":
         is_new = group_id not in found
         found[group_id] = _Life(row["group_kind"])
         return is_new
@@ -66,6 +79,14 @@ def _follows(found: dict[str, _Life], row: dict[str, Any]) -> bool:
     life = found[group_id]
     life.kind = row["group_kind"]
     detail = json.loads(row["detail"] or "{}")
+    if event in ("converted", "emptied"):
+        life.is_rebalancing = False
+    if event == "member_away":
+        life.away.add(member_id)
+    elif event in ("member_returned", "member_left"):
+        life.away.discard(member_id)
+    if event.startswith("rebalance_") and life.kind != "classic":
+        return _rebalances(life, row)
     if event == "converted" and row["epoch"] is None:
         life.epoch = None  # of the new kind no record tells one yet
     if event == "epoch":
@@ -75,9 +96,19 @@ def _follows(found: dict[str, _Life], row: dict[str, Any]) -> bool:
         gone = {detail.get("former_member_id")} if event == "member_replaced" else set()
         is_possible = member_id not in life.members and gone <= life.members
         life.members = life.members - gone | {member_id}
+        life.away -= gone
         return is_possible
     if event == "member_left":
         was_there = member_id in life.members
         life.members.discard(member_id)
         return was_there
     return member_id is None or member_id in life.members
+
+
+def _rebalances(life: _Life, row: dict[str, Any]) -> bool:
+    """Let a rebalance start or complete. Whether it can."""
+    was_rebalancing, life.is_rebalancing = life.is_rebalancing, row["event"] == "rebalance_started"
+    if life.is_rebalancing:
+        life.rebalances_since = row["at_timestamp_ms"]
+        return not was_rebalancing
+    return was_rebalancing and row["duration_ms"] == row["at_timestamp_ms"] - life.rebalances_since

@@ -123,7 +123,7 @@ class _Coordinator:
                     "from_offset": before.offset,
                     "to_offset": commit.offset,
                     "kind": kind,
-                    "is_certain": known is not None or commit.topic_id is None,
+                    "confidence": "high" if known is not None or commit.topic_id is None else "low",
                     "producer_id": producer,
                     "topic_id": commit.topic_id,
                     "from_topic_id": known,

@@ -117,15 +117,14 @@ class _Life:
 
 
 class GroupLives:
-    """Makes moments of what `GroupLog` gives, in its order. Memory follows the groups, their members and names of
-    groups that have ended."""
+    """Makes moments of what `GroupLog` gives, in its order. Memory follows the groups that there are and their
+    members."""
 
     def __init__(self, picked: Picked, topic_names: Mapping[str, str]) -> None:
         """`picked` are the names of the values of events, MORE among them; `topic_names` those of topics by ids."""
         self._picked = picked
         self._names = topic_names
         self._lives: dict[str, _Life] = {}
-        self._ended: set[str] = set()
         self._batch: dict[str, list[GroupEvent]] = {}
         self._batch_offset = -1
 
@@ -162,7 +161,6 @@ class GroupLives:
         del self._lives[group_id]
         # A tombstone of a group that nobody has seen is all that a cleaner has left of it.
         if before is not None or any(_is_end(each.event) for each in unit):
-            self._ended.add(group_id)
             ended = next((each for each in unit if each.before is not None and each.after is None), unit[-1])
             yield told.moment(words.DELETED, ended.event.offset)
 
@@ -172,8 +170,7 @@ class GroupLives:
             return
         if before is None:
             made = next(each for each in told.unit if each.after is not None)
-            word = words.RECREATED if told.group_id in self._ended else words.CREATED
-            yield told.moment(word, made.event.offset, detail={"record": made.event.record})
+            yield told.moment(words.CREATED, made.event.offset, detail={"record": made.event.record})
         elif before.kind != after.kind and not _is_first_generation(before, after):
             made = next(each for each in told.unit if each.after is not None and each.after.kind == after.kind)
             yield told.moment(words.CONVERTED, made.event.offset, detail={"from": before.kind, "to": after.kind})

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.causes import HIGH, LOW
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.commit_steps import CommitSteps
 from kafka_records_tables.tables.decoded_records import schemas
@@ -126,7 +127,7 @@ class Regressions:
         told["group_log_offset"] = pc.if_else(pa.array(hangs_on_members), groups.told_at, None)
         told |= {
             "kind": kind,
-            "is_certain": pc.and_not(is_known, tells_id_first),
+            "confidence": pc.if_else(pc.and_not(is_known, tells_id_first), HIGH, LOW),
             "group_kind": groups.kind,
             "group_state": groups.state,
             "commit_timestamp": instants(told["commit_timestamp_ms"]),

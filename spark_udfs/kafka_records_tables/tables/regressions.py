@@ -31,9 +31,10 @@ TABLE: Final = Table(
             "topic_recreated, after_deletion, sawtooth, reset_while_empty or rewind_by_member",
         ),
         Column(
-            "is_certain",
-            "bool",
-            "whether the log tells the members of the group, or the id of the topic, where the kind hangs on them",
+            "confidence",
+            "string",
+            "how sure the kind is: low where it hangs on members, or on the id of a topic, that the log does not tell, "
+            "high otherwise",
         ),
         Column("group_kind", "string", "kind of the group right before the commit; null where there was no group"),
         Column("group_state", "string", "its state then, as far as the log tells; null where there was no group"),
@@ -97,7 +98,7 @@ What compaction hides: where a cleaner has been, it has left the last commit of 
 no falls to tell. A finding says behind which offset no record is missing; a fall onto the first commit of a partition
 behind it is missing where the commit before is. For every fall that is left the log has what tells the members of the
 group then, since a cleaner takes only what a record within its reach replaces. Of a sawtooth it may leave
-one fall, which has another kind then. `is_certain` is false where bytes before the commit could not be read, or a
+one fall, which has another kind then. `confidence` is low where bytes before the commit could not be read, or a
 record of the group could not be decoded, and the kind hangs on its members; and where the lower commit tells the id of
 its topic and none before it that is left does: an earlier one may have told another id, and the topic be a new one.
 

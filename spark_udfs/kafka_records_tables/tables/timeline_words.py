@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 CREATED: Final = "created"
-RECREATED: Final = "recreated"
 CONVERTED: Final = "converted"
 DELETED: Final = "deleted"
 EMPTIED: Final = "emptied"
@@ -23,8 +22,7 @@ OFFSETS_RESET: Final = "offsets_reset"
 OFFSETS_DELETED: Final = "offsets_deleted"
 
 MEANINGS: Final = {
-    CREATED: "the first record of a group stands here; detail has the record",
-    RECREATED: "the same, of a group whose name one had that was deleted",
+    CREATED: "the first record of a group stands here, or the first behind `deleted`; detail has the record",
     CONVERTED: "the group has become one of another kind; detail has both kinds",
     MEMBER_JOINED: "a member is there that was not; detail has its instance id and its client",
     MEMBER_REPLACED: "a static member came back under another member id; detail has the former one",
