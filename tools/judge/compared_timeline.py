@@ -40,9 +40,9 @@ def timeline(loaded: Loaded) -> Iterator[Difference]:
             yield Difference(_NAME, "an event that cannot follow those before it", found.get(row["group_id"]), row)
     for question in loaded.questions:
         if question["question"] == "list_groups":
-            got = {name: _listed_kind(loaded, life) for name, life in found.items()}
+            kinds = {name: _listed_kind(loaded, life) for name, life in found.items()}
             listed = {each["groupId"]: each["groupType"] for each in question["answer"]}
-            yield from differing(_NAME, asked(question), listed, got)
+            yield from differing(_NAME, asked(question), listed, kinds)
         elif is_described(loaded, question) and question["group"] in found:
             life, answer = found[question["group"]], question["answer"]
             expected = {"members": {each["memberId"] for each in answer["members"]}, "epoch": life.epoch}
