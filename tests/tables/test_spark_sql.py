@@ -42,7 +42,8 @@ def in_order(frame: DataFrame, name: str) -> Any:
 def test_a_table_by_its_name(spark: SparkSession, segments: str, name: str) -> None:
     frame = load(spark, segments, table=name)
     assert in_order(frame, name).equals(read_table(name, segments).table)
-    assert frame.rdd.getNumPartitions() >= {"transactions": 2, "share_partitions": 3, "share_disappearances": 3}.get(name, 4)
+    partitions = {"transactions": 2, "share_partitions": 3, "share_disappearances": 3}.get(name, 4)
+    assert frame.rdd.getNumPartitions() >= partitions
 
 
 @pytest.mark.usefixtures("names")
