@@ -15,6 +15,7 @@ from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic
 from kafka_records_engine.sources._brokers.failures import ConnectionLost
 from kafka_records_engine.sources._brokers.sasl import SCRAM, Scram
 from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables.cli.main import main
 
@@ -53,6 +54,22 @@ def _fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Connection]]:
     monkeypatch.setattr(pool, "Connection", _Connection)
     yield _Connection
     pool.close_idle()
+
+
+def test_names_and_partitions_of_topics_are_told_by_one_answer(
+    fake: type[_Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(self: _Connection, name: str, fields: dict[str, Any], version: int | None = None) -> dict[str, Any]:
+        asked.append(name)
+        topics = [("t", 0, [{}, {}]), ("u", 0, []), ("hidden", 29, [])]
+        shown = ("name", "error_code", "partitions")
+        return {"brokers": [], "topics": [dict(zip(shown, each, strict=True), topic_id=each[0]) for each in topics]}
+
+    monkeypatch.setattr(fake, "ask", ask)
+    assert LiveBrokers("b:1").known_topics() == KnownTopics({"t": "t", "u": "u"}, {"t": 2, "u": 0})
+    assert asked == ["Metadata"]
 
 
 def test_a_connection_that_was_closed_while_idle_is_replaced_at_once(fake: type[_Connection]) -> None:

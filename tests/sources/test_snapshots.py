@@ -28,6 +28,7 @@ from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stretches import stored_log
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
@@ -465,8 +466,8 @@ class Identified(Logs):
 
     topic_id = "aK3dGfTcSs2cLAnzYBkzXg"
 
-    def topic_names(self) -> dict[str, str]:
-        return {self.topic_id: TOPIC}
+    def known_topics(self) -> KnownTopics:
+        return KnownTopics({self.topic_id: TOPIC})
 
 
 class MadeAnew(Identified):
@@ -476,7 +477,7 @@ class MadeAnew(Identified):
 def test_a_topic_that_was_made_anew_is_refused_by_its_id(tmp_path: Path) -> None:
     topic = commits(3)
     take_snapshot(Identified(log_of(topic).logs), tmp_path)
-    assert Snapshot(tmp_path).topic_names() == {Identified.topic_id: TOPIC}
+    assert Snapshot(tmp_path).known_topics() == Identified(log_of(topic).logs).known_topics()
     topic.commit("g", 9)
 
     (found,) = take_snapshot(MadeAnew(log_of(topic).logs), tmp_path).findings

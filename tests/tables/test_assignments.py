@@ -9,6 +9,8 @@ from typing import Any, Final
 import pytest
 
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
 from tests.tables.topic import Topic, struct
@@ -199,11 +201,9 @@ def test_names_are_asked_for_where_a_table_wants_them(topics_dir: Path) -> None:
             self.name = source.name
             self.topics = source.topics
 
-        def topic_names(self) -> dict[str, str]:
+        def known_topics(self) -> KnownTopics:
             self.asked += 1
-            return {str(ORDERS): "by the source"}
-
-    from kafka_records_engine.sources.arrow_rows import ArrowRows
+            return KnownTopics({str(ORDERS): "by the source"})
 
     topic = Topic()
     _consumer(topic, assigned_partitions=(_topic(CURRENT, ORDERS, 0),))
@@ -211,6 +211,7 @@ def test_names_are_asked_for_where_a_table_wants_them(topics_dir: Path) -> None:
     read_table("members", source)
     assert source.asked == 0
     assert _shown(list(read_table("assignments", source).table.to_pylist()), "topic") == [("by the source",)]
+    assert source.asked == 1
 
 
 # -- what cannot be read -----------------------------------------------------------------------------------------------

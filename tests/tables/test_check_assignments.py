@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_runtime.partitioner import partition_for
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
@@ -101,7 +102,7 @@ class Brokers:
     name = "brokers"
 
     def __init__(self, rows: pa.Table, names: dict[str, str], counts: dict[str, int]) -> None:
-        self._rows, self._names, self._counts = ArrowRows(rows), names, counts
+        self._rows, self._known, self.asked = ArrowRows(rows), KnownTopics(names, counts), 0
 
     def topics(self) -> Any:
         return self._rows.topics()
@@ -109,11 +110,9 @@ class Brokers:
     def partitions(self, topic: str) -> Any:
         return self._rows.partitions(topic)
 
-    def topic_names(self) -> dict[str, str]:
-        return self._names
-
-    def partition_counts(self) -> dict[str, int]:
-        return self._counts
+    def known_topics(self) -> KnownTopics:
+        self.asked += 1
+        return self._known
 
 
 def _leave(cluster: Cluster, kind: str, member_id: str) -> None:
@@ -127,6 +126,7 @@ def _with_brokers(cluster: Cluster, **counts: int) -> list[Row]:
     source = Brokers(cluster.table(), {ORDERS: "orders", OTHER: "others"}, counts | {OFFSETS_TOPIC: 2})
     result = read_table("checks", source)
     assert all("partitions" not in finding.what for finding in result.findings)
+    assert source.asked == 1
     rows: list[Row] = result.table.to_pylist()
     return rows
 

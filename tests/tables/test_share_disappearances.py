@@ -12,6 +12,7 @@ import pytest
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
 from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.causes import HIGH, MEDIUM, STATE_DELETED, TOPIC_DELETED
 from tests.tables.histories import history
@@ -226,8 +227,8 @@ def test_a_source_may_know_the_topic() -> None:
     topic.delete()
 
     class Named(ArrowRows):
-        def topic_names(self) -> dict[str, str]:
-            return {TOPIC_ID: "orders"}
+        def known_topics(self) -> KnownTopics:
+            return KnownTopics({TOPIC_ID: "orders"})
 
     assert [row["topic"] for row in _rows(Named(topic.table()))] == ["orders"]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kafka_records_engine.sources import LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_tables import read_table
 from kafka_records_tables.tables.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED
 from tools.judge.answers import Difference, Loaded, differing, is_described
@@ -92,7 +93,8 @@ def _unassigned(loaded: Loaded) -> Iterator[Difference]:
 def _partitions_left(answer: Mapping[str, Any], cluster: _Cluster) -> _Left:
     subscribed = {name for member in answer["members"] for name in member["subscribedTopicNames"]}
     targets = [part for member in answer["members"] for part in member["targetAssignment"]["topicPartitions"]]
-    names, counts = cluster.topic_names(), cluster.partition_counts()
+    known = cluster.known_topics()
+    names, counts = known.names, known.partition_counts
     found: _Left = {}
     for topic_id in {*names, *(part["topicId"] for part in targets)}:
         has = {number for part in targets if part["topicId"] == topic_id for number in part["partitions"]}
@@ -106,13 +108,14 @@ def _partitions_left(answer: Mapping[str, Any], cluster: _Cluster) -> _Left:
 def _tasks_left(answer: Mapping[str, Any], cluster: _Cluster) -> _Left:
     """A subtopology has as many tasks as the largest of the topics it reads has partitions."""
     targets = [part for member in answer["members"] for part in member["targetAssignment"]["activeTasks"]]
+    counts = cluster.known_topics().partition_counts
     lefts: list[int] = []
     for each in answer["topology"]["subtopologies"]:
         topics = [*each["sourceTopics"], *(topic["name"] for topic in each["repartitionSourceTopics"])]
-        counts = [cluster.partition_counts().get(topic, 1) for topic in topics]
+        there = [counts.get(topic, 1) for topic in topics]
         wanted = [topic["partitions"] for topic in each["repartitionSourceTopics"]]
         has = {n for part in targets if part["subtopologyId"] == each["subtopologyId"] for n in part["partitions"]}
-        lefts.extend(_missing(has, max(counts + wanted)))
+        lefts.extend(_missing(has, max(there + wanted)))
     return {(answer["groupId"], None): min(lefts)} if lefts else {}
 
 
@@ -139,10 +142,7 @@ class _Cluster:
         """Its only one."""
         return self._rows.partitions(topic)
 
-    def topic_names(self) -> dict[str, str]:
-        """Names by ids."""
-        return {topic["id"]: topic["name"] for topic in self._topics}
-
-    def partition_counts(self) -> dict[str, int]:
-        """By names."""
-        return {topic["name"]: topic["partitions"] for topic in self._topics}
+    def known_topics(self) -> KnownTopics:
+        """Those of the cluster at that moment."""
+        names = {topic["id"]: topic["name"] for topic in self._topics}
+        return KnownTopics(names, {topic["name"]: topic["partitions"] for topic in self._topics})

@@ -19,6 +19,7 @@ from kafka_records_engine.sources._brokers.failures import BrokerFailure
 from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
 from kafka_records_runtime.uuids import Uuid
 
@@ -63,23 +64,18 @@ class LiveBrokers:
 
     def topics(self) -> list[str]:
         """The names of the topics that may be described. Raises LogSourceError, also where there is none."""
-        names = sorted(self._names())
+        names = sorted(self._topics())
         if not names:
             raise LogSourceError(self.name, "there is no topic that may be described")
         return names
 
-    def topic_names(self) -> dict[str, str]:
-        """The same by their ids, as Kafka writes them. Raises LogSourceError."""
-        return {str(topic_id): name for name, topic_id in self._names().items()}
+    def known_topics(self) -> KnownTopics:
+        """The same by their ids, and how many partitions they have. Raises LogSourceError."""
+        topics = self._topics()
+        names = {str(topic_id): name for name, (topic_id, _) in topics.items()}
+        return KnownTopics(names, {name: count for name, (_, count) in topics.items()})
 
-    def partition_counts(self) -> dict[str, int]:
-        """How many partitions they have. Raises LogSourceError."""
-        try:
-            return Cluster(self._bootstrap, self._config).partition_counts()
-        except BrokerFailure as failed:
-            raise self._error(failed) from None
-
-    def _names(self) -> dict[str, Uuid]:
+    def _topics(self) -> dict[str, tuple[Uuid, int]]:
         try:
             return Cluster(self._bootstrap, self._config).topics()
         except BrokerFailure as failed:

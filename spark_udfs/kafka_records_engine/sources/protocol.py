@@ -18,9 +18,8 @@ from kafka_records_engine.findings import Finding, Severity
 class Source(Protocol):
     """Somewhere to read from.
 
-    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. Three
-    more members are for sources that know more: `topic_names()` gives the names of topics by their ids, as Kafka writes
-    them, `partition_counts()` how many partitions topics have in their cluster, by their names, and
+    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. Two
+    more members are for sources that know more: `known_topics()` gives the `known_topics.KnownTopics`, and
     `log_ends(topics, context)` the `LogEnds` of all log partitions of some topics, without reading records.
     """
 

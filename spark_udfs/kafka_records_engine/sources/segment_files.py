@@ -19,6 +19,7 @@ from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
 from kafka_records_runtime.printable import printable
 
@@ -58,9 +59,9 @@ class Segments:
         """The topics of the logs. Raises LogSourceError when there is none."""
         return sorted({log.topic for log in self._found()})
 
-    def topic_names(self) -> dict[str, str]:
+    def known_topics(self) -> KnownTopics:
         """Names of topics by their ids, which a broker keeps beside its logs. Raises LogSourceError."""
-        return topic_names(log.place.resolved().parent for log in self._found())
+        return KnownTopics(topic_names(log.place.resolved().parent for log in self._found()))
 
     def partitions(self, topic: str) -> list[SegmentPartition]:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""

@@ -31,6 +31,7 @@ from kafka_records_engine.sources._stored.stored_names import (
     remove_incomplete,
 )
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.known_topics import known_topics
 from kafka_records_engine.sources.protocol import LogPartition, Source
 
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
@@ -101,7 +102,7 @@ def take_snapshot(
         # Not before: a run that has ended since then may have stored more than these logs had.
         started_ms = now_ms()
         logs = _logs(source, topics)
-        names = _topic_names(source)
+        names = dict(known_topics(source).names)
         run = Run(root, getattr(source, "name", type(source).__name__), names, file_bytes, on_finding, started_ms)
         total, done = sum(log.size for log in logs), 0
         for log in logs:
@@ -118,11 +119,6 @@ def _logs(source: Source, topics: Sequence[str] | None) -> list[LogPartition]:
 
 def _moved(on_progress: OnBytesRead, done: int, total: int, size: int) -> Callable[[int], None]:
     return lambda more: on_progress(done + min(more, size), total)
-
-
-def _topic_names(source: Source) -> dict[str, str]:
-    known = getattr(source, "topic_names", None)
-    return {} if known is None else dict(known())
 
 
 # -- the directory -----------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from kafka_records_engine.sources._stored.stretches import (
     unreadable,
 )
 from kafka_records_engine.sources._stored.views import BEHIND_ALL, as_of, everything
+from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
 from kafka_records_runtime.printable import printable
 
@@ -81,10 +82,9 @@ class Snapshot:
             raise LogSourceError(self._path, "this snapshot holds no record yet")
         return found
 
-    def topic_names(self) -> dict[str, str]:
+    def known_topics(self) -> KnownTopics:
         """The names of topics by their ids, as the sources knew them."""
-        names: dict[str, str] = read_mark(self._path)["topic_names"]
-        return names
+        return KnownTopics(read_mark(self._path)["topic_names"])
 
     def partitions(self, topic: str) -> list[SnapshotPartition]:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.given import source_of
-from kafka_records_tables.engines.logs_to_read import logs_to_read, with_topic_names
+from kafka_records_tables.engines.logs_to_read import logs_to_read, with_known_topics
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
 
@@ -53,11 +53,11 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
 
 
 def asked_of_view(request: TableRequest, given: Any) -> tuple[TableRequest, dict[str, Sequence[LogPartition]]]:
-    """What to ask, with what the source `given` knows of topics where an input wants it, and what has to be read for
+    """What to ask, with what the source `given` knows of topics where an input uses it, and what has to be read for
     each table at the bottom of the view. Raises LogSourceError if the topic of one is not there that the view cannot do
     without."""
     source = source_of(given)
-    return with_topic_names(request, source), logs_there(request.table, source)
+    return with_known_topics(request, source), logs_there(request.table, source)
 
 
 def logs_there(view: Table, source: Source) -> dict[str, Sequence[LogPartition]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_engine import arguments
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.known_topics import KnownTopics, known_topics
 from kafka_records_tables.tables import tables_read
 
 if TYPE_CHECKING:
@@ -37,39 +38,33 @@ def logs_to_read(table: Table, given: Any, topic: str | None = None) -> Sequence
 def asked_of_logs(
     request: TableRequest, given: Any, topic: str | None = None
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """What to ask, with what the source `given` knows of topics where the table wants it, and the log partitions to
+    """What to ask, with what the source `given` knows of topics where the table uses it, and the log partitions to
     ask. Raises as `logs_to_read` does."""
     table = request.table
     source = source_of(given, topic or table.topic) if table.topic else given
-    return with_topic_names(request, source), logs_to_read(table, source, topic)
+    return with_known_topics(request, source), logs_to_read(table, source, topic)
 
 
-def with_topic_names(request: TableRequest, source: Source) -> TableRequest:
-    """The request, with what the source knows of topics where a table that is read wants it: their names, and how many
-    partitions they have."""
-    if not any(each.names_topics for each in tables_read(request.table)):
+def with_known_topics(request: TableRequest, source: Source) -> TableRequest:
+    """The request, with what the source knows of topics where a table that is read uses it."""
+    if not uses_topics(request):
         return request
-    return replace(request, topic_names=topic_names_of(source), partition_counts=_partition_counts_of(source))
+    known = topics_known_to(source)
+    return replace(request, topic_names=known.names, partition_counts=known.partition_counts)
 
 
-def topic_names_of(source: Source) -> Mapping[str, str]:
-    """The names of topics by their ids, as far as the source knows them.
+def uses_topics(request: TableRequest) -> bool:
+    """Whether a table that is read for it uses what a source knows of topics."""
+    return any(each.uses_topics for each in tables_read(request.table))
 
-    A name is an extra: what is wrong with a source is told to who reads its records.
-    """
-    look: Callable[[], Mapping[str, str]] = getattr(source, "topic_names", dict)
+
+def topics_known_to(source: Source) -> KnownTopics:
+    """What the source knows of topics. That is an extra: what is wrong with a source is told to who reads its
+    records."""
     try:
-        return look()
+        return known_topics(source)
     except LogSourceError:
-        return {}
-
-
-def _partition_counts_of(source: Source) -> Mapping[str, int]:
-    look: Callable[[], Mapping[str, int]] = getattr(source, "partition_counts", dict)
-    try:
-        return look()
-    except LogSourceError:
-        return {}
+        return KnownTopics()
 
 
 @dataclass(frozen=True)

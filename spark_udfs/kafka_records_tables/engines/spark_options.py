@@ -12,7 +12,7 @@ from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked
 from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
 from kafka_records_tables.engines.log_ranges import LogRange
-from kafka_records_tables.engines.logs_to_read import with_topic_names
+from kafka_records_tables.engines.logs_to_read import uses_topics, with_known_topics
 from kafka_records_tables.engines.spark_offsets import (
     EARLIEST,
     FROM_END,
@@ -29,7 +29,7 @@ from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import milliseconds
 from kafka_records_tables.table_options import own_options, tables_with
-from kafka_records_tables.tables import TABLES, tables_read
+from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -168,11 +168,11 @@ class Asked:
             raise BadOption("endingOffsets is earliest, before which there is nothing: write latest, or offsets")
         return self
 
-    def with_topic_names(self) -> Asked:
-        """What the options ask for, with the names of topics that the source knows where the table wants them."""
-        if self.rows is None or not any(each.names_topics for each in tables_read(self.rows.request.table)):
+    def with_known_topics(self) -> Asked:
+        """What the options ask for, with what the source knows of topics where the table uses it."""
+        if self.rows is None or not uses_topics(self.rows.request):
             return self
-        request = with_topic_names(self.rows.request, self.place.source())
+        request = with_known_topics(self.rows.request, self.place.source())
         return replace(self, rows=replace(self.rows, request=request))
 
     def for_stream(self) -> Asked:

@@ -49,7 +49,7 @@ class KafkaRecordsSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader over what there is when the query runs."""
         # Spark pickles the reader before it asks for partitions, so that names have to be there by now.
-        return _Reader(asked(self.options).for_batch().with_topic_names())
+        return _Reader(asked(self.options).for_batch().with_known_topics())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
         """A reader that goes on where the one before ended."""

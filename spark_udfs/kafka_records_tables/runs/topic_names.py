@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
@@ -39,9 +38,9 @@ class TopicNames:
 
 def names_of(source: Source) -> TopicNames:
     """The names that `source` knows; none where it knows no ids."""
-    from kafka_records_tables.engines.logs_to_read import topic_names_of
+    from kafka_records_tables.engines.logs_to_read import topics_known_to
 
-    return TopicNames(partial(topic_names_of, source))
+    return TopicNames(lambda: topics_known_to(source).names)
 
 
 def _ids(value: Any) -> Iterator[Uuid]:

@@ -67,7 +67,7 @@ TABLE: Final = Table(
     ),
     last_of_key=True,
     forgets=("offsets", "members"),
-    names_topics=True,
+    uses_topics=True,
     rules="""\
 One row per member, role and partition, or task of a streams group, that a coordinator knows after loading the log
 (`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).

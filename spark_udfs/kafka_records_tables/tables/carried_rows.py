@@ -40,7 +40,7 @@ _TOLD_AS: Final = {COMMITTED: NONE, ABORTED: ABORTED, UNKNOWN: UNKNOWN}
 def is_by_group(table: Table) -> bool:
     """Whether the rows about a group depend on records about that group alone, and on markers. Names of topics may come
     from records of others; of facts nothing is carried but what waits."""
-    return table.helper != "facts" and table.group is not None and not table.names_topics and not table.needs_all_groups
+    return table.helper != "facts" and table.group is not None and not table.uses_topics and not table.needs_all_groups
 
 
 def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:

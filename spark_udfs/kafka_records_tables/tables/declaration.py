@@ -151,9 +151,9 @@ class Table:
     form_of_kept: int | None = None
     """Of a table whose module goes on by itself: `go_on` makes bytes of what it keeps, and `still_open` rows of them. A
     number for the form of these bytes, for another form cannot be gone on with."""
-    names_topics: bool = False
-    """Whether rows depend on what a source knows of topics: engines ask it for their names by ids, which stand in
-    records (`Context.topic_names`), and for how many partitions they have (`Context.partition_counts`)."""
+    uses_topics: bool = False
+    """Whether rows depend on what a source knows of topics: engines ask it once for their names by ids, which stand in
+    records (`Context.topic_names`), and how many partitions they have (`Context.partition_counts`)."""
 
     def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.

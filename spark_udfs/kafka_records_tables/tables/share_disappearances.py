@@ -48,7 +48,7 @@ TABLE: Final = Table(
     is_pruned=True,
     is_history=True,
     needs_all_groups=True,
-    names_topics=True,
+    uses_topics=True,
     essential=("group_id", "topic_id", "partition", "cause", "confidence"),
     details=(
         "topic",

@@ -26,7 +26,7 @@ TABLE: Final = Table(
     module=__name__,
     options=OPTIONS,
     every_type=True,
-    names_topics=True,
+    uses_topics=True,
     rules="An input of checks.",
 )
 

@@ -176,13 +176,13 @@ class Cluster:
             raise TopicMissing(f"topic {name}: {ErrorCode(code).name}")
         return _topic_of(found)
 
-    def topics(self) -> dict[str, Uuid]:
-        """The ids of all topics that may be described here, by their names."""
-        return {each["name"]: each["topic_id"] for each in self._metadata(None) if not each["error_code"]}
-
-    def partition_counts(self) -> dict[str, int]:
-        """How many partitions all topics have that may be described here, by their names."""
-        return {each["name"]: len(each["partitions"]) for each in self._metadata(None) if not each["error_code"]}
+    def topics(self) -> dict[str, tuple[Uuid, int]]:
+        """All topics that may be described here, by their names: the id of each, and how many partitions it has."""
+        return {
+            each["name"]: (each["topic_id"], len(each["partitions"]))
+            for each in self._metadata(None)
+            if not each["error_code"]
+        }
 
     def described(self, names: Collection[str]) -> list[Topic]:
         """Those of some topics that are there and may be described, by one request."""
