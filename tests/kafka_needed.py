@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from kafka_records_codegen.evolution.kafka_releases import FetchError
 from tools.broker import MissingPrerequisite
-from tools.kafka_releases import FetchError
 
 
 @contextmanager

@@ -33,7 +33,13 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
-from tools.kafka_releases import DESCRIBED, LATEST, FetchError, alone_with_maven, cache_folder, keep  # noqa: E402
+from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
+    FetchError,
+    alone_with_maven,
+    cache_folder,
+    keep,
+)
+from tools.kafka_releases import DESCRIBED, LATEST  # noqa: E402
 
 HOST: Final = "127.0.0.1"
 

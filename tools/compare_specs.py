@@ -17,15 +17,13 @@ from kafka_records_codegen.spec.violations import SpecErrors, SpecText
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
-from tools.kafka_releases import (  # noqa: E402
-    DESCRIBED,
-    RECORD_MODULES,
-    SPEC_COUNTS,
+from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
     FetchError,
     fetch_specs,
     folder_name,
     is_older_dialect,
 )
+from tools.kafka_releases import DESCRIBED, RECORD_MODULES, SPEC_COUNTS  # noqa: E402
 
 _EPILOG = """\
 Prints one line per difference in meaning: message, field, what differs, our side and Kafka's. Comments, `about`,

@@ -17,10 +17,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
+from kafka_records_codegen.evolution.kafka_releases import cache_folder  # noqa: E402
 from tests.evolution.made_up import CASES, Case  # noqa: E402
 from tools.broker import jars_by_maven, java  # noqa: E402
 from tools.java_compiler import compile_java  # noqa: E402
-from tools.kafka_releases import LATEST, cache_folder  # noqa: E402
+from tools.kafka_releases import LATEST  # noqa: E402
 
 VERDICTS = ROOT / "tests/data/evolution/verdicts.json"
 

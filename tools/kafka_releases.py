@@ -1,6 +1,6 @@
-"""How many message specs each known release of Kafka holds, and what tools need to fetch them.
+"""How many message specs each known release of Kafka holds.
 
-`kafka_records_codegen.evolution.kafka_releases` fetches; what it fetched stays in the user's cache directory.
+`kafka_records_codegen.evolution.kafka_releases` fetches them; what it fetched stays in the user's cache directory.
 """
 
 from __future__ import annotations
@@ -9,37 +9,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-
-from kafka_records_codegen.evolution.kafka_releases import (
-    MODULES,
-    FetchError,
-    alone_with_maven,
-    cache_folder,
-    extract_specs,
-    fetch_jar,
-    fetch_specs,
-    folder_name,
-    is_older_dialect,
-    keep,
-)
-
-__all__ = [
-    "COUNTS",
-    "DESCRIBED",
-    "LATEST",
-    "MODULES",
-    "RECORD_MODULES",
-    "SPEC_COUNTS",
-    "FetchError",
-    "alone_with_maven",
-    "cache_folder",
-    "extract_specs",
-    "fetch_jar",
-    "fetch_specs",
-    "folder_name",
-    "is_older_dialect",
-    "keep",
-]
 
 COUNTS: Final = Path(__file__).with_suffix(".json")
 

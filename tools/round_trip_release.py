@@ -30,13 +30,13 @@ from kafka_records_runtime.avro import from_avro, read_schema, to_avro
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
-from tools.kafka_releases import (  # noqa: E402
-    SPEC_COUNTS,
+from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
     FetchError,
     fetch_specs,
     folder_name,
     is_older_dialect,
 )
+from tools.kafka_releases import SPEC_COUNTS  # noqa: E402
 from tools.random_messages import random_message  # noqa: E402
 from tools.timed_steps import TimedSteps  # noqa: E402
 

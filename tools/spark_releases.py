@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
-from tools.kafka_releases import cache_folder, keep  # noqa: E402
+from kafka_records_codegen.evolution.kafka_releases import cache_folder, keep  # noqa: E402
 from tools.timed_steps import TimedSteps  # noqa: E402
 
 _EPILOG = """\

@@ -11,12 +11,12 @@ import pytest
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 
+from kafka_records_codegen.evolution.kafka_releases import cache_folder
 from kafka_records_engine.sources.live import LiveBrokers
 from tests.broker.clients import annotated, commit, create_topics
 from tests.broker.test_live_brokers import INTERNAL, ends_of
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import Broker, jars_by_maven
-from tools.kafka_releases import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from kafka_records_codegen.evolution.kafka_releases import fetch_specs, folder_name
 from kafka_records_tables.tables.release_versions import RELEASES, highest_version, reads_by_default
 from tests.kafka_needed import skipped_without_kafka
-from tools.kafka_releases import RECORD_MODULES, SPEC_COUNTS, fetch_specs, folder_name
+from tools.kafka_releases import RECORD_MODULES, SPEC_COUNTS
 
 _NEWER_COORDINATOR = 4
 """Before this release the default coordinator knows commits and classic groups alone, whatever specs its jars hold."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kafka_records_codegen.evolution.kafka_releases import fetch_specs
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Field, Message, Model, RecordPair
 from kafka_records_codegen.spec.notes import NOTES
@@ -18,7 +19,7 @@ from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.schema import EMPTY_STRUCT
 from kafka_records_runtime.uuids import Uuid
 from tools.compare_specs import compare, read_specs
-from tools.kafka_releases import DESCRIBED, fetch_specs
+from tools.kafka_releases import DESCRIBED
 
 SPECS = Path(__file__).resolve().parents[2] / "message_specs"
 DATA = Path(__file__).resolve().parents[1] / "data"

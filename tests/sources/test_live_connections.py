@@ -63,7 +63,7 @@ def test_names_and_partitions_of_topics_are_told_by_one_answer(
 
     def ask(self: _Connection, name: str, fields: dict[str, Any], version: int | None = None) -> dict[str, Any]:
         asked.append(name)
-        topics = [("t", 0, [{}, {}]), ("u", 0, []), ("hidden", 29, [])]
+        topics: list[tuple[str, int, list[Any]]] = [("t", 0, [{}, {}]), ("u", 0, []), ("hidden", 29, [])]
         shown = ("name", "error_code", "partitions")
         return {"brokers": [], "topics": [dict(zip(shown, each, strict=True), topic_id=each[0]) for each in topics]}
 

@@ -110,8 +110,8 @@ def test_classic_rebalances_complete_where_a_leader_hands_in_its_assignment(name
 @pytest.mark.parametrize("name", SOME[:3])
 def test_sums_do_not_depend_on_how_many_rows_come_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = _read(name, "activity")
-    monkeypatch.setattr(commit_lots, "_ROWS", 40)
-    monkeypatch.setattr(activity_sums, "_MOST_ROWS", 5)
+    monkeypatch.setattr(commit_lots, "LOT_ROWS", 40)
+    monkeypatch.setattr(activity_sums, "LOT_ROWS", 5)
     context = Context(topic="__consumer_offsets")
     context.options = {"window": HOUR_MS, "retention": 7 * 24 * HOUR_MS}
     batches = iter(history(name).rows.to_batches(max_chunksize=9))

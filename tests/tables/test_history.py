@@ -87,7 +87,7 @@ def _place(row: Row) -> tuple[str, str, int]:
 @pytest.mark.parametrize("name", SOME)
 def test_spans_do_not_depend_on_how_many_rows_come_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read_table("history", history(name).rows).table
-    monkeypatch.setattr(offset_spans, "_MOST_ROWS", 5)
+    monkeypatch.setattr(offset_spans, "LOT_ROWS", 5)
     batches = iter(history(name).rows.to_batches(max_chunksize=3))
     found = pa.Table.from_batches(TABLES["history"].rows(batches, Context(topic="__consumer_offsets")))
     assert found.sort_by([(column, "ascending") for column in TABLES["history"].sort]).equals(expected)
@@ -194,7 +194,7 @@ def test_a_source_without_times_has_none() -> None:
 
 
 def test_nothing_is_left_where_the_last_rows_to_come_end_every_offset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offset_spans, "_MOST_ROWS", 3)
+    monkeypatch.setattr(offset_spans, "LOT_ROWS", 3)
     topic = Topic()
     for offset in (1, 2, 3, None):
         topic.commit("g", offset)

@@ -51,7 +51,7 @@ def expected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("in_order", [True, False])
 def test_the_last_of_each_key(seed: int, in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latest, "_MOST_ROWS", 40)  # squeezed again and again
+    monkeypatch.setattr(latest, "LOT_ROWS", 40)  # squeezed again and again
     random = Random(seed)
     rows = rows_of(random, 300)
     if not in_order:

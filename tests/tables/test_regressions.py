@@ -68,7 +68,7 @@ def test_histories_by_a_second_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
             is_memberless = row["group_state"] in (None, "Empty")
             assert row["kind"] != ("rewind_by_member" if is_memberless else "reset_while_empty")
         if number % 4 == 0:
-            monkeypatch.setattr(regression_rows, "_MOST_ROWS", 0)
+            monkeypatch.setattr(regression_rows, "LOT_ROWS", 0)
             assert in_lots(rows, Random(name)) == found, name
             monkeypatch.undo()
     assert kinds == {"rewind_by_member": 39, "after_deletion": 13, "reset_while_empty": 4, "sawtooth": 1}
@@ -128,7 +128,7 @@ def test_random_commits_by_a_second_opinion(seed: int, monkeypatch: pytest.Monke
     order = [*range(rows.num_rows), *range(rows.num_rows)]
     chance.shuffle(order)
     assert rows_of(rows.take(order)) == found
-    monkeypatch.setattr(regression_rows, "_MOST_ROWS", 0)
+    monkeypatch.setattr(regression_rows, "LOT_ROWS", 0)
     assert in_lots(rows, chance) == found
 
 
@@ -350,7 +350,7 @@ def test_members_that_cannot_be_read_make_the_kind_uncertain() -> None:
 
 def test_groups_are_forgotten_but_for_their_last_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not what a commit needs whose marker is still to come: its group had a member when it was written."""
-    monkeypatch.setattr(regression_rows, "_MOST_ROWS", 0)
+    monkeypatch.setattr(regression_rows, "LOT_ROWS", 0)
     written = Commits()
     written.members("m")
     written.put(50)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_records_codegen.evolution.kafka_releases import FetchError
 from tools import broker as tool
 from tools.broker import Broker, BrokerError, MissingPrerequisite
-from tools.kafka_releases import LATEST, FetchError
+from tools.kafka_releases import LATEST
 
 ROOT = Path(__file__).resolve().parents[2]
 

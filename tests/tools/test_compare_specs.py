@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tools import compare_specs, kafka_releases
+from kafka_records_codegen.evolution import kafka_releases
+from tools import compare_specs
 
 ROOT = Path(__file__).resolve().parents[2]
 

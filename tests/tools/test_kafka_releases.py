@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_codegen.evolution.kafka_releases import modules_of
-from tools.kafka_releases import (
+from kafka_records_codegen.evolution.kafka_releases import (
     MODULES,
-    SPEC_COUNTS,
     FetchError,
     cache_folder,
     extract_specs,
@@ -20,7 +18,9 @@ from tools.kafka_releases import (
     fetch_specs,
     folder_name,
     is_older_dialect,
+    modules_of,
 )
+from tools.kafka_releases import SPEC_COUNTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,7 +109,8 @@ class TestFetching:
             FAKE_MAVEN.replace("options = ", f"{alone}options = ", 1) + "os.unlink(sys.argv[0] + '.runs')\n",
             encoding="utf-8",
         )
-        program = [sys.executable, "-c", "from tools.kafka_releases import fetch_specs; print(fetch_specs('2.8.2'))"]
+        fetched = f"from {fetch_specs.__module__} import fetch_specs; print(fetch_specs('2.8.2'))"
+        program = [sys.executable, "-c", fetched]
         runs = [
             subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             for _ in range(2)

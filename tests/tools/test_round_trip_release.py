@@ -17,9 +17,9 @@ from kafka_records import registry
 from kafka_records.consumer_offsets import offset_commit
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitValue
 from kafka_records_codegen.evolution import kafka_releases
+from kafka_records_codegen.evolution.kafka_releases import fetch_specs
 from kafka_records_codegen.generate import generate
 from tools import round_trip_release
-from tools.kafka_releases import fetch_specs
 from tools.random_messages import random_message
 from tools.round_trip_release import Report, failures_of, main, round_trip
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafka_records_codegen.evolution.kafka_releases import FetchError
 from tools.benchmarks import _java_udf, spark_decode
 from tools.benchmarks._offset_commits import Mix, offset_commits
 from tools.benchmarks._spark_contenders import CONTENDERS, Contender, ours
 from tools.benchmarks._spark_runs import Timing, configured, processor_seconds
 from tools.benchmarks._spark_steps import STEPS, Step, measure_steps, steps_table
 from tools.java_compiler import CompileError
-from tools.kafka_releases import FetchError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,8 +10,9 @@ from typing import Final
 
 import pyspark
 
+from kafka_records_codegen.evolution.kafka_releases import cache_folder, fetch_jar
 from tools.java_compiler import compile_java
-from tools.kafka_releases import LATEST, cache_folder, fetch_jar
+from tools.kafka_releases import LATEST
 
 UDF_CLASS: Final = "DecodeOffsetCommit"
 _SOURCE: Final = Path(__file__).with_name(f"{UDF_CLASS}.java")

@@ -15,6 +15,7 @@ from typing import Any, Final
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
 
+from kafka_records_codegen.evolution.kafka_releases import FetchError  # noqa: E402
 from tools.benchmarks._answers_cases import (  # noqa: E402
     CASES,
     HEADS,
@@ -31,7 +32,6 @@ from tools.benchmarks._answers_cases import (  # noqa: E402
 from tools.benchmarks._figures import machine, positive, table, versions  # noqa: E402
 from tools.benchmarks._processes import ProgramFailed, Run, run_program  # noqa: E402
 from tools.broker import MissingPrerequisite  # noqa: E402
-from tools.kafka_releases import FetchError  # noqa: E402
 from tools.segments.plan import PlanError  # noqa: E402
 from tools.write_segments import shares  # noqa: E402
 

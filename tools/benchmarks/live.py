@@ -19,11 +19,11 @@ from typing import Final
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
 
+from kafka_records_codegen.evolution.kafka_releases import FetchError  # noqa: E402
 from kafka_records_engine.sources.live import LiveBrokers  # noqa: E402
 from kafka_records_tables import read_table  # noqa: E402
 from tools.benchmarks._figures import machine, positive, table  # noqa: E402
 from tools.broker import BrokerError  # noqa: E402
-from tools.kafka_releases import FetchError  # noqa: E402
 from tools.segments.plan import Plan  # noqa: E402
 from tools.serving import serving  # noqa: E402
 from tools.write_segments import write_segments  # noqa: E402

@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder a
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402, N812 (the name everybody gives it)
 
+from kafka_records_codegen.evolution.kafka_releases import FetchError, cache_folder  # noqa: E402
 from tools.benchmarks._figures import machine, pair, positive, table, three_digits, versions  # noqa: E402
 from tools.benchmarks._java_udf import udf_jars  # noqa: E402
 from tools.benchmarks._offset_commits import Mix, offset_commits  # noqa: E402
@@ -26,7 +27,6 @@ from tools.benchmarks._spark_contenders import CONTENDERS, Contender, register_j
 from tools.benchmarks._spark_runs import Timing, local_session, measure_in_turn  # noqa: E402
 from tools.benchmarks._spark_steps import STEPS, Step, measure_steps, steps_table  # noqa: E402
 from tools.java_compiler import CompileError  # noqa: E402
-from tools.kafka_releases import FetchError, cache_folder  # noqa: E402
 
 _EPILOG = f"""\
 The contenders are {", ".join(CONTENDERS)}.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+from kafka_records_codegen.evolution.kafka_releases import FetchError
 from tools.broker import MissingPrerequisite
 from tools.java_compiler import CompileError
 from tools.judge.compared_disappearances import precision_and_recall
@@ -19,7 +20,6 @@ from tools.judge.coordinators import CoordinatorsError, program
 from tools.judge.ledger import Compared, Ledger
 from tools.judge.rounds import Verdict, verdicts
 from tools.judge.stopping import Stop
-from tools.kafka_releases import FetchError
 
 _EPILOG = """\
 The history of a seed is what a group coordinator and a share coordinator of Kafka wrote while random clients called

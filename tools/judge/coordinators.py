@@ -15,9 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from kafka_records_codegen.evolution.kafka_releases import cache_folder, keep
 from tools.broker import broker_jars, java
 from tools.java_compiler import compile_java
-from tools.kafka_releases import LATEST, cache_folder, keep
+from tools.kafka_releases import LATEST
 
 SOURCES: Final = Path(__file__).with_name("java")
 

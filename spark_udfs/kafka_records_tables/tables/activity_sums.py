@@ -15,6 +15,7 @@ from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.group_replay import ROLES
 from kafka_records_tables.tables.latest import joined
+from kafka_records_tables.tables.lots import LOT_ROWS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -50,7 +51,6 @@ _SCHEMA: Final = pa.schema(
     + [(name, pa.int64()) for name in ("window", *SUMMED, *GREATEST)]
 )
 
-_MOST_ROWS: Final = 262_144
 _NO_TIMESTAMP: Final = -1
 
 _LOST: Final = "it is counted, and nothing that its value would tell"
@@ -159,7 +159,7 @@ class ActivitySums:
         columns["interval_max"] = pa.array(told.get("interval_max", none))
         self._parts.append(_summed(pa.Table.from_pydict(columns, schema=_SCHEMA)))
         self._count += self._parts[-1].num_rows
-        if self._count > max(_MOST_ROWS, 2 * self._summed):
+        if self._count > max(LOT_ROWS, 2 * self._summed):
             self._sum_up()
 
     def _sum_up(self) -> None:

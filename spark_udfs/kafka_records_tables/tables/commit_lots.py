@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,10 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.latest import codes_of, joined
+from kafka_records_tables.tables.lots import LOT_BYTES, LOT_ROWS
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
-
-_ROWS: Final = 262_144
-_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 def in_lots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -31,7 +29,7 @@ def in_lots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting.append(batch)
         count += batch.num_rows
         size += batch.nbytes
-        if count >= _ROWS or size >= _MOST_BYTES:
+        if count >= LOT_ROWS or size >= LOT_BYTES:
             rows = joined(waiting)
             whole = _whole_batches(rows)
             if whole:

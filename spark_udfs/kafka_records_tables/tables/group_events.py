@@ -25,6 +25,7 @@ from kafka_records_tables.tables.group_replay import GROUP, ROLES, Replay, picke
 from kafka_records_tables.tables.group_states import GroupState, state_of
 from kafka_records_tables.tables.last_commits import commit_keys
 from kafka_records_tables.tables.latest import joined
+from kafka_records_tables.tables.lots import LOT_ROWS
 from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.subscriptions import KEPT_ROLES
 from kafka_records_tables.tables.subscriptions import PICKED as SUBSCRIPTIONS
@@ -40,10 +41,8 @@ READS: Final = ("offset", "timestamp_ms", "base_offset", "key", "value", "contro
 _ENDS: Final = tuple(name for name in GROUP_RECORDS if ROLES[name] == GROUP)
 """The records whose tombstones end a group."""
 
-_MOST_ROWS: Final = 262_144
-"""Rows are replayed when N have gathered, or as many records of groups as below: a decode has a price of its own."""
-
 _MOST_RECORDS: Final = 16_384
+"""When so many records of groups have gathered, commits are not waited for."""
 
 
 class GroupEvent(NamedTuple):
@@ -108,7 +107,7 @@ class GroupLog:
         if values.any():
             self._commits.append(_chosen(batch, READS, values))
             self._commit_count += int(values.sum())
-        if self._commit_count > _MOST_ROWS or self._record_count > _MOST_RECORDS:
+        if self._commit_count > LOT_ROWS or self._record_count > _MOST_RECORDS:
             return self.rest()
         return []
 

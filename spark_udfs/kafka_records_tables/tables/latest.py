@@ -13,15 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.lots import LOT_BYTES, LOT_ROWS
 
 LAST_VALUE: Final = "last_value"
 """The column that `Latest` adds: the offset of the last record of the key that was no tombstone, whatever became of
 it; -1 where none was seen."""
-
-_MOST_ROWS: Final = 262_144
-"""Rows are squeezed when N have gathered, or twice as many as there are keys if that is more."""
-
-_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class Latest:
@@ -54,7 +50,7 @@ class Latest:
         self._rows.append(chosen)
         self._count += batch.num_rows
         self._bytes += chosen.nbytes
-        if self._count > max(_MOST_ROWS, 2 * self._kept) or self._bytes > max(_MOST_BYTES, 2 * self._kept_bytes):
+        if self._count > max(LOT_ROWS, 2 * self._kept) or self._bytes > max(LOT_BYTES, 2 * self._kept_bytes):
             self._squeeze()
 
     def rows(self) -> pa.RecordBatch | None:

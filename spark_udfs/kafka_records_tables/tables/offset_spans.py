@@ -14,6 +14,7 @@ from kafka_records_tables.tables.commit_order import begins, ends, in_effect
 from kafka_records_tables.tables.commits import COMMITS, commit_columns, report_undecided
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.latest import joined
+from kafka_records_tables.tables.lots import LOT_ROWS
 from kafka_records_tables.tables.transactions_settled import UNKNOWN
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
 _KEY: Final = ("group_id", "topic", "partition")
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
 """What a commit says. Commits of one key that follow each other and say the same are one span."""
-
-_MOST_ROWS: Final = 262_144
-"""Spans are made when N rows have gathered, or twice as many as there are offsets if that is more."""
 
 _LOST: Final = "which offset held from here on is not told"
 
@@ -57,7 +55,7 @@ class OffsetSpans:
             if changes.num_rows:
                 self._waiting.append(changes)
                 self._count += changes.num_rows
-        if self._count > max(_MOST_ROWS, 2 * self._kept):
+        if self._count > max(LOT_ROWS, 2 * self._kept):
             yield from self._ended(waits)
 
     def rest(self) -> Iterator[dict[str, Any]]:

@@ -17,6 +17,7 @@ from kafka_records_tables.tables.decoded_records import schemas
 from kafka_records_tables.tables.falls import follow
 from kafka_records_tables.tables.group_events import GroupLog
 from kafka_records_tables.tables.group_states import GroupStates, StatesAt
+from kafka_records_tables.tables.lots import LOT_ROWS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -26,9 +27,6 @@ AFTER_DELETION: Final = "after_deletion"
 SAWTOOTH: Final = "sawtooth"
 RESET_WHILE_EMPTY: Final = "reset_while_empty"
 REWIND_BY_MEMBER: Final = "rewind_by_member"
-
-_MOST_ROWS: Final = 262_144
-"""Commits are compared when N have gathered, or twice as many as are held: what is held is compared each time."""
 
 _NOWHERE: Final = np.iinfo(np.int64).max
 
@@ -86,7 +84,7 @@ class Regressions:
         if batch.num_rows:
             self._end = batch.column("offset")[-1].as_py() + 1
         if max(self._steps.count, self._states.count) > max(
-            _MOST_ROWS, 0 if self._held is None else 2 * self._held.num_rows
+            LOT_ROWS, 0 if self._held is None else 2 * self._held.num_rows
         ):
             yield from self._compared()
 
