@@ -69,10 +69,11 @@ generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference and docs
 	$(BIN)/python -m tools.table_pages
 
 .PHONY: check
-check: $(INSTALLED) ## Compare generated/kafka_records, docs/reference and docs/tables.md with what would be written.
+check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are written with what would be written.
 	$(BIN)/kafka-records-codegen generate $(GENERATED) --check
 	$(BIN)/kafka-records-codegen docs $(REFERENCE) --check
 	$(BIN)/python -m tools.table_pages --check
+	$(BIN)/python tools/support.py --check
 
 # ----------------------------------------------------------------------------------------------------- single checks
 
@@ -127,6 +128,10 @@ releases: $(INSTALLED) ## Round-trip every message of eight Kafka releases, and 
 .PHONY: spark-releases
 spark-releases: java-found $(INSTALLED) ## Run the tests that every supported PySpark has to pass, 3.5 to 4.3, which pip fetches once.
 	$(BIN)/python tools/spark_releases.py --all
+
+.PHONY: support
+support: java-found $(INSTALLED) ## Run what docs/support.md tells of, with every release of Kafka, PySpark and Python; hours, or CELLS="kafka/4.*".
+	$(BIN)/python tools/support.py $(CELLS)
 
 .PHONY: judge
 judge: java-found $(INSTALLED) ## Compare the tables with Kafka's coordinator classes on random histories, SEEDS="1-1000".

@@ -72,11 +72,16 @@ _JVM: Final = (
     *("-Dorg.slf4j.simpleLogger.showThreadName=false", "-Djava.awt.headless=true"),
 )
 
+_RELEASE: Final = tuple(int(part) for part in LATEST.split(".")[:2])
+
+# A broker does not start with the name of a protocol that it does not know; before 3.7 none reads this.
+_PROTOCOLS: Final = "classic,consumer,share,streams" if _RELEASE >= (4, 1) else "classic,consumer"
+
 SETTINGS: Final[Mapping[str, str]] = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "group.coordinator.rebalance.protocols": "classic,consumer,share,streams",
+    "group.coordinator.rebalance.protocols": _PROTOCOLS,
     # Groups settle at once.
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -22,8 +23,11 @@ the share coordinator of 3.9.
 DESCRIBED: Final = tuple(SPEC_COUNTS)[-1]
 """The release that message_specs describes."""
 
-LATEST: Final = "4.3.1"
-"""The newest release of which a broker can be made: 4.4.0 is there without kafka-streams and kafka-tools."""
+RELEASE_VARIABLE: Final = "KAFKA_RECORDS_KAFKA"
+
+LATEST: Final = os.environ.get(RELEASE_VARIABLE, "4.3.1")
+"""The release of Kafka whose brokers and classes tools and tests start; `$KAFKA_RECORDS_KAFKA` names another one. By
+default the newest of which a broker can be made: 4.4.0 is there without kafka-streams and kafka-tools."""
 
 RECORD_MODULES: Final = frozenset(
     {"kafka_2.13", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator"}

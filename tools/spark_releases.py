@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder, keep  # noqa: E402
+from tools.pytest_results import read_results  # noqa: E402
 from tools.timed_steps import TimedSteps  # noqa: E402
 
 _EPILOG = """\
@@ -192,7 +192,9 @@ def try_release(name: str, matching: str | None, tell: Tell) -> Report:
             [*command, *TESTS], cwd=ROOT, env=_environment_of_tests(), capture_output=True, text=True, check=False
         )
         if results.is_file():
-            _read(results, report)
+            # A skipped test is one that this release did not pass.
+            report.tests, failures = read_results(results)
+            report.failures += failures
         if done.returncode and not report.failures:
             report.failures.append(f"pytest ended with status {done.returncode}")
     if report.failures:
@@ -205,16 +207,6 @@ def _environment_of_tests() -> dict[str, str]:
     others = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "VIRTUAL_ENV")
     java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {_QUICK_JAVA}".strip()
     return {name: value for name, value in os.environ.items() if name not in others} | {"JAVA_TOOL_OPTIONS": java}
-
-
-def _read(results: Path, report: Report) -> None:
-    for case in ElementTree.parse(results).iter("testcase"):
-        report.tests += 1
-        for outcome in case:
-            # A skipped test is one that this release did not pass.
-            if outcome.tag in ("failure", "error", "skipped"):
-                said = (outcome.get("message") or "").partition("\n")[0]
-                report.failures.append(f"{case.get('classname')}::{case.get('name')}: {outcome.tag}: {said}")
 
 
 # ---- the command

@@ -1,0 +1,126 @@
+"""How the page of what was tried is made of runs. The runs themselves are `make support`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kafka_records_codegen.evolution.kafka_releases import FetchError
+from tools import support as tool
+from tools.pytest_results import read_results
+from tools.support import ABSENT, FAILED, PASSED, Outcome, Result, cells, main, page, read
+
+
+def ran(state: str, told: str, day: str = "2026-11-22") -> Result:
+    return Result(state, told, seconds=3600, day=day, commit="abc1234")
+
+
+JUNIT = """\
+<testsuites><testsuite>
+<testcase classname="tests.a" name="passes"/>
+<testcase classname="tests.a" name="fails"><failure message="first line&#10;second"/></testcase>
+<testcase classname="tests.b" name="skips"><skipped message="no Java"/></testcase>
+</testsuite></testsuites>
+"""
+
+
+@pytest.fixture
+def outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outcome | Exception]:
+    """What runs come to, by question; the files are in `tmp_path`."""
+    told: dict[str, Outcome | Exception] = {}
+
+    def asked(question: str, release: str) -> Outcome:
+        found = told[f"{question}/{release}"]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    questions: Mapping[str, Mapping[str, object]] = {
+        axis: {each: (lambda release, each=each: asked(each, release)) for each in of_axis}
+        for axis, of_axis in tool.QUESTIONS.items()
+    }
+    monkeypatch.setattr(tool, "QUESTIONS", questions)
+    monkeypatch.setattr(tool, "RESULTS", tmp_path / "support.json")
+    monkeypatch.setattr(tool, "PAGE", tmp_path / "support.md")
+    return told
+
+
+class TestRuns:
+    def test_each_run_is_kept_and_told(
+        self, outcomes: dict[str, Outcome | Exception], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        outcomes["judge/4.3.1"] = Outcome(PASSED, "40 histories")
+        assert main(["kafka/4.3.1/judge"]) == 0
+        outcomes["judge/4.3.1"] = Outcome(FAILED, "2 of 40 differ")
+        outcomes["judge/4.0.0"] = FetchError("Maven did not deliver it:\nno network")
+        assert main(["kafka/4.3.1/judge", "kafka/4.0*/judge"]) == 1
+        assert [line.split(maxsplit=4) for line in capsys.readouterr().out.splitlines()] == [
+            ["kafka/4.3.1/judge", "passed", "0", "s", "40 histories"],
+            ["kafka/4.0.0/judge", "absent", "0", "s", "no network"],
+            ["kafka/4.3.1/judge", "failed", "0", "s", "2 of 40 differ"],
+        ]
+        kept = read(tmp_path / "support.json")
+        assert {name: (each.state, each.told) for name, each in kept.items()} == {
+            "kafka/4.0.0/judge": (ABSENT, "no network"),
+            "kafka/4.3.1/judge": (FAILED, "2 of 40 differ"),
+        }
+        assert (tmp_path / "support.md").read_text(encoding="utf-8") == page(kept)
+
+    def test_a_release_names_all_its_questions(self, outcomes: dict[str, Outcome | Exception], tmp_path: Path) -> None:
+        for question in ("specs", "captured", "judge", "broker"):
+            outcomes[f"{question}/4.1.1"] = Outcome(PASSED, question)
+        assert main(["kafka/4.1.1"]) == 0
+        assert list(read(tmp_path / "support.json")) == [
+            f"kafka/4.1.1/{each}" for each in ("specs", "captured", "judge", "broker")
+        ]
+
+    def test_no_such_cell(self, outcomes: dict[str, Outcome | Exception], capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            main(["kafka/9.9.9"])
+        assert capsys.readouterr().err.endswith("no cell is called kafka/9.9.9; --list shows them\n")
+
+    def test_the_page_is_held_to_the_results(self, outcomes: dict[str, Outcome | Exception], tmp_path: Path) -> None:
+        outcomes["tests/4.1"] = Outcome(PASSED, "79 tests")
+        assert main(["--check"]) == 1
+        assert main(["pyspark/4.1"]) == 0
+        assert main(["--check"]) == 0
+        (tmp_path / "support.json").write_text(
+            (tmp_path / "support.json").read_text(encoding="utf-8").replace("79", "80"), encoding="utf-8"
+        )
+        assert main(["--check"]) == 1
+
+
+class TestPage:
+    def test_a_row_per_release_and_what_did_not_pass_below(self) -> None:
+        results = {
+            "kafka/4.3.1/specs": ran(PASSED, "281 specs"),
+            "kafka/4.3.1/judge": ran(FAILED, "a|b <script>\n*c*"),
+            "kafka/4.0.0/captured": ran(ABSENT, "no topic was captured", "2026-12-24"),
+        }
+        text = page(results)
+        assert "| 4.3.1 | ✓ 281 specs | *not run* | **failed** | *not run* |\n" in text
+        assert "| 4.0.0 | *not run* | — | *not run* | *not run* |\n" in text
+        assert "- 4.3.1, judge: a\\|b \\<script\\> \\*c\\*\n" in text
+        assert "- 4.0.0, captured: no topic was captured\n" in text
+        assert text.endswith("## When\n\n2026-11-22 to 2026-12-24, on `abc1234`; 3.0 hours of running in all.\n")
+
+    def test_every_cell_has_a_place(self) -> None:
+        results = {str(cell): ran(PASSED, f"<{cell}>") for cell in cells()}
+        text = page(results)
+        assert "*not run*" not in text
+        assert all(f"✓ \\<{cell}\\>" in text.replace("\\_", "_") for cell in cells())
+
+    def test_of_this_checkout_is_what_its_results_give(self) -> None:
+        assert tool.PAGE.read_text(encoding="utf-8") == page(read(tool.RESULTS))
+        assert json.loads(tool.RESULTS.read_text(encoding="utf-8"))
+
+
+def test_results_of_pytest(tmp_path: Path) -> None:
+    (tmp_path / "results.xml").write_text(JUNIT)
+    assert read_results(tmp_path / "results.xml") == (
+        3,
+        ("tests.a::fails: failure: first line", "tests.b::skips: skipped: no Java"),
+    )

@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""Find out by running it what works with which release of Kafka, PySpark and Python. See `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+
+from kafka_records_codegen.evolution.kafka_releases import FetchError, cache_folder, fetch_specs, keep  # noqa: E402
+from tools.kafka_releases import RELEASE_VARIABLE, SPEC_COUNTS  # noqa: E402
+from tools.pytest_results import read_results  # noqa: E402
+from tools.round_trip_release import round_trip  # noqa: E402
+from tools.spark_releases import RELEASES as SPARK_RELEASES  # noqa: E402
+from tools.spark_releases import SetUpError, try_release  # noqa: E402
+
+RESULTS: Final = ROOT / "docs" / "support.json"
+PAGE: Final = ROOT / "docs" / "support.md"
+
+_EPILOG = """\
+A cell is a release and a question, as kafka/4.0.0/judge, pyspark/4.1/tests or python/3.13/tests. Each one that is asked
+for is run, told in a line, and kept in docs/support.json with what was counted, the day and the commit; docs/support.md
+is written from that file after each of them. What is not asked for stays as it was.
+
+  kafka/RELEASE/specs     every spec of the release loads, and messages of every version come back from their bytes
+  kafka/RELEASE/captured  tables over a topic that a broker of the release wrote are what that broker answered
+  kafka/RELEASE/judge     tables over random histories are what the release's own coordinator classes answer
+  kafka/RELEASE/broker    a live broker of the release: what is read from it and from its files is what it answers
+  pyspark/RELEASE/tests   the tests that every PySpark has to pass, with the oldest and newest libraries it goes with
+  python/RELEASE/tests    all tests but those of Spark, brokers and Maven, in an environment of that Python
+
+Pythons are found on the PATH as python3.12 and so on. Kafka's jars come by Maven, packages by pip; both are kept.
+
+exit status: 0 everything that ran passed, 1 something did not
+
+examples:
+  tools/support.py                            all cells: an hour or two
+  tools/support.py 'kafka/4.*' python/3.13/*  some of them
+  tools/support.py --list                     what there is, and when it last ran
+  tools/support.py --check                    is the page what the results give?
+"""
+
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+_CAPTURED: Final[Mapping[str, str]] = {"2.8.2": "kafka-2.8", "4.3.1": "kafka-4.3"}
+_SEEDS: Final = "1-40"
+_LIVE: Final = ("tests/broker/test_log_directory.py", "tests/broker/test_live_brokers.py")
+_QUICK: Final = "not (spark or broker or maven or releases or slow or matrix)"
+_PYTHON_EXTRAS: Final = "codegen,tables,avro,delta,live,kafka"
+_PYTHON_TOOLS: Final = (
+    *("pytest>=9", "hypothesis>=6.150", "pytest-randomly>=5", "pytest-xdist>=3.8,<4", "markdown-it-py>=3"),
+    *("fsspec>=2025.2", "duckdb>=1.2", "polars>=1.20", "import-linter>=2.16", "cloudpickle>=3"),
+)
+
+PASSED, FAILED, ABSENT = "passed", "failed", "absent"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a cell: PASSED or FAILED, or ABSENT when the question cannot be asked here. `told` is a short text
+    with what was counted, or why."""
+
+    state: str
+    told: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A question about a release."""
+
+    axis: str
+    release: str
+    question: str
+
+    def __str__(self) -> str:
+        return f"{self.axis}/{self.release}/{self.question}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """An outcome, with how many seconds it took, the day and the commit."""
+
+    state: str
+    told: str
+    seconds: int
+    day: str
+    commit: str
+
+
+# ---- questions about Kafka
+
+
+def specs(release: str) -> Outcome:
+    """All specs of a release, generated and tried."""
+    with tempfile.TemporaryDirectory() as home:
+        report = round_trip(release, fetch_specs(release), Path(home), examples=3)
+    if report.failures:
+        return Outcome(FAILED, f"{len(report.failures)} failures, the first: {report.failures[0]}")
+    return Outcome(PASSED, f"{report.specs} specs, {report.sent} messages")
+
+
+def captured(release: str) -> Outcome:
+    """Tables over a captured topic, against the broker that wrote it."""
+    if release not in _CAPTURED:
+        return Outcome(ABSENT, "no topic was captured")
+    return _tests(sys.executable, "tests/tables/test_captured.py", "-k", _CAPTURED[release])
+
+
+def judge(release: str) -> Outcome:
+    """Tables over random histories, against the coordinator classes of the release."""
+    done = _run([sys.executable, "-m", "tools.judge", _SEEDS], {RELEASE_VARIABLE: release})
+    if done.returncode == 2:
+        return Outcome(ABSENT, f"its classes cannot be driven: {_first_error(done.stderr)}")
+    if done.returncode:
+        return Outcome(FAILED, _last_line(done.stdout))
+    return Outcome(PASSED, f"{len(range(*map(int, _SEEDS.split('-')))) + 1} histories")
+
+
+def broker(release: str) -> Outcome:
+    """A live broker of the release, against what it answers itself."""
+    if release.startswith("2."):
+        return Outcome(ABSENT, "it keeps no groups without ZooKeeper, which tools/broker.py does not start")
+    return _tests(sys.executable, *_LIVE, variables={RELEASE_VARIABLE: release})
+
+
+# ---- questions about PySpark and Python
+
+
+def pyspark(release: str) -> Outcome:
+    """The tests that every PySpark has to pass."""
+    try:
+        report = try_release(release, None, _tell)
+    except SetUpError as error:
+        return Outcome(ABSENT, _last_line(str(error)))
+    if report.failures:
+        return Outcome(FAILED, f"{len(report.failures)} of {report.tests} tests, the first: {report.failures[0]}")
+    return Outcome(PASSED, f"{report.tests} tests with PySpark {report.release.pyspark}")
+
+
+def python(release: str) -> Outcome:
+    """The tests of `make quick` on that Python."""
+    found = shutil.which(f"python{release}")
+    version = _run([found, "-c", "import platform; print(platform.python_version())"]) if found else None
+    if found is None or version is None or version.returncode:
+        return Outcome(ABSENT, f"no python{release} was on the PATH")
+    home = cache_folder() / "pythons" / version.stdout.strip()
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+            made = Path(scratch) / "environment"
+            for command in (
+                [found, "-m", "venv", str(made)],
+                [str(made / "bin" / "pip"), "install", "--quiet", f"{ROOT}[{_PYTHON_EXTRAS}]", *_PYTHON_TOOLS],
+                # The sources of this checkout are tested as they stand.
+                [str(made / "bin" / "pip"), "uninstall", "--quiet", "--yes", "kafka-records"],
+            ):
+                done = _run(command)
+                if done.returncode:
+                    return Outcome(ABSENT, f"its environment cannot be made: {_last_line(done.stderr)}")
+            keep(made, home)
+    outcome = _tests(str(home / "bin" / "python"), "tests", "-m", _QUICK, "--hypothesis-profile=quick", "-n", "2")
+    return Outcome(outcome.state, f"{outcome.told} with Python {version.stdout.strip()}")
+
+
+QUESTIONS: Final[Mapping[str, Mapping[str, Callable[[str], Outcome]]]] = {
+    "kafka": {"specs": specs, "captured": captured, "judge": judge, "broker": broker},
+    "pyspark": {"tests": pyspark},
+    "python": {"tests": python},
+}
+
+
+def cells() -> Iterator[Cell]:
+    """All of them, in the order of the page."""
+    releases = {"kafka": tuple(SPEC_COUNTS), "pyspark": tuple(SPARK_RELEASES), "python": PYTHONS}
+    for axis, questions in QUESTIONS.items():
+        yield from (Cell(axis, release, question) for release in releases[axis] for question in questions)
+
+
+# ---- running
+
+
+def _tests(interpreter: str, *words: str, variables: Mapping[str, str] | None = None) -> Outcome:
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "results.xml"
+        command = [interpreter, "-m", "pytest", "--quiet", f"--junitxml={path}", *words]
+        done = _run(command, variables)
+        if not path.is_file():
+            return Outcome(FAILED, _last_line(done.stdout + done.stderr))
+        results = read_results(path)
+    if results.failures or done.returncode:
+        first = results.failures[0] if results.failures else _last_line(done.stdout)
+        return Outcome(FAILED, f"{len(results.failures)} of {results.tests} tests, the first: {first}")
+    return Outcome(PASSED, f"{results.tests} tests")
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CI": "true", **(variables or {})}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+
+
+def _first_error(text: str) -> str:
+    found = re.search(r"error: .*", text)
+    return found.group() if found else _last_line(text)
+
+
+def _commit() -> str:
+    return _run(["git", "rev-parse", "--short", "HEAD"]).stdout.strip()
+
+
+# ---- what came of it
+
+
+def read(path: Path) -> dict[str, Result]:
+    """Results by cell; none when there is no such file."""
+    if not path.exists():
+        return {}
+    return {name: Result(**each) for name, each in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def write(path: Path, results: Mapping[str, Result]) -> None:
+    """Keep results, in the order of the cells."""
+    order = [str(cell) for cell in cells()]
+    kept = {name: asdict(results[name]) for name in order if name in results}
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+_HEAD: Final = """\
+# What was tried with which release
+
+<!-- Written by tools/support.py from docs/support.json, which holds what came of each run: make support. -->
+
+Every cell is a run: what it counted, ✓ where all of it passed. Nothing here is typed by hand; a cell that says *not
+run* has not been run since it was added, and — is a question that cannot be asked there.
+"""
+
+_TITLES: Final[Mapping[str, tuple[str, str]]] = {
+    "kafka": (
+        "Kafka",
+        "`specs`: every spec of the release loads, is generated, and messages of every version come back from their "
+        "bytes. `captured`: tables over a topic that a broker of the release wrote are what that broker answered. "
+        "`judge`: tables over random histories are what the release's own coordinator classes answer. `broker`: what "
+        "is read from a live broker of the release, and from its files, is what it answers itself.",
+    ),
+    "pyspark": ("PySpark", "The tests of `make spark-releases`, with libraries of the release's time."),
+    "python": ("Python", "All tests but those of Spark, brokers and Maven."),
+}
+
+
+def page(results: Mapping[str, Result]) -> str:
+    """The text of docs/support.md."""
+    parts = [_HEAD]
+    for axis, (title, meaning) in _TITLES.items():
+        questions = list(QUESTIONS[axis])
+        rows = [f"| {title} | {' | '.join(questions)} |", f"|---|{'---|' * len(questions)}"]
+        notes = []
+        for release in dict.fromkeys(cell.release for cell in cells() if cell.axis == axis):
+            shown = []
+            for question in questions:
+                result = results.get(f"{axis}/{release}/{question}")
+                shown.append(_shown(result))
+                if result and result.state != PASSED:
+                    notes.append(f"- {release}, {question}: {_plain(result.told)}")
+            rows.append(f"| {release} | {' | '.join(shown)} |")
+        parts += [f"## {title}\n\n{meaning}\n", "\n".join(rows) + "\n", *(["\n".join(notes) + "\n"] if notes else [])]
+    if results:
+        days = sorted(each.day for each in results.values())
+        commits = ", ".join(f"`{each}`" for each in dict.fromkeys(result.commit for result in results.values()))
+        hours = sum(each.seconds for each in results.values()) / 3600
+        when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+        parts.append(f"## When\n\n{when}, on {commits}; {hours:.1f} hours of running in all.\n")
+    return "\n".join(parts)
+
+
+def _shown(result: Result | None) -> str:
+    if result is None:
+        return "*not run*"
+    return {PASSED: f"✓ {_plain(result.told)}", FAILED: "**failed**", ABSENT: "—"}[result.state]
+
+
+def _plain(text: str) -> str:
+    """One line that Markdown leaves as it is."""
+    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", " ".join(text.split()))
+
+
+# ---- the command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="support.py",
+        description="Find out by running it what works with which release of Kafka, PySpark and Python.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cells", nargs="*", metavar="CELL", help="patterns of cells (default: all)")
+    parser.add_argument("--list", action="store_true", help="list the cells and when they ran")
+    parser.add_argument("--check", action="store_true", help="exit with 1 when the page is not what the results give")
+    asked = parser.parse_args(arguments)
+    results = read(RESULTS)
+    if asked.check:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page(results):
+            return 0
+        _tell("docs/support.md is not what docs/support.json gives: run make support, or tools/support.py with a cell")
+        return 1
+    chosen = [cell for cell in cells() if not asked.cells or any(_is(cell, each) for each in asked.cells)]
+    if not chosen:
+        parser.error(f"no cell is called {' or '.join(asked.cells)}; --list shows them")
+    if asked.list:
+        for cell in chosen:
+            found = results.get(str(cell))
+            print(f"{cell!s:28}{f'{found.state:8}{found.day}  {found.told}' if found else 'not run'}")
+        return 0
+    return _run_all(chosen, results)
+
+
+def _is(cell: Cell, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(str(cell), pattern) or str(cell).startswith(f"{pattern.rstrip('/')}/")
+
+
+def _run_all(chosen: Sequence[Cell], results: dict[str, Result]) -> int:
+    status = 0
+    for cell in chosen:
+        begun = time.monotonic()
+        try:
+            outcome = QUESTIONS[cell.axis][cell.question](cell.release)
+        except FetchError as error:
+            outcome = Outcome(ABSENT, _last_line(str(error)))
+        day = datetime.now(UTC).date().isoformat()
+        seconds = round(time.monotonic() - begun)
+        results[str(cell)] = Result(outcome.state, outcome.told, seconds, day, _commit())
+        write(RESULTS, results)
+        PAGE.write_text(page(results), encoding="utf-8")
+        print(f"{cell!s:28}{outcome.state:8}{seconds:5} s  {outcome.told}", flush=True)
+        status = max(status, int(outcome.state == FAILED))
+    return status
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
