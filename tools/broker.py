@@ -39,19 +39,17 @@ from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
     cache_folder,
     keep,
 )
-from tools.kafka_releases import DESCRIBED, LATEST  # noqa: E402
+from tools.kafka_releases import DESCRIBED, LATEST, WITHOUT_TOOLS  # noqa: E402
 
 HOST: Final = "127.0.0.1"
 
 _SLF4J: Final = ("org.slf4j", "slf4j-simple", "1.7.36")
 """Kafka's modules log through slf4j and bring nothing that writes the lines down."""
 
-_JARS: Final = (
-    ("org.apache.kafka", "kafka_2.13", LATEST),
-    ("org.apache.kafka", "kafka-tools", LATEST),
-    ("org.apache.kafka", "kafka-streams", LATEST),
-    _SLF4J,
-)
+# A broker runs without the last two, which tests of Kafka's tools and of streams groups want.
+_MODULES: Final = ("kafka_2.13",) if LATEST in WITHOUT_TOOLS else ("kafka_2.13", "kafka-tools", "kafka-streams")
+
+_JARS: Final = (*(("org.apache.kafka", module, LATEST) for module in _MODULES), _SLF4J)
 
 _POM: Final = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -27,7 +27,10 @@ RELEASE_VARIABLE: Final = "KAFKA_RECORDS_KAFKA"
 
 LATEST: Final = os.environ.get(RELEASE_VARIABLE, "4.3.1")
 """The release of Kafka whose brokers and classes tools and tests start; `$KAFKA_RECORDS_KAFKA` names another one. By
-default the newest of which a broker can be made: 4.4.0 is there without kafka-streams and kafka-tools."""
+default the newest that was published whole."""
+
+WITHOUT_TOOLS: Final = frozenset({"4.4.0"})
+"""Releases of which Maven finds no kafka-streams and no kafka-tools."""
 
 RECORD_MODULES: Final = frozenset(
     {"kafka_2.13", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator"}
