@@ -284,7 +284,7 @@ def page(results: Mapping[str, Result]) -> str:
         parts += [f"## {title}\n\n{meaning}\n", "\n".join(rows) + "\n", *(["\n".join(notes) + "\n"] if notes else [])]
     if results:
         days = sorted(each.day for each in results.values())
-        commits = ", ".join(f"`{each}`" for each in dict.fromkeys(result.commit for result in results.values()))
+        commits = ", ".join(f"`{each}`" for each in sorted({result.commit for result in results.values()}))
         hours = sum(each.seconds for each in results.values()) / 3600
         when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
         parts.append(f"## When\n\n{when}, on {commits}; {hours:.1f} hours of running in all.\n")

@@ -14,8 +14,8 @@ from tools.pytest_results import read_results
 from tools.support import ABSENT, FAILED, PASSED, Outcome, Result, cells, main, page, read
 
 
-def ran(state: str, told: str, day: str = "2026-11-22") -> Result:
-    return Result(state, told, seconds=3600, day=day, commit="abc1234")
+def ran(state: str, told: str, day: str = "2026-11-22", commit: str = "abc1234") -> Result:
+    return Result(state, told, seconds=3600, day=day, commit=commit)
 
 
 JUNIT = """\
@@ -106,6 +106,10 @@ class TestPage:
         assert "- 4.3.1, judge: a\\|b \\<script\\> \\*c\\*\n" in text
         assert "- 4.0.0, captured: no topic was captured\n" in text
         assert text.endswith("## When\n\n2026-11-22 to 2026-12-24, on `abc1234`; 3.0 hours of running in all.\n")
+
+    def test_the_order_of_the_runs_does_not_matter(self) -> None:
+        results = {str(cell): ran(PASSED, "well", commit=f"c{number}") for number, cell in enumerate(cells())}
+        assert page(dict(reversed(results.items()))) == page(results)
 
     def test_every_cell_has_a_place(self) -> None:
         results = {str(cell): ran(PASSED, f"<{cell}>") for cell in cells()}
