@@ -40,6 +40,18 @@ def test_a_directory_without_logs(tmp_path: Path) -> None:
     assert run("dump", str(tmp_path)) == (2, "", f"kafka-records: {tmp_path}: {message}\n")
 
 
+@pytest.mark.parametrize("stray", [None, "truth.json"])
+def test_a_directory_above_that_of_the_logs(tmp_path: Path, stray: str | None) -> None:
+    """Also where other files would make it one of saved rows."""
+    write_segment(tmp_path / "broker-1" / "data", FIRST)
+    if stray:
+        (tmp_path / stray).write_text("{}")
+    message = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    for above in (tmp_path, tmp_path / "broker-1"):
+        told = f"{above}: {message}; name what holds logs: {tmp_path}/broker-1/data"
+        assert run("dump", str(above)) == (2, "", f"kafka-records: {told}\n")
+
+
 def test_a_file_that_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.index"
     path.write_bytes(bytes(8))

@@ -39,6 +39,11 @@ _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
 """At most N folders of an object store are listed side by side."""
 
+_LEVELS: Final = 2
+"""How far below a folder without logs one with logs is looked for."""
+_MOST_FOLDERS: Final = 300
+_MOST_NAMED: Final = 3
+
 _Asked = str | PathLike[str] | Place
 _Folders = list[tuple[Place, list[str] | None]]
 """Partition folders, each with the names of the files that were asked for (None: all of them)."""
@@ -175,9 +180,42 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
         # People archive a directory by its whole path, and two of them in one archive.
         below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
         return _below(source, below, looks)
-    raise _HoldsNoLog(
-        str(source), "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
-    )
+    what = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    deeper = [printable(str(folder)) for folder in folders_with_logs(source)]
+    if deeper:
+        more = f" and {len(deeper) - _MOST_NAMED} more" if len(deeper) > _MOST_NAMED else ""
+        what += f"; name what holds logs: {', '.join(deeper[:_MOST_NAMED])}{more}"
+    raise _HoldsNoLog(str(source), what)
+
+
+def folders_with_logs(above: Place) -> list[Place]:
+    """Folders a little below a folder that could be named instead, as they hold partition folders with logs.
+
+    Looks at a few hundred folders of this machine at most, and at none elsewhere, where each look is a request.
+    """
+    found: list[Place] = []
+    level, left = [above], _MOST_FOLDERS
+    for _ in range(_LEVELS):
+        below: list[Place] = []
+        for folder in level:
+            with suppress(OSError):
+                entries = sorted(folder.listed(), key=lambda entry: entry.name) if folder.files.is_local else []
+                below += [folder.child(entry.name) for entry in entries if entry.kind == "folder"]
+        level = below[:left]
+        left -= len(level)
+        holders = [folder for folder in level if _holds_partitions(folder)]
+        found += holders
+        level = [folder for folder in level if folder not in holders]
+    return found
+
+
+def _holds_partitions(folder: Place) -> bool:
+    """Whether a folder has a partition folder with a file of a log."""
+    try:
+        names = (entry.name for entry in folder.listed() if _place(entry.name) and entry.kind == "folder")
+        return any(inner.name.endswith(SUFFIXES) for name in names for inner in folder.child(name).listed())
+    except OSError:
+        return False
 
 
 def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:

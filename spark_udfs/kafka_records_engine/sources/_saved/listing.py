@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from kafka_records_engine.log.discovery import SUFFIXES
+from kafka_records_engine.log.discovery import SUFFIXES, folders_with_logs
 from kafka_records_engine.log.paths import inside_of, is_archive, places_of
 from kafka_records_engine.log.places import Entry, LogSourceError, Place
 from kafka_records_engine.sources._saved.saved_formats import Format, format_of_file, format_of_name, unreadable
@@ -61,7 +61,7 @@ def _is_saved(place: Place) -> bool:
     if place.files.is_archive and kind == "folder":
         return _holds_saved(place) and not _holds_segments(place)
     if kind == "folder":
-        return _holds_saved(place)
+        return _holds_saved(place) and not folders_with_logs(place)
     if kind != "file" or place.path.endswith(SUFFIXES):
         return False
     try:
