@@ -208,6 +208,9 @@ def test_the_columns_of_a_table_are_described() -> None:
         words = " ".join(ran.out.split())
         for column in table.columns:
             assert f"{column.name} {column.type} {column.about}" in words
+        assert words.endswith(" ".join(table.rules.split()))
+        assert run("table", table.name, "--describe") == ran
+    assert complaint(run("table", "--describe")) == "argument --describe: names no table"
     assert complaint(run("table", "--describe", "grup")) == (
         "argument --describe: no table is called 'grup'; did you mean groups?"
     )

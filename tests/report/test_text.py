@@ -83,24 +83,24 @@ def test_milliseconds_stay_where_the_time_has_none() -> None:
 
 def test_long_texts_are_cut_first() -> None:
     assert shown(OFFSETS, 100) == [
-        "group_id                     topic      partition       offset   metadata   commit_timestamp",
+        "group_id                         topic     partition      offset  metadata  commit_timestamp",
         "─" * 100,
-        "billing                      orders             0           42              2023-11-14T22:13:20.123Z",
-        "payments-settlement-servi…   invoices          11   1234567890   null       null",
+        "billing                          orders            0          42            2023-11-14T22:13:20.123Z",
+        "payments-settlement-service.eu…  invoices         11  1234567890  null      null",
         "long texts cut in group_id; --wide shows all",
     ]
 
 
 def test_then_columns_are_left_out_from_the_right() -> None:
     assert shown(OFFSETS, 62) == [
-        "group_id          topic      partition       offset   metadata",
+        "group_id             topic     partition      offset  metadata",
         "─" * 62,
-        "billing           orders             0           42",
-        "payments-settl…   invoices          11   1234567890   null",
+        "billing              orders            0          42",
+        "payments-settlemen…  invoices         11  1234567890  null",
         "long texts cut in group_id; 1 column left out:",
         "commit_timestamp; --wide shows all",
     ]
-    assert shown(OFFSETS, 45)[4:] == [
+    assert shown(OFFSETS, 42)[4:] == [
         "long texts cut in group_id; 3 columns left",
         "out: offset, metadata, commit_timestamp;",
         "--wide shows all",
@@ -117,31 +117,105 @@ def test_then_columns_are_left_out_from_the_right() -> None:
 ESSENTIAL = ("group_id", "topic", "partition", "offset")
 
 
-def test_essential_columns_stay_and_details_go_first() -> None:
+def test_essential_columns_stay_and_are_folded_and_details_go_first() -> None:
     table = OFFSETS.select(["group_id", "metadata", "topic", "commit_timestamp", "partition", "offset"])
     lines = shown(table, 60, essential=ESSENTIAL, details=("metadata",))
     assert lines == [
-        "group_id                   topic      partition       offset",
+        "group_id                     topic     partition      offset",
         "─" * 60,
-        "billing                    orders             0           42",
-        "payments-settlement-ser…   invoices          11   1234567890",
-        "long texts cut in group_id; 2 columns left out: metadata,",
-        "commit_timestamp; --wide shows all",
+        "billing                      orders            0          42",
+        "payments-settlement-         invoices         11  1234567890",
+        "service.eu_west",
+        "2 columns left out: metadata, commit_timestamp; --wide shows",
+        "all",
+    ]
+
+
+SAME = pa.table(
+    {
+        "group": ["billing"] * 3,
+        "topic": ["orders", "orders", "returns"],
+        "host": ["a host, far away"] * 3,
+        "number": pa.array([None] * 3, pa.int32()),
+        "kind": ["classic"] * 3,
+        "state": ["Empty", "Stable", "Dead"],
+    }
+)
+
+
+def test_what_is_the_same_in_every_row_goes_first_and_is_told() -> None:
+    assert shown(SAME, 80)[0].split() == SAME.column_names
+    assert shown(SAME, 46) == [
+        "group    topic    host              state",
+        "─" * 42,
+        "billing  orders   a host, far away  Empty",
+        "billing  orders   a host, far away  Stable",
+        "billing  returns  a host, far away  Dead",
+        "the same in every row: kind=classic; null in",
+        "every row: number; --wide shows all",
+    ]
+    assert shown(SAME, 23, essential=("group", "state"), details=("topic",)) == [
+        "group    state",
+        "─" * 15,
+        "billing  Empty",
+        "billing  Stable",
+        "billing  Dead",
+        "the same in every row:",
+        'host="a host, far',
+        'away", kind=classic;',
+        "null in every row:",
+        "number; 1 column left",
+        "out: topic; --wide",
+        "shows all",
+    ]
+
+
+def test_an_essential_column_that_is_the_same_in_every_row_goes_before_others_that_are_not() -> None:
+    lines = shown(SAME, 16, essential=("group", "state"))
+    assert [line.split()[-1] for line in lines[:3]] == ["state", "─" * 15, "Empty"]
+    assert "the same in every row: group=billing," in " ".join(lines[5:])
+
+
+def test_of_one_row_nothing_is_the_same_but_null() -> None:
+    lines = shown(SAME.slice(0, 1), 40)
+    assert "the same" not in " ".join(lines)
+    assert "null in every row: number" in " ".join(lines)
+
+
+def test_rows_that_are_folded_stand_below_one_another_and_are_cut_behind_twelve_lines() -> None:
+    table = pa.table({"detail": ["x " * 200, "short", None, "漢字 " * 12], "number": [1, 2, 3, 4]})
+    lines = shown(table, 28, essential=("detail",))
+    assert lines[2] == "x x x x x x x x x x        1"
+    assert lines[3:13] == ["x x x x x x x x x x"] * 10
+    assert lines[13:16] == ["x x x x x x x x x x…", "short                      2", "null                       3"]
+    assert lines[16:19] == ["漢字 漢字 漢字 漢字        4", "漢字 漢字 漢字 漢字", "漢字 漢字 漢字 漢字"]
+    assert lines[19:] == ["long texts cut in detail;", "--wide shows all"]
+    assert len(shown(table.slice(1), 28, essential=("detail",))) == 7
+
+
+def test_names_in_camel_case_are_folded_at_their_humps() -> None:
+    table = pa.table({"record": ["ShareGroupCurrentMemberAssignment", "x"], "number": [1, 2]})
+    assert shown(table, 28, essential=("record",))[2:5] == [
+        "ShareGroupCurrent          1",
+        "MemberAssignment",
+        "x                          2",
     ]
 
 
 def test_rows_are_blocks_before_an_essential_column_goes() -> None:
-    assert shown(OFFSETS.slice(0, 1), 34, essential=ESSENTIAL) == [
-        "1 of 1 ───────────────────────────",
+    assert shown(OFFSETS, 40, essential=ESSENTIAL)[:12] == [
+        "1 of 2 ─────────────────────────────────",
         "group_id             billing",
         "topic                orders",
         "partition            0",
         "offset               42",
         "metadata",
-        "commit_timestamp     2023-11-",
-        "                     14T22:13:20.",
-        "                     123Z",
+        "commit_timestamp     2023-11-14T22:13:",
+        "                     20.123Z",
         "commit_timestamp_ms  1700000000123",
+        "2 of 2 ─────────────────────────────────",
+        "group_id             payments-",
+        "                     settlement-service.",
     ]
     assert shown(OFFSETS.slice(0, 1), 24, essential=ESSENTIAL) == [
         "1 of 1 ─────────────────",
@@ -205,7 +279,7 @@ def test_control_characters_are_escaped_and_wide_ones_take_two_cells() -> None:
     ]
     assert {width_of(line) for line in shown(table)} == {19}
     narrow = shown(pa.table({"name": ["漢字" * 20, "x" * 60], "number": [1, 2]}), 26)
-    assert narrow[2:4] == ["漢字漢字漢字漢字…        1", "xxxxxxxxxxxxxxxx…        2"]
+    assert narrow[2:4] == ["漢字漢字漢字漢字…        1", "xxxxxxxxxxxxxxxxx…       2"]
     assert [width_of(line) for line in narrow[1:4]] == [26, 26, 26]
 
 
@@ -229,3 +303,10 @@ def test_many_rows_are_written_in_pieces() -> None:
     assert len(lines) == count + 2
     assert lines[2:4] == ["     0   x", "     1   x"]
     assert lines[-1] == " 69999   longest"
+
+
+def test_in_a_table_of_very_many_rows_long_texts_are_cut() -> None:
+    table = pa.table({"name": ["a name that is too long for that"] * 20_001, "number": range(20_001)})
+    lines = shown(table, 30, essential=("name",))
+    assert len(lines) == 20_001 + 4
+    assert lines[2].split("…")[1].split() == ["0"]

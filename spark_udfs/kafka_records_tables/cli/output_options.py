@@ -15,9 +15,9 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 OUTPUT_HELP: Final = """\
 formats:
-  table    for people. On a terminal it fits the width: long texts are cut, columns left out, and a line says which;
-           --wide shows all. Elsewhere nothing is left out, and every row is one line. The whole result is held in
-           memory to find the widths
+  table    for people. On a terminal it fits the width: long texts are folded or cut, columns left out, and a line
+           says which; --wide shows all. Elsewhere nothing is left out, and every row is one line. The whole result is
+           held in memory to find the widths
   json     one object per line, written as rows come in
   csv      RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
            spreadsheet takes one that begins with = + - or @ for a formula and runs it: anybody who may commit an offset

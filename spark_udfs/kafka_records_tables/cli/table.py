@@ -79,6 +79,12 @@ examples:
       what expires by tomorrow where the brokers keep offsets for two weeks
   kafka-records table timeline /var/lib/kafka/data --group billing
       what happened to one group
+  kafka-records table disappearances /var/lib/kafka/data --where record=OffsetCommit --where 'log_timestamp>=2026-01-31'
+      which offsets are gone since, and why; --describe disappearances has the causes
+  kafka-records table regressions /var/lib/kafka/data --topic-filter 'orders*' --where 'kind!=topic_recreated'
+      which groups were set back, and by what
+  kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
+      how far a group is behind; group_lag sums it up by group
   kafka-records table history /var/lib/kafka/data --group billing --where topic=orders --where partition=3
       from when to when each of its offsets held
   kafka-records table activity /var/lib/kafka/data --window 1d --sort=-key_bytes --limit 20
@@ -122,10 +128,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--describe",
         action=_Print,
+        nargs="?",
         type=_table,
         metavar="NAME",
         text=_described,
-        help="say what the columns of a table mean and exit",
+        help="say what the rows, columns and options of a table mean and exit",
     )
     parser.set_defaults(run=run, parser=parser)
 
@@ -230,6 +237,10 @@ class _Print(argparse.Action):
         self._text = text
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        if values is None:
+            values = getattr(namespace, "name", None)
+        if values is None:
+            raise argparse.ArgumentError(self, "names no table")
         print(self._text(values), end="")
         parser.exit()
 

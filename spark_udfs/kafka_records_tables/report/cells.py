@@ -33,6 +33,10 @@ _PIECE: Final = re.compile(r"[^\s_./:,;=-]*(?:[\s_./:,;=-]+|$)")
 """What stays on one line as long as possible: up to the next blank or mark."""
 
 
+_HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+"""Where names such as `ShareGroupMemberMetadata` are broken."""
+
+
 def holds_numbers(kind: pa.DataType) -> bool:
     """Whether cells of the type are aligned to the right and never cut."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
@@ -89,8 +93,11 @@ def fitted(texts: pa.LargeStringArray, width: int, is_number: bool) -> pa.LargeS
 
 
 def _fitted(text: str, width: int, is_number: bool) -> str:
-    if width_of(text) > width:
-        text = cut(text, width - 1) + CUT
+    return padded(text if width_of(text) <= width else cut(text, width - 1) + CUT, width, is_number)
+
+
+def padded(text: str, width: int, is_number: bool) -> str:
+    """The text at `width` cells or more, numbers at the right."""
     padding = " " * (width - width_of(text))
     return padding + text if is_number else text + padding
 
@@ -114,6 +121,8 @@ def folded(text: str, width: int) -> list[str]:
 def _parts(piece: str, width: int) -> Iterable[str]:
     while width_of(piece.rstrip()) > width:
         start = cut(piece, width) or piece[0]
+        humps = [match.start() for match in _HUMP.finditer(start)]
+        start = start[: humps[-1]] if humps else start
         yield start
         piece = piece[len(start) :]
     if piece:

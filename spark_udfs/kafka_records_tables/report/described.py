@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables import input_called
@@ -14,7 +16,7 @@ _NARROW: Final = 40
 
 
 def described(table: Table, room: int) -> str:
-    """What a table says about itself and its columns, in lines of `room` cells."""
+    """What a table says about itself, its columns, its options and its rules, in lines of `room` cells."""
     lines = [
         f"{table.name}: {table.about}",
         _made_of(table),
@@ -34,14 +36,24 @@ def described(table: Table, room: int) -> str:
         lines.extend(indent + line for line in about[1:])
     for option in table.options:
         default = f"; default: {option.default}" if option.default else ""
-        told = f"option {option.name}: {option.about}{default}"
+        told = f"--{option.argument}: {option.about}{default}"
         lines.append(textwrap.fill(told, room, subsequent_indent="  "))
     return (
         "\n".join(textwrap.fill(line, room, subsequent_indent="  ") for line in lines[:3])
         + "\n"
-        + "\n".join(lines[3:])
+        + "\n".join([*lines[3:], "", *_rules(table.rules, room)])
         + "\n"
     )
+
+
+def _rules(text: str, room: int) -> Iterator[str]:
+    """The paragraphs and lists, on lines of `room` cells."""
+    for number, paragraph in enumerate(text.strip().split("\n\n")):
+        if number:
+            yield ""
+        for item in re.split(r"\n(?=- )", paragraph):
+            indent = "  " if item.startswith("- ") else ""
+            yield textwrap.fill(" ".join(item.split()), room, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _made_of(table: Table) -> str:

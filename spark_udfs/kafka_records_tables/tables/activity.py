@@ -74,7 +74,7 @@ TABLE: Final = Table(
     module=__name__,
     is_history=True,
     needs_all_groups=True,
-    essential=("group_id", "topic", "window_start_timestamp", "commits", "expirations", "deletions"),
+    essential=("group_id", "topic", "window_start_timestamp", "commits"),
     details=(
         "transactional_commits",
         "offset_deletions",

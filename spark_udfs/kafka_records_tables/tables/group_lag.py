@@ -41,7 +41,7 @@ TABLE: Final = Table(
     needs_transactions=True,
     group="group_id",
     module=__name__,
-    essential=("group_id", "lag", "partitions", "unknown"),
+    essential=("group_id", "lag", "partitions", "unknown", "problems"),
     details=("log_partition", "stable_lag", "topics", "commit_timestamp"),
     rules="""\
 One row per group with rows in lag, whose rules say what counts and what the logs cannot know. A group that stands in

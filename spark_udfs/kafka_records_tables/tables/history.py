@@ -48,7 +48,7 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     is_history=True,
-    essential=("group_id", "topic", "partition", "offset", "valid_from_timestamp", "valid_to_timestamp"),
+    essential=("group_id", "topic", "partition", "offset", "valid_from_timestamp"),
     details=(
         "topic_id",
         "leader_epoch",

@@ -44,6 +44,7 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     essential=("group_id", "topic", "partition", "initialization"),
+    details=("topic_id", "log_partition", "log_offset"),
     last_of_key=True,
     rules="""\
 One row per partition in the lists of a group's record of type 15 (`ShareGroupStatePartitionMetadata`; KIP-932), and

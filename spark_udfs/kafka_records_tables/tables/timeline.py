@@ -49,8 +49,8 @@ TABLE: Final = Table(
     module=__name__,
     is_history=True,
     uses_topics=True,
-    essential=("group_id", "at_timestamp", "event", "member_id"),
-    details=("group_kind", "epoch", "member_count", "duration_ms", "log_partition", "log_offset", "sequence"),
+    essential=("group_id", "at_timestamp", "event", "detail"),
+    details=("group_kind", "member_count", "log_partition", "log_offset", "sequence"),
     rules="""\
 One row per event in the life of a group, which all of its records tell, replayed in their order
 (`GroupMetadataManager.replay`). The events:
