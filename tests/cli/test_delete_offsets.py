@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -388,6 +389,17 @@ def test_hostile_names_do_not_reach_a_terminal() -> None:
     text = "\n".join(lines_of(plan, "to be deleted", "Deletion"))
     assert "\x1b" not in text
     assert text.count("\n") == 3
+
+
+def test_a_broker_that_is_not_there_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=1\n")
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+    asked = ["--bootstrap", address, "--command-config", str(config), "--group", "g", "--topic", "t"]
+    assert main(["delete-offsets", *asked]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"kafka-records: {address}: no broker can be reached there: ")
 
 
 # -- usage -------------------------------------------------------------------------------------------------------------

@@ -248,7 +248,8 @@ class GroupRequests:
         try:
             patience.wait(why)
         except GivenUp as given_up:
-            raise LogSourceError(self.name, str(given_up)) from None
+            # Of a single broker the reason begins with the same address.
+            raise LogSourceError(self.name, str(given_up).removeprefix(f"{self.name}: ")) from None
 
 
 def _at_least(connection: Connection, name: str, version: int, at_most: int = 0x7FFF) -> int:
