@@ -13,6 +13,8 @@ HAND_WRITTEN := examples generator spark_udfs tests tools
 # Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session.
 WORKERS := 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+# What a release of Kafka may change: specs, codecs, the JSON form, the columns, what dump prints.
+FOLLOWED := tests/message_specs tests/codecs tests/runtime tests/log/test_lossless.py tests/cli/test_dump_vectors.py
 # Older makes cannot keep the lines of two targets apart.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
@@ -124,6 +126,14 @@ snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot at random points
 releases: $(INSTALLED) ## Round-trip every message of eight Kafka releases, and compare each with the next; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20
 	$(BIN)/python -m pytest tests/evolution/test_history.py
+
+.PHONY: follow
+follow: java-found $(INSTALLED) ## Bring specs, code, vectors and pages up to RELEASE=4.4.0, or to a folder of specs, and test them.
+	@test -n "$(RELEASE)" || { echo "Name a release of Kafka or a folder of specs: make follow RELEASE=4.4.0" >&2; exit 2; }
+	$(BIN)/python -m tools.follow specs $(RELEASE)
+	@$(MAKE) --no-print-directory generate
+	$(BIN)/python -m tools.follow vectors $(RELEASE)
+	$(PYTEST) -m "not (spark or broker or matrix)" $(FOLLOWED)
 
 .PHONY: spark-releases
 spark-releases: java-found $(INSTALLED) ## Run the tests that every supported PySpark has to pass, 3.5 to 4.3, which pip fetches once.

@@ -37,14 +37,9 @@ class FollowError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What becomes of the files below the folder of specs, by path: a new text, or None for a file that goes.
-
-    `names` are the messages that change; `passed_over` are messages of the release that nobody wants here.
-    """
+    """What becomes of the files below the folder of specs, by path: a new text, or None for a file that goes."""
 
     texts: Mapping[str, str | None]
-    names: frozenset[str]
-    passed_over: tuple[str, ...]
 
     def carry_out(self, specs: Path) -> None:
         for path, text in self.texts.items():
@@ -65,32 +60,24 @@ def left_out() -> frozenset[str]:
 def plan(specs: Path, release: SpecSet, title: str) -> Plan:
     """What has to change in the folder `specs` to hold the messages of `release`, which texts call `title`.
 
-    Raises FollowError where bytes in topics would be given up, or nobody can tell where a new message belongs.
+    Raises FollowError where bytes in topics would be given up.
     """
     ours = load_with_specs(specs).files
     theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
-    texts: dict[str, str | None] = {}
-    names: set[str] = set()
     refused = [*_given_up(ours, theirs, release.absent)]
-    passed_over = []
+    if refused:
+        raise FollowError("\n".join(refused))
+    texts: dict[str, str | None] = {}
     for name, file in sorted(theirs.items()):
         mine = ours.get(name)
-        folder = mine.folder if mine else _folder_of(file, {each.folder for each in ours.values()})
-        if mine is None and (folder is None or name in left_out()):
-            passed_over += [name] if name not in left_out() else []
+        if mine is None and not is_wanted(file):
             continue
-        path = mine.path if mine else f"{folder}/{name}.json"
+        path = mine.path if mine else f"{_folder_of(file)}/{name}.json"
         text = _text(specs / path if mine else None, file.spec, mine.spec if mine else None, title)
         if text is not None:
             texts[path] = text
-            names.add(name)
-    for name, mine in ours.items():
-        if name not in theirs and _is_followed(mine, release.absent):
-            texts[mine.path] = None
-            names.add(name)
-    if refused:
-        raise FollowError("\n".join(refused))
-    return Plan(texts, frozenset(names), tuple(passed_over))
+    gone = [mine for name, mine in ours.items() if name not in theirs and _is_followed(mine, release.absent)]
+    return Plan(texts | dict.fromkeys((mine.path for mine in gone), None))
 
 
 def _is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
@@ -99,13 +86,19 @@ def _is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
     return mine.folder not in WITHOUT_SPECS and module not in absent
 
 
-def _folder_of(file: SpecFile, folders: set[str]) -> str | None:
+def is_wanted(file: SpecFile) -> bool:
+    """Whether a message of a release belongs here, as far as its module and its name tell."""
+    return _folder_of(file) is not None and file.spec.name not in left_out()
+
+
+def _folder_of(file: SpecFile) -> str | None:
     """The folder of ours that a new message belongs to; None for modules that hold nothing for us."""
     if file.folder in _RECORDS:
         return _RECORDS[file.folder]
     if file.folder == _CLIENTS:
         return "rpc" if file.spec.type in _REQUESTS else "control"
-    return file.folder if file.folder in folders else None
+    is_module = file.folder.startswith("kafka_")
+    return None if is_module else file.folder
 
 
 def _given_up(ours: Mapping[str, SpecFile], theirs: Mapping[str, SpecFile], absent: tuple[str, ...]) -> Iterator[str]:

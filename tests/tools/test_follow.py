@@ -1,0 +1,236 @@
+"""How our specs follow those of a release: what becomes theirs, what stays ours, and where the run stops."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_records_codegen.evolution.spec_sets import read_spec_set
+from kafka_records_codegen.loader import load
+from tools.follow import kept_lists
+from tools.follow.__main__ import _followed, main
+from tools.follow.page import page
+from tools.follow.planning import FollowError, plan, unwritten
+from tools.follow.spec_form import spec_text, split_head
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HEAD = "// Tells how many there are.\n//\n// - Version 0 (4.1): count.\n"
+
+
+def field(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "int32", "versions": "0+", "about": f"Our words for {name}.", **more}
+
+
+def spec(name: str, fields: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    kind = {"Key": "coordinator-key", "lue": "coordinator-value"}.get(name[-3:], "request")
+    start = {"apiKey": 5, "type": kind, "name": name, "validVersions": "0", "flexibleVersions": "0+"}
+    return {**start, **({"flexibleVersions": "none"} if kind.endswith("key") else {}), **more, "fields": fields}
+
+
+def write(folder: Path, *specs: dict[str, Any], head: str = HEAD) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in specs:
+        (folder / f"{each['name']}.json").write_text(spec_text(head, each), encoding="utf-8")
+    return folder.parent
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    write(tmp_path / "ours" / "rpc", spec("TellRequest", [field("Count", default=-1)], listeners=["broker"]))
+    return write(
+        tmp_path / "ours" / "consumer_offsets",
+        spec("BallKey", [field("Id")]),
+        spec("BallValue", [field("Size")], validVersions="0-1"),
+    )
+
+
+def follow(ours: Path, theirs: Path, title: str = "9.9") -> list[str]:
+    """Bring `ours` up to `theirs`; returns the places without words."""
+    plan(ours, read_spec_set(str(theirs), str(ours)), title).carry_out(ours)
+    return [place.removeprefix(f"{ours}/") for place in unwritten(ours)]
+
+
+def of(folder: Path, path: str) -> tuple[str, dict[str, Any]]:
+    head, body = split_head((folder / path).read_text(encoding="utf-8"))
+    return head, json.loads(body)
+
+
+def release(tmp_path: Path, ours: Path) -> Path:
+    """A copy of our specs, to be changed."""
+    return Path(shutil.copytree(ours, tmp_path / "theirs"))
+
+
+class TestPlan:
+    def test_our_own_specs_are_in_their_form_and_follow_themselves(self) -> None:
+        specs = ROOT / "message_specs"
+        assert plan(specs, read_spec_set(str(specs), str(specs)), "9.9").texts == {}
+
+    def test_a_field_a_tag_and_a_version(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        fields = [
+            {**field("Count", default="-1"), "about": "Kafka's words."},
+            {**field("Name", type="string", versions="1+", default=""), "about": "Kafka's words."},
+            {**field("Mark", tag=0, taggedVersions="1+", versions="1+", default="7"), "about": "Kafka's words."},
+        ]
+        write(theirs / "rpc", spec("TellRequest", fields, validVersions="0-1"), head="")
+        assert follow(ours, theirs) == [
+            "rpc/TellRequest.json:4: comment: 9.9: versions 0-1, before 0",
+            "rpc/TellRequest.json:15: about of Name",
+            "rpc/TellRequest.json:18: about of Mark",
+        ]
+        head, found = of(ours, "rpc/TellRequest.json")
+        assert head == HEAD + "// ? 9.9: versions 0-1, before 0\n"
+        assert found["fields"] == [
+            field("Count", default=-1),
+            {"name": "Name", "type": "string", "versions": "1+", "about": "?"},
+            {
+                **{"name": "Mark", "type": "int32", "versions": "1+", "tag": 0, "taggedVersions": "1+"},
+                **{"default": 7, "about": "?"},
+            },
+        ]
+        assert "Kafka's words" not in (ours / "rpc/TellRequest.json").read_text("utf-8")
+
+    def test_a_second_run_changes_nothing(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        write(theirs / "rpc", spec("TellRequest", [field("Count"), field("Two")]), head="")
+        follow(ours, theirs)
+        assert plan(ours, read_spec_set(str(theirs), str(ours)), "9.9").texts == {}
+
+    def test_new_messages_and_those_that_are_gone(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        (theirs / "rpc" / "TellRequest.json").unlink()
+        write(theirs / "rpc", spec("SayRequest", [field("Words")], apiKey=6), head="")
+        assert follow(ours, theirs)[0] == "rpc/SayRequest.json:1: comment: what it is, in one line"
+        assert [path.name for path in sorted((ours / "rpc").iterdir())] == ["SayRequest.json"]
+
+    def test_what_is_left_out_does_not_come_in(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        write(theirs / "rpc", spec("ProduceRequest", [field("Acks")], apiKey=0), head="")
+        assert follow(ours, theirs) == []
+        assert not (ours / "rpc" / "ProduceRequest.json").exists()
+
+    def test_modules_of_a_release(self, tmp_path: Path, ours: Path) -> None:
+        """Records go into the folder of their topic, requests to the others; other modules hold nothing for us."""
+        theirs = tmp_path / "theirs"
+        write(
+            theirs / "kafka_group_coordinator",
+            *(of(ours, f"consumer_offsets/Ball{it}.json")[1] for it in ("Key", "Value")),
+        )
+        write(theirs / "kafka_group_coordinator", spec("BatKey", [field("Id")], apiKey=6))
+        write(theirs / "kafka_group_coordinator", spec("BatValue", [field("Mass")], apiKey=6))
+        write(theirs / "kafka_clients", of(ours, "rpc/TellRequest.json")[1])
+        write(theirs / "kafka_metadata", spec("OddRecord", [field("Odd")], type="metadata"))
+        follow(ours, theirs)
+        assert {path.name for path in (ours / "consumer_offsets").iterdir()} == {
+            f"{name}{side}.json" for name in ("Ball", "Bat") for side in ("Key", "Value")
+        }
+        assert not (ours / "kafka_metadata").exists()
+
+    @pytest.mark.parametrize(
+        ("versions", "line"),
+        [
+            ("1", "has versions 1 of BallValue, and topics hold bytes of 0-1: change its validVersions to 1"),
+            (None, "has no BallValue, of which topics hold bytes: delete the spec"),
+        ],
+    )
+    def test_bytes_in_topics_are_not_given_up(
+        self, tmp_path: Path, ours: Path, versions: str | None, line: str
+    ) -> None:
+        theirs = release(tmp_path, ours)
+        for name in ("BallKey", "BallValue"):
+            if versions is None:
+                (theirs / "consumer_offsets" / f"{name}.json").unlink()
+        if versions is not None:
+            write(theirs / "consumer_offsets", spec("BallValue", [field("Size")], validVersions=versions))
+        before = (ours / "consumer_offsets/BallValue.json").read_bytes()
+        with pytest.raises(FollowError) as refused:
+            follow(ours, theirs)
+        others = "the others" if versions else "them"
+        said = str(refused.value).split("\n")[-1]
+        assert said == f"consumer_offsets/BallValue.json: the release {line} to give {others} up"
+        assert (ours / "consumer_offsets/BallValue.json").read_bytes() == before
+
+
+class TestCommand:
+    def test_missing_words_stop_it(
+        self, tmp_path: Path, ours: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        theirs = release(tmp_path, ours)
+        write(theirs / "rpc", spec("TellRequest", [field("Count"), field("Two")]), head="")
+        ours.rename(tmp_path / "message_specs")
+        monkeypatch.chdir(tmp_path)
+        assert main(["specs", "theirs"]) == 1
+        assert capsys.readouterr() == (
+            "message_specs/rpc/TellRequest.json: changed\n"
+            "message_specs/rpc/TellRequest.json:4: comment: theirs: other fields\n"
+            "message_specs/rpc/TellRequest.json:15: about of Two\n",
+            "2 places lack words of ours: write them where `?` stands, and run this again\n",
+        )
+        path = Path("message_specs/rpc/TellRequest.json")
+        path.write_text(path.read_text("utf-8").replace('"?"', '"More."').replace("// ?", "//"), "utf-8")
+        assert main(["specs", "theirs"]) == 0
+        assert capsys.readouterr().out == "message_specs holds what theirs has\n"
+
+    def test_no_such_release(self, ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["specs", str(ours / "nowhere")]) == 2
+        assert "no such folder or jar" in capsys.readouterr().err
+
+
+class TestWhatIsKept:
+    @pytest.fixture
+    def theirs(self, tmp_path: Path, ours: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        theirs = release(tmp_path, ours)
+        fields = [field("Size"), field("Weight", tag=0, taggedVersions="0+")]
+        write(theirs / "consumer_offsets", spec("BallValue", fields, validVersions="0-1"))
+        write(theirs / "consumer_offsets", spec("BatKey", [field("Id")], apiKey=6))
+        write(theirs / "consumer_offsets", spec("BatValue", [field("Mass")], apiKey=6))
+        write(theirs / "rpc", spec("TellRequest", [field("Count", default=-1)], validVersions="1"))
+        shutil.copytree(theirs, tmp_path / "message_specs")
+        monkeypatch.chdir(tmp_path)
+        return theirs
+
+    def test_the_page_names_each_change(self, ours: Path, theirs: Path) -> None:
+        followed = _followed(str(theirs), str(ours))
+        text = page("theirs", "ours", followed.changes, ["Odd"], 0)
+        rows = [line.split(" | ")[:4] for line in text.split("\n") if line.startswith("| `") or line.startswith("|  |")]
+        assert rows == [
+            ["| `BallValue`", "0-1", "`Weight`", "tag-added: int32, tag 0"],
+            ["| `BatKey`", "0", "", "record-added: coordinator-key 6, versions 0"],
+            ["| `BatValue`", "0", "", "record-added: coordinator-value 6, versions 0"],
+            ["| `TellRequest`", "0", "", "versions-dropped: 0 is 1"],
+            ["| ", "1", "", "versions-added: 0 is 1"],
+        ]
+        assert "`Odd`" in text
+
+    def test_the_lists(self, tmp_path: Path, ours: Path, theirs: Path) -> None:
+        kept = tmp_path / "described.json"
+        kept.write_text('{"after_the_fact_sheet": {"fields": {"BallValue": ["Old"]}, "messages": []}}', "utf-8")
+        changes = _followed(str(theirs), str(ours)).changes
+        kept_lists.revise(kept, Path("message_specs"), changes)
+        first = kept.read_text("utf-8")
+        assert json.loads(first) == {
+            "after_the_fact_sheet": {"fields": {"BallValue": ["Old", "Weight"]}, "messages": ["BatKey", "BatValue"]},
+            "records": {"consumer_offsets": {"5": "Ball", "6": "Bat"}},
+            "messages": {"rpc": ["TellRequest"]},
+        }
+        kept_lists.revise(kept, Path("message_specs"), changes)
+        assert kept.read_text("utf-8") == first
+
+
+def test_kept_texts_of_our_own_specs_load(tmp_path: Path) -> None:
+    """What `spec_text` writes of every spec of ours means the same as the file."""
+    specs = ROOT / "message_specs"
+    for path in specs.rglob("*.json"):
+        target = tmp_path / path.relative_to(specs)
+        target.parent.mkdir(exist_ok=True)
+        text = path.read_text(encoding="utf-8")
+        if path.name != "_notes.json":
+            head, body = split_head(text)
+            text = spec_text(head, json.loads(body))
+        target.write_text(text, encoding="utf-8")
+    assert load(tmp_path) == load(specs)

@@ -1,0 +1,180 @@
+"""Bring the specs of this repository, and what is kept beside them, up to a release of Kafka. See `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kafka_records_codegen.evolution import change_rules as rules
+from kafka_records_codegen.evolution.change_rules import Rank
+from kafka_records_codegen.evolution.changes import Change
+from kafka_records_codegen.evolution.comparing import compare
+from kafka_records_codegen.evolution.kafka_releases import FetchError, folder_name, release_order
+from kafka_records_codegen.evolution.spec_sets import SpecSet, UnusableSpecs, read_spec_set
+from kafka_records_codegen.loader import load_with_specs
+from kafka_records_codegen.spec.violations import SpecErrors
+from tools.broker import MissingPrerequisite
+from tools.follow import kept_lists, vectors
+from tools.follow.classes import message_classes
+from tools.follow.page import page
+from tools.follow.planning import FollowError, is_wanted, plan, unwritten
+from tools.java_compiler import CompileError
+from tools.kafka_releases import COUNTS, DESCRIBED, SPEC_COUNTS
+
+SPECS: Final = Path("message_specs")
+VECTORS: Final = Path("tests/data/vectors")
+KEPT: Final = Path("tests/data/kafka/described.json")
+PAGES: Final = Path("docs/releases")
+
+_EPILOG: Final = """\
+`make follow RELEASE=4.4.0` runs both steps, `make generate` between them, and the tests it concerns behind them.
+
+  specs    changes message_specs: versions, fields, tags, new messages, messages that are gone. Words stay ours. Where
+           words are missing, `?` stands in the spec; every such place is listed, and the exit status is 1. Write
+           them and run it again. What nobody wants goes into tools/follow/left_out.txt.
+  vectors  lets the message classes of the release write messages of new versions and read all others, brings
+           tests/data up to it, and writes its page in docs/releases.
+
+A folder of specs in place of a release is judged by classes that Kafka's generator makes of it.
+
+exit status: 0 done, 1 words are missing or somebody has to decide, 2 specs or jars that are not to be had
+"""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A release, the one before it, and what changed between them in messages that we have."""
+
+    release: SpecSet
+    since: SpecSet
+    changes: tuple[Change, ...]
+    passed_over: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return self.release.release or Path(self.release.title).name
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one step; returns the exit status."""
+    asked = _arguments(arguments)
+    try:
+        if asked.step == "specs":
+            return _specs(read_spec_set(asked.release, str(SPECS), tell=_tell))
+        return _vectors(_followed(asked.release, asked.since or _before(asked.release)))
+    except (UnusableSpecs, SpecErrors, FetchError, MissingPrerequisite, CompileError) as error:
+        _tell(str(error))
+        return 2
+    except FollowError as error:
+        _tell(str(error))
+        return 1
+
+
+def _specs(release: SpecSet) -> int:
+    number = release.release
+    title = ".".join(number.split(".")[:2]) if number else Path(release.title).name
+    changed = plan(SPECS, release, title)
+    changed.carry_out(SPECS)
+    for path, text in sorted(changed.texts.items()):
+        print(f"{SPECS / path}: {'gone' if text is None else 'changed'}")
+    places = unwritten(SPECS)
+    for place in places:
+        print(place)
+    if places:
+        _tell(f"{len(places)} places lack words of ours: write them where `?` stands, and run this again")
+        return 1
+    print(f"{SPECS} holds what {release.title} has")
+    return 0
+
+
+def _before(word: str) -> str:
+    """The release that one is held against: the one before it that was followed; for a folder the newest."""
+    if Path(word).exists():
+        return DESCRIBED
+    older = [known for known in SPEC_COUNTS if release_order(known) < release_order(word)]
+    return max(older, key=release_order, default=DESCRIBED)
+
+
+def _followed(word: str, since_word: str) -> Followed:
+    release = read_spec_set(word, str(SPECS), tell=_tell)
+    since = read_spec_set(since_word, str(SPECS), tell=_tell)
+    ours = load_with_specs(SPECS).files
+    told = [
+        change
+        for change in compare(since, release).changes
+        if change.rank is not Rank.WORDS and change.rule is not rules.FOLDER_CHANGED
+    ]
+    gone = {name for name, file in since.loaded.files.items() if name not in release.loaded.files and is_wanted(file)}
+    new = [change.message for change in told if change.rule in (rules.MESSAGE_ADDED, rules.RECORD_ADDED)]
+    return Followed(
+        release,
+        since,
+        tuple(change for change in told if change.message in ours or change.message in gone),
+        tuple(name for name in new if name not in ours),
+    )
+
+
+def _vectors(followed: Followed) -> int:
+    title = followed.title
+    touched = {
+        change.message: frozenset(
+            version
+            for other in followed.changes
+            if other.message == change.message and other.rank is Rank.ADDS
+            for each in other.versions
+            for version in each
+        )
+        for change in followed.changes
+    }
+    names = [name for name in touched if name in followed.release.loaded.files]
+    with message_classes(followed.release, Path(followed.release.title), names) as classes:
+        odd = vectors.revise(VECTORS, classes, touched, title)
+    kept_lists.revise(KEPT, SPECS, followed.changes)
+    if followed.release.release is not None:
+        _count(followed.release)
+    refused = sum(line.get("later", {}).get("release") == title for line in vectors.read(VECTORS / "negative.jsonl.gz"))
+    PAGES.mkdir(parents=True, exist_ok=True)
+    text = page(title, followed.since.title, followed.changes, followed.passed_over, refused)
+    (PAGES / f"{title}.md").write_text(text, encoding="utf-8")
+    print(text)
+    for line in odd:
+        print(f"read otherwise than before: {line}")
+    if odd:
+        raise FollowError(f"{len(odd)} messages that did not change are read otherwise by {title}")
+    return 0
+
+
+def _count(release: SpecSet) -> None:
+    """Add a release to the file of releases, the oldest first."""
+    assert release.release is not None
+    folders = [file.folder for file in release.loaded.files.values()]
+    modules = {name: folders.count(folder_name(name)) for counts in SPEC_COUNTS.values() for name in counts}
+    counts = {**SPEC_COUNTS, release.release: {name: count for name, count in modules.items() if count}}
+    ordered = {known: SPEC_COUNTS.get(known, counts[known]) for known in sorted(counts, key=release_order)}
+    COUNTS.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.follow",
+        description="Bring the specs of this repository, and what is kept beside them, up to a release of Kafka.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("step", choices=("specs", "vectors"), help="which half of the work; see below")
+    parser.add_argument("release", help="such as 4.4.0, fetched by Maven; or a folder of specs")
+    parser.add_argument("--since", help="the release or folder that it is held against (default: the one before it)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
