@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache, partial
 from random import Random
 from typing import Any
@@ -47,7 +48,7 @@ def test_sums_are_those_of_what_the_coordinator_did(name: str) -> None:
 @pytest.mark.parametrize("name", SOME)
 def test_every_window_has_the_commits_that_stand_in_it(name: str) -> None:
     expected: dict[tuple[Any, ...], Counter[str]] = {}
-    last: dict[tuple[Any, ...], tuple[int, int] | None] = {}
+    last: dict[tuple[Any, ...], int | None] = {}
     for record in history(name).records:
         if "control" in record or record["key"][:4] not in ("0000", "0001"):
             continue
@@ -56,15 +57,16 @@ def test_every_window_has_the_commits_that_stand_in_it(name: str) -> None:
         counts = expected.setdefault((of.group, of.topic, now - now % HOUR_MS), Counter())
         key = of.group, of.topic, of.partition
         before = last.get(key)
-        last[key] = None if decoded.value is None else (decoded.value.offset, now)
+        last[key] = None if decoded.value is None else now
         if decoded.value is not None:
             counts["commits"] += 1
             counts["transactional_commits"] += record["transactional"]
             if before is not None:
-                counts["repeated_commits"] += before[0] == decoded.value.offset
                 counts["intervals"] += 1
-                counts["interval_sum"] += now - before[1]
-                counts["longest"] = max(counts["longest"], now - before[1])
+                counts["interval_sum"] += now - before
+                counts["longest"] = max(counts["longest"], now - before)
+    for place in _repeats(history(name).records):
+        expected[place]["repeated_commits"] += 1
     found = {(row["group_id"], row["topic"], row["window_start_timestamp_ms"]): row for row in _rows(name)}
     assert {place for place in found if place[1] is not None} == set(expected)
     for place, counts in expected.items():
@@ -75,6 +77,33 @@ def test_every_window_has_the_commits_that_stand_in_it(name: str) -> None:
         assert row["commit_interval_ms"] == mean
         assert row["longest_commit_interval_ms"] == (counts["longest"] if counts["intervals"] else None)
         assert row["is_lower_bound"] is False
+
+
+def _repeats(records: list[Row]) -> Iterator[tuple[Any, ...]]:
+    """Group, topic and window of every commit that took effect with the offset that was there."""
+    there: dict[tuple[Any, ...], tuple[int, int | None]] = {}
+    """Where the last commit or tombstone stands that took effect, and the offset."""
+    waiting: dict[int, dict[tuple[Any, ...], tuple[int, int | None, int]]] = {}
+    for record in records:
+        producer, at, now = record["producer_id"], record["offset"], record["timestamp_ms"]
+        found: list[tuple[tuple[Any, ...], tuple[int, int | None, int]]] = []
+        if "control" in record:
+            ended = waiting.pop(producer, {})
+            found = list(ended.items()) if record["control"] == "commit" else []
+        elif record["key"][:4] in ("0000", "0001"):
+            decoded = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
+            key = decoded.key.group, decoded.key.topic, decoded.key.partition
+            told = (at, None if decoded.value is None else decoded.value.offset, now)
+            if record["transactional"] and decoded.value is not None:
+                waiting.setdefault(producer, {})[key] = told
+            else:
+                found = [(key, told)]
+        for key, (stands, offset, then) in found:
+            reached, before = there.get(key, (-1, None))
+            if stands > reached:
+                there[key] = stands, offset
+                if offset is not None and offset == before:
+                    yield key[0], key[1], then - then % HOUR_MS
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -157,6 +186,22 @@ def test_windows_commits_and_the_time_between_them() -> None:
     # The clock that went back makes no interval shorter than none.
     assert [tuple(row[name] for name in names) for row in rows] == [(0, 3, 1, 2_000), (60_000, 2, 1, 28_500)]
     assert [row["longest_commit_interval_ms"] for row in rows] == [3_000, 57_000]
+
+
+@pytest.mark.parametrize("tells_markers", [True, False])
+def test_what_was_aborted_is_no_repeat(tells_markers: bool) -> None:
+    """Nor does it stand between two commits; one that a later one overtook has changed nothing."""
+    topic = Topic()
+    topic.commit("g", 5)
+    for offset, outcome in ((5, "abort"), (6, "abort"), (5, "commit"), (7, "commit")):
+        word = {"abort": "aborted", "commit": "committed"}[outcome]
+        topic.commit("g", offset, transaction="pending" if tells_markers else word)
+        if tells_markers:
+            topic.marker(outcome)
+    topic.commit("g", 7)
+    topic.commit("g", 7, transaction="open")
+    (row,) = read_table("activity", topic.table()).table.to_pylist()
+    assert (row["commits"], row["transactional_commits"], row["repeated_commits"]) == (7, 5, 2)
 
 
 def test_a_source_without_times_has_one_window_without_a_name() -> None:

@@ -39,7 +39,7 @@ TABLE: Final = Table(
         *timestamps("window_start", "beginning of the window; null for records without a time"),
         Column("commits", "int64", "committed offsets, as the meter offset-commits counts them"),
         Column("transactional_commits", "int64", "those of them that a transaction wrote, however it ended"),
-        Column("repeated_commits", "int64", "those of the same offset as the commit before of the partition"),
+        Column("repeated_commits", "int64", "those that took effect with the offset that was committed already"),
         Column(
             "commit_interval_ms",
             "int64",
@@ -105,8 +105,9 @@ confidence in one of the likely ones, and otherwise in `unclear_deletions`; so e
 `group-completed-rebalances` counts in classic groups, where the leader's assignment is written, and is
 `classic_rebalances`; `completed_rebalances` has those of the other kinds too (`timeline`).
 
-`repeated_commits` and intervals compare a commit with the one that stands before it in the log, whether or not their
-transactions were aborted.
+`repeated_commits` goes by what took effect, at its place or at the marker of its transaction: a commit of an aborted
+transaction repeats nothing and is repeated by nothing. Intervals compare a commit with the one that stands before it in
+the log, whatever became of their transactions.
 
 The bytes are those of keys and values as they stand in batches when they are written: at least what a group costs the
 topic. Heads of records and batches, markers of transactions and indexes come on top, and compression takes off.
@@ -133,7 +134,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     from kafka_records_engine.sources import Counts
     from kafka_records_tables.tables.activity_sums import ActivitySums
     from kafka_records_tables.tables.commit_effects import with_clock
-    from kafka_records_tables.tables.commit_lots import in_lots, of_offsets
+    from kafka_records_tables.tables.commit_lots import in_lots
     from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
     from kafka_records_tables.tables.explained_tombstones import Explaining
     from kafka_records_tables.tables.group_events import GroupLog
@@ -150,7 +151,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     whole = _Whole(context)
     types = numbers_of(known, TABLE.records)
     for batch in in_lots(of_types(whole.watched(with_clock(batches)), types, context, NOT_USED)):
-        sums.commits(of_offsets(batch, known))
+        sums.commits(batch)
         events = [*log.take(batch), *log.rest()]
         sums.records_of_groups(batch, events)
         _rebalances(sums, lives.moments(events))

@@ -10,12 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.commit_lots import of_offsets
 from kafka_records_tables.tables.commit_order import ends, numbers_of_keys
 from kafka_records_tables.tables.commits import COMMITS
 from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.group_replay import ROLES
 from kafka_records_tables.tables.latest import joined
 from kafka_records_tables.tables.lots import LOT_ROWS
+from kafka_records_tables.tables.repeated_commits import COMMITS as TO_SETTLE
+from kafka_records_tables.tables.repeated_commits import RepeatedCommits
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -67,10 +70,13 @@ class ActivitySums:
         self._parts: list[pa.Table] = []
         self._count = self._summed = 0
         self._before: pa.RecordBatch | None = None
+        self._repeats = RepeatedCommits(context)
 
-    def commits(self, rows: pa.RecordBatch) -> None:
-        """Add commits and tombstones of offsets, behind those before."""
-        if not rows.num_rows:
+    def commits(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows behind those before; only commits, tombstones of offsets and control rows count."""
+        rows = of_offsets(batch, self._schemas)
+        markers = batch.filter(pc.is_valid(batch.column("control")))
+        if not rows.num_rows + markers.num_rows:
             return
         found = DecodedRecords(rows, self._schemas)
         found.report(
@@ -79,18 +85,19 @@ class ActivitySums:
         group, topic, partition = (found.member(self._types, "key", name) for name in ("group", "topic", "partition"))
         keyed = pa.array(found.has_key)
         columns = {"group_id": group, "topic": topic, "partition": partition}
-        columns |= {"offset": found.member(self._types, "value", "offset"), "time": rows.column("timestamp_ms")}
+        columns |= {"committed": found.member(self._types, "value", "offset"), "time": rows.column("timestamp_ms")}
+        columns["offset"] = rows.column("offset")
         columns |= {name: rows.column(name) for name in ("key", "value", "transaction", "producer_id")}
         columns["is_tombstone"] = pa.array(found.is_tombstone)
         new = pa.RecordBatch.from_pydict(columns).filter(keyed)
         is_commit = ~new.column("is_tombstone").to_numpy(zero_copy_only=False)
-        repeated, interval = self._since_the_last(new)
+        interval = self._since_the_last(new)
+        self._repeated(self._repeats.take(_to_settle(new, markers)))
         known = is_commit & (interval >= 0)
         self._add(
             new,
             commits=is_commit,
             transactional_commits=is_commit & _is_transactional(new),
-            repeated_commits=is_commit & repeated,
             intervals=known,
             interval_sum=np.where(known, interval, 0),
             interval_max=np.where(known, interval, -1),
@@ -122,32 +129,34 @@ class ActivitySums:
 
     def sums(self) -> pa.Table:
         """All of BY with SUMMED and GREATEST, which are -1 where there is none."""
+        self._repeated(self._repeats.rest())
         self._sum_up()
         return self._parts[0] if self._parts else _SCHEMA.empty_table()
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _since_the_last(self, new: pa.RecordBatch) -> tuple[FLAGS, INT64]:
-        """For each row whether it has the offset of the commit before of its key, and the milliseconds since then; -1
-        where there is none, or no time."""
-        kept = new.select(["group_id", "topic", "partition", "offset", "time", "is_tombstone"])
+    def _repeated(self, rows: pa.RecordBatch) -> None:
+        if rows.num_rows:
+            self._add(rows, repeated_commits=np.ones(rows.num_rows, np.int64))
+
+    def _since_the_last(self, new: pa.RecordBatch) -> INT64:
+        """For each row the milliseconds since the commit before of its key; -1 where there is none, or no time."""
+        kept = new.select(["group_id", "topic", "partition", "time", "is_tombstone"])
         first_new = 0 if self._before is None else self._before.num_rows
         rows = kept if self._before is None else joined([self._before, kept])
         keys = numbers_of_keys(rows)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
-        offset = rows.column("offset").fill_null(-1).to_numpy()[order]
         time = rows.column("time").fill_null(_NO_TIMESTAMP).to_numpy()[order]
         holds = ~rows.column("is_tombstone").to_numpy(zero_copy_only=False)[order]
         follows = np.append(False, (keys[1:] == keys[:-1]) & holds[:-1] & holds[1:])
-        same = follows & np.append(False, (offset[1:] == offset[:-1]) & (offset[1:] >= 0))
         is_timed = follows & (time >= 0) & np.append(False, time[:-1] >= 0)
         since = np.where(is_timed, np.maximum(np.append(0, np.diff(time)), 0), -1)
-        repeated, interval = np.zeros(len(keys), np.bool_), np.full(len(keys), -1, np.int64)
-        repeated[order], interval[order] = same, since
+        interval = np.full(len(keys), -1, np.int64)
+        interval[order] = since
         last = ends(keys) & holds
         self._before = rows.take(pa.array(order[last]))
-        return repeated[first_new:], interval[first_new:]
+        return interval[first_new:]
 
     def _add(self, rows: pa.RecordBatch, **told: Any) -> None:
         time = rows.column("time").fill_null(_NO_TIMESTAMP).to_numpy()
@@ -173,6 +182,24 @@ def _summed(rows: pa.Table) -> pa.Table:
     found = rows.group_by(list(BY)).aggregate(wanted)
     names = [*BY, *(f"{name}_{function}" for name, function in wanted)]
     return found.select(names).rename_columns([*BY, *SUMMED, *GREATEST]).cast(_SCHEMA)
+
+
+def _to_settle(commits: pa.RecordBatch, markers: pa.RecordBatch) -> pa.RecordBatch:
+    """Commits and control rows as `RepeatedCommits` takes them, in the order of the log."""
+    has_value = pc.if_else(commits.column("is_tombstone"), pa.scalar(None, pa.bool_()), True)
+    of_commits = {name: commits.column(name) for name in TO_SETTLE.names if name not in ("value", "control")}
+    of_commits |= {"value": has_value, "control": pa.nulls(commits.num_rows, pa.string())}
+    lots = [pa.RecordBatch.from_pydict(of_commits, TO_SETTLE)]
+    if markers.num_rows:
+        told = [
+            markers.column(name) if name in ("offset", "producer_id", "transaction", "control") else None
+            for name in TO_SETTLE.names
+        ]
+        nothing = [pa.nulls(markers.num_rows, each.type) for each in TO_SETTLE]
+        columns = [each if each is not None else null for each, null in zip(told, nothing, strict=True)]
+        lots.append(pa.RecordBatch.from_arrays(columns, schema=TO_SETTLE))
+    rows = joined(lots)
+    return rows.take(pa.array(np.argsort(rows.column("offset").to_numpy())))
 
 
 def _bytes(column: pa.Array) -> INT64:
