@@ -30,6 +30,10 @@ _LATER = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> "Any":
     """Each is imported when it is asked for: a list of tables needs no pyarrow, and Ctrl-C waits for nothing."""
     if name not in _LATER:

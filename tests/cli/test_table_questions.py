@@ -69,6 +69,18 @@ def test_groups(segments: str, offsets: list[dict[str, Any]]) -> None:
     assert asked(segments, "--group", "nobody") == []
 
 
+def test_a_group_that_is_not_there_brings_names_like_it(segments: str) -> None:
+    for table, wrong, right in (
+        ("groups", "fraud-scorin", "fraud-scoring"),
+        ("transactions", "idle-writr", "idle-writer"),
+    ):
+        ran = run("table", table, segments, "--group", wrong)
+        assert (ran.status, ran.err.splitlines()[0]) == (0, f"note: no row is about {wrong!r}; did you mean {right}?")
+    ran = run("table", "groups", segments, "--group", "fraud-scoring", "--where", "state=Dead")
+    assert "no row is about" not in ran.err
+    assert "note: no row is about 'xyzzy'\n" in run("table", "checks", segments, "--group", "xyzzy").err
+
+
 def test_a_transactional_id_is_the_group_of_a_transaction(segments: str) -> None:
     (row,) = asked(segments, "--group", "idle-writer", table="transactions")
     assert row["transactional_id"] == "idle-writer"

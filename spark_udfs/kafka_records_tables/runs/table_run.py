@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from kafka_records_engine.findings import OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError, plural
 from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.report.finding_lines import finding_json, finding_lines
@@ -224,6 +225,8 @@ class TableRun:
         if self._task.query.topics and not matching:
             patterns = ", ".join(map(repr, self._task.query.topics))
             say(f"note: there is no such row about a topic that matches {patterns}")
+        if self._task.groups and not matching and not self._task.query.conditions:
+            self._say_who_was_meant()
         rows = plural(matching, "row")
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"
@@ -232,6 +235,36 @@ class TableRun:
         records.say_decoding()
         files.say_all()
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
+
+    def _say_who_was_meant(self) -> None:
+        """Say that no row is about the groups that were asked for, with names that are like theirs. What is small is
+        read once more for it."""
+        column, task = self._table.group, self._task
+        known: set[str] = set()
+        if column is not None and task.spark is None and task.given.has_files and self._size() <= _READ_AGAIN:
+            asked: dict[str, Any] = {
+                "topic": task.topic,
+                "as_of": task.as_of_ms,
+                "untold": task.untold,
+                "package": task.package,
+                **task.own,
+            }
+            with stream_table(self._table, task.given.source(task.topic or self._table.topic or None), **asked) as rows:
+                for batch in rows:
+                    known.update(batch.column(column).unique().drop_null().to_pylist())
+        for group in task.groups:
+            say(f"note: no row is about {group!r}{did_you_mean(group, known)}")
+
+    def _size(self) -> int:
+        """The bytes of the logs that were read."""
+        source = self._task.given.source(self._task.topic or self._table.topic or None)
+        names = self._task.topic or self._table.topic
+        topics = [names] if names else [name for name in source.topics() if name in _TOPICS]
+        return sum(log.size for name in topics for log in source.partitions(name))
+
+
+_READ_AGAIN: Final = 64 * 1024 * 1024
+_TOPICS: Final = frozenset(table.topic for table in TABLES.values() if table.topic)
 
 
 # -- before any work is done -------------------------------------------------------------------------------------------
