@@ -75,6 +75,20 @@ def test_the_local_engine_beside_reading(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "answers.json"]
 
 
+def test_the_folder_for_the_logs_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, file = tmp_path / "new" / "folder", tmp_path / "file"
+    file.touch()
+    monkeypatch.setattr(answers, "measure", lambda cases, rounds: ({}, []))
+    monkeypatch.setattr(answers, "make_case", lambda *_: folder.exists() or pytest.fail("it is not there"))
+    assert answers.main(["--only", "growth", "--folder", str(folder)]) == 0
+    assert list(folder.iterdir()) == []
+    capsys.readouterr()
+    assert answers.main(["--only", "growth", "--folder", str(file)]) == 1
+    assert capsys.readouterr().err == f"no logs can be written to {file} (File exists): choose another --folder\n"
+
+
 @pytest.mark.slow
 def test_every_table_has_its_lines(tmp_path: Path) -> None:
     case = cases.make_case("tables", Sizes(3000, 200, 1, 1, 1), Logs(tmp_path, {}, lambda line: None), 1)

@@ -132,7 +132,12 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--largest", type=amount, default=1.0, metavar="GB", help="largest log of growth (default: %(default)s)")
     add("--batch-rows", type=number, default=10_000, metavar="N", help="rows of a batch of columns (default: 10000)")
     add("--rounds", type=number, default=3, metavar="N", help="measurements of each program (default: %(default)s)")
-    add("--folder", type=Path, metavar="DIR", help="where the logs are while this runs (default: a temporary folder)")
+    add(
+        "--folder",
+        type=Path,
+        metavar="DIR",
+        help="where the logs are while this runs; made if it is missing (default: a temporary folder)",
+    )
     add("--json", type=Path, metavar="PATH", help="write every figure to this file as well")
     return parser.parse_args(arguments)
 
@@ -141,6 +146,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 1 where something could not be measured or was answered wrongly."""
     options = _arguments(arguments)
     sizes = Sizes(options.records, options.keys, options.dump_records, options.largest, options.batch_rows)
+    if options.folder:
+        try:
+            options.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as failed:
+            tell(f"no logs can be written to {options.folder} ({failed.strerror}): choose another --folder")
+            return 1
     with tempfile.TemporaryDirectory(prefix="answers-", dir=options.folder) as folder:
         try:
             logs = Logs(Path(folder), options.mix, tell)
