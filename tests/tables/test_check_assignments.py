@@ -72,6 +72,20 @@ def test_holes_between_the_partitions_that_are_assigned() -> None:
     assert (row["level"], "while the group is Assigning" in row["detail"]) == ("transient", True)
 
 
+def test_what_classic_members_brought_along_is_transient() -> None:
+    cluster = sound_group()
+    cluster.target("n", 2, 4)
+    classic = struct(
+        "consumer_group_member_metadata", "ClassicMemberMetadata", session_timeout_ms=1, supported_protocols=()
+    )
+    cluster.member("n", "orders", classic_member_metadata=classic)
+    row = problem(cluster)
+    assert values_of([row], "check", "level", "partition") == [("unassigned", "transient", 1)]
+    assert row["detail"].endswith("what they had given out among themselves: 1, 3")
+    cluster.member("n", "orders")
+    assert problem(cluster)["level"] == "broken"
+
+
 def test_hostile_numbers_of_partitions_cost_nothing() -> None:
     cluster = sound_group()
     cluster.target("n", 2**31 - 1, -5, 1)

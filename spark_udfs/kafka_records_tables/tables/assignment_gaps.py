@@ -24,7 +24,11 @@ from kafka_records_tables.tables.group_replay import (
 )
 
 PICKED: Final = {
-    "ConsumerGroupMemberMetadata": ("subscribed_topic_names", "subscribed_topic_regex"),
+    "ConsumerGroupMemberMetadata": (
+        "subscribed_topic_names",
+        "subscribed_topic_regex",
+        "classic_member_metadata.session_timeout_ms",
+    ),
     "ConsumerGroupRegularExpression": ("topics",),
     "ShareGroupMemberMetadata": ("subscribed_topic_names",),
     "ShareGroupTargetAssignmentMetadata": ("assignment_epoch",),
@@ -45,6 +49,7 @@ UNDER_WAY: Final = ("Assigning", "NotReady")
 
 _WITH_MEMBERS: Final = "while the group has members"
 _TOPIC_HAS_IT: Final = "and the topic has it now: the next heartbeat of a member starts an assignment with it"
+_BROUGHT_ALONG: Final = "of a group with classic members: its target may be what they had given out among themselves"
 _BEING_MADE: Final = "while the target assignment is being made"
 _STATE_SINCE: Final = "and their share state came later: the next heartbeat of a member starts an assignment with them"
 _NO_STATE: Final = "for they have no share state yet: the next heartbeat of a member asks for it"
@@ -105,10 +110,19 @@ def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expec
         missing = list(_gaps(numbers, end))
         if missing and is_under_way:
             yield LeftOut(of, missing, TRANSIENT, f"while the group is {group.state}")
+        elif missing and _has_classic_members(group):
+            yield LeftOut(of, missing, TRANSIENT, _BROUGHT_ALONG)
         elif missing:
             yield LeftOut(of, missing, BROKEN, _WITH_MEMBERS)
         if count > end:
             yield LeftOut(of, [(end, count - 1)], TRANSIENT, _TOPIC_HAS_IT)
+
+
+def _has_classic_members(group: Group) -> bool:
+    """A classic group that becomes one of the consumer protocol keeps what its leader gave out, as target, until the
+    next assignment (`ConsumerGroup.fromClassicGroup`)."""
+    members = (event.value for (role, _), event in group.last.items() if role == MEMBER and event.value)
+    return group.kind == CONSUMER and any(session_timeout_ms for *_, session_timeout_ms in members)
 
 
 def _gaps(numbers: Collection[int], end: int) -> Iterator[tuple[int, int]]:
@@ -142,8 +156,8 @@ def _subscribed(group: Group) -> set[str]:
     resolved = {key: event.value[0] for (role, key), event in group.last.items() if role == REGEX and event.value}
     for (role, _), event in group.last.items():
         if role == MEMBER and event.value:
-            names, *regex = event.value
-            found.update(names, *(resolved.get(each, ()) for each in regex))
+            names, *more = event.value
+            found.update(names, *(resolved.get(regex, ()) for regex in more[:1]))
     return found
 
 

@@ -106,9 +106,10 @@ does not have a note says so. The checks, by the words of `check`:
   4.1), or running brokers have them. Of a streams group: a subtopology of its topology has as many tasks as the largest
   topic it reads has partitions, and at least one; beside tasks with higher numbers and running brokers the topology
   itself tells of a repartition topic how many it wants. Of a share group: the partitions of a subscribed topic that its
-  record of type 15 calls initialized; each may be in several. Transient while the group is Assigning or NotReady, while
-  the target assignment of a share group is older than the group's epoch or the record of type 15, where a topic has got
-  more partitions, and where brokers have partitions that no share state was asked for yet. An assignor of one's own may
+  record of type 15 calls initialized; each may be in several. Transient while the group is Assigning or NotReady, in a
+  consumer group with classic members, which may have brought their own assignment along, while the target assignment of
+  a share group is older than the group's epoch or the record of type 15, where a topic has got more partitions, and
+  where brokers have partitions that no share state was asked for yet. An assignor of one's own may
   leave some out on purpose.
 - `share_state_missing`: the group's record of type 15 calls a share partition initialized, and it has no state: a
   leader that reads the state is refused (INVALID_REQUEST), and nobody consumes it.
