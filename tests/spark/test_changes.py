@@ -21,6 +21,7 @@ from kafka_records_engine.log.raw_rows import RAW_SCHEMA as ARROW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
 from kafka_records_tables.engines.checked_request import request_of
@@ -62,7 +63,16 @@ def parts(log: pa.Table) -> list[pa.Table]:
     numbers = pc.divide(pc.multiply(log["offset"], PARTS), 400)
     found = [log.filter(pc.equal(pc.min_element_wise(numbers, PARTS - 1), each)) for each in range(PARTS)]
     assert all(part.num_rows for part in found)
+    assert any(waits_at_the_end(part) for part in found[:-1])
     return found
+
+
+def waits_at_the_end(part: pa.Table) -> bool:
+    """Whether a commit of some rows has its marker behind them."""
+    rows = part.filter(pc.equal(part["topic"], "__consumer_offsets")).to_pylist()
+    ends = {(row["partition"], row["producer_id"]): row["offset"] for row in rows if row["control"] is not None}
+    waiting = [row for row in rows if row["control"] is None and row["transaction"] != "none"]
+    return any(ends.get((row["partition"], row["producer_id"]), -1) < row["offset"] for row in waiting)
 
 
 def add(folder: Path, number: int, rows: pa.Table) -> None:
@@ -115,6 +125,39 @@ def test_a_stream_gives_the_rows_of_the_table_at_every_restart(
     check(spark, "current_offsets", parts, tmp_path / "place", [2, 2])
     with pytest.raises(NoStream, match=r'kafka_records_tables.spark.table\(raw, "groups"\) gives the rows'):
         tables.changes(spark.read.parquet(str(tmp_path / "place" / "raw")), "groups")
+
+
+def test_what_is_merged_is_what_was_told_last(spark: SparkSession) -> None:
+    """In any order, and however often: of each row the change with the highest offset, and none that was deleted."""
+    rows = [
+        ("upsert", 10, "g", "t", 0, 1),
+        ("upsert", 30, "g", "t", 0, 3),
+        ("upsert", 20, "g", "t", 0, 2),
+        ("upsert", 10, "g", "t", 1, 1),
+        ("delete", 20, "g", "t", 1, 1),
+        ("delete", 10, "h", "t", 0, 1),
+        ("upsert", 20, "h", "t", 0, 9),
+    ]
+    names = ["change", "as_of_offset", "group_id", "topic", "partition", "offset"]
+
+    def changes(chosen: Sequence[tuple[Any, ...]]) -> DataFrame:
+        schema = pa.schema([("change", pa.string()), ("as_of_offset", pa.int64()), *TABLES["current_offsets"].schema])
+        told = [dict(zip(names, row, strict=True)) | {"log_partition": 0} for row in chosen]
+        return spark.createDataFrame([tuple(map(row.get, schema.names)) for row in told], spark_schema(schema))
+
+    def offsets(found: DataFrame) -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in found.select("group_id", "topic", "partition", "offset").collect()}
+
+    expected = {("g", "t", 0, 3), ("h", "t", 0, 9)}
+    twice = changes([*rows[::-1], *rows])
+    assert offsets(tables.merged(twice, "current_offsets")) == expected
+    assert offsets(tables.merged(twice.where("as_of_offset <= 10"), "current_offsets")) == {
+        ("g", "t", 0, 1),
+        ("g", "t", 1, 1),
+    }
+    before = tables.merged(changes(rows[:1] + rows[3:4]), "current_offsets")
+    assert offsets(tables.merged(changes(rows[1:3] + rows[4:]), "current_offsets", before)) == expected
+    assert offsets(tables.merged(changes(rows[4:6]), "current_offsets", before)) == {("g", "t", 0, 1)}
 
 
 @pytest.mark.parametrize("name", ["timeline", "expirations", "open_transactions", "share_partitions"])

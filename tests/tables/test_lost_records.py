@@ -201,7 +201,7 @@ def fates_behind_a_cleaner(seed: int, retention_ms: int) -> tuple[dict[int, str]
 def test_no_outcome_is_wrong_behind_a_cleaner() -> None:
     """Where nothing counted as lost, some were."""
     wrong = unknown = 0
-    for seed in range(24):
+    for seed in range(12):
         found, expected = fates_behind_a_cleaner(seed, 24 * HOUR_MS)
         assert {(found[offset], expected[offset]) for offset in found if found[offset] != expected[offset]} <= {
             ("unknown", "committed"),
@@ -212,8 +212,8 @@ def test_no_outcome_is_wrong_behind_a_cleaner() -> None:
         unknown += "unknown" in found.values()
         found, _ = fates_behind_a_cleaner(seed, 1000 * HOUR_MS)
         wrong += any({found[offset], expected[offset]} == {"committed", "aborted"} for offset in found)
-    assert unknown >= 4
-    assert wrong >= 2
+    assert unknown >= 2
+    assert wrong
 
 
 # -- which offsets are missing -----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -122,7 +122,13 @@ def even(log: pa.Table, count: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         yield log.slice(begin, end - begin), log.slice(0, end)
 
 
-@pytest.mark.parametrize(("name", "kind"), [*((name, "Consumer") for name in OF_GROUPS), ("groups", "Share")])
+def usually(names: Sequence[str], *usual: str) -> list[Any]:
+    """Parameters, those that are not `usual` for `make matrix`."""
+    return [pytest.param(name, marks=() if name in usual else pytest.mark.matrix) for name in names]
+
+
+@pytest.mark.parametrize("kind", usually(["Consumer", "Share", "Streams"], "Consumer"))
+@pytest.mark.parametrize("name", usually(OF_GROUPS, "groups"))
 def test_members_that_come_and_go_leave_nothing(name: str, kind: str) -> None:
     followed, most = Followed(name), []
     log = come_and_go(kind, COME_AND_GO)
@@ -167,7 +173,7 @@ def test_offsets_that_come_and_go_leave_nothing(name: str) -> None:
     assert max(most) <= 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", usually([*KINDS], "Consumer"))
 def test_members_of_groups_that_are_over_leave_nothing(kind: str) -> None:
     """Of a group that a fall may be told of when it begins anew the commits stay, and where it ended."""
     log, followed = Groups(kind), Followed("regressions")
@@ -225,15 +231,120 @@ def check_at_random(name: str, seed: int, count: int) -> None:
         assert followed.rows == followed.expected(so_far), (name, seed)
 
 
-@pytest.mark.parametrize("name", [*OF_GROUPS, "current_offsets", "pending_offsets"])
+@pytest.mark.parametrize("name", ["groups", "current_offsets"])
 def test_what_left_is_never_missed(name: str) -> None:
-    for seed in range(2):
-        check_at_random(name, seed, 40)
+    check_at_random(name, 1, 40)
 
 
 @pytest.mark.slow
 @pytest.mark.matrix
-@pytest.mark.parametrize("name", [*OF_GROUPS, "current_offsets", "pending_offsets"])
+@pytest.mark.parametrize("name", ["groups", "members", "assignments", "current_offsets", "pending_offsets"])
 def test_what_left_is_never_missed_in_many_logs(name: str) -> None:
     for seed in range(20):
         check_at_random(name, seed, 80)
+
+
+class Pieces(Groups):
+    """Groups of the newer consumer protocol, of which a table is told at every cut."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Consumer")
+        self._followed = Followed(name)
+        self._told = 0
+
+    def cut(self) -> list[dict[str, Any]]:
+        """The rows of the table, which have to be those over the whole log."""
+        log = self.table()
+        self._followed.take(log.slice(self._told))
+        self._told = log.num_rows
+        assert self._followed.rows == self._followed.expected(log)
+        return [*self._followed.rows.values()]
+
+    def come_and_go(self, *members: str) -> None:
+        for member in members:
+            self.tell("GroupMemberMetadata", "g", member)
+            self.tell("GroupMemberMetadata", "g", member, is_gone=True)
+
+
+def test_a_group_without_a_record_of_its_own_is_made_by_members_that_left() -> None:
+    log = Pieces("groups")
+    log.come_and_go("first", "between", "last")
+    log.tell("GroupTargetAssignmentMetadata", "g")
+    log.cut()
+    log.come_and_go("first", "last")
+    log.tell("GroupTargetAssignmentMetadata", "g", is_gone=True)
+    (row,) = log.cut()
+    assert row["log_offset"] == 2
+
+
+def test_a_group_without_a_target_is_made_by_members_that_left() -> None:
+    """The tombstone of the target says something to a group that is there."""
+    log = Pieces("groups")
+    log.come_and_go("first", "between", "last")
+    log.tell("GroupMetadata", "g")
+    log.cut()
+    log.tell("GroupTargetAssignmentMetadata", "g", is_gone=True)
+    log.tell("GroupMemberMetadata", "g", "first")
+    log.tell("GroupMemberMetadata", "g", "last")
+    log.tell("GroupMetadata", "g")
+    (row,) = log.cut()
+    assert row["state"] == "Assigning"
+
+
+def test_a_simple_group_lasts_when_its_offsets_are_deleted() -> None:
+    log = Pieces("groups")
+    log.commit("g", 1)
+    log.commit("g", None)
+    assert len(log.cut()) == 1
+    log.add("GroupMetadata", {"group": "g"}, None)
+    assert log.cut() == []
+
+
+def test_evidence_names_the_last_record_of_members_that_left() -> None:
+    for first in ("first", None):
+        log = Pieces("regressions")
+        if first:
+            log.come_and_go(first)
+        log.tell("GroupMemberMetadata", "g", "last", is_gone=True)
+        told_at = len(log.rows) - 1
+        log.commit("g", 9)
+        for _ in range(2):
+            log.tell("GroupMetadata", "g")
+            log.tell("GroupTargetAssignmentMetadata", "g")
+            log.cut()
+        log.commit("g", 3)
+        (row,) = log.cut()
+        shown = {"shows": "group", "log_offset": told_at}
+        assert (row["kind"], row["evidence"]) == ("reset_while_empty", [shown] if first else row["evidence"])
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_fall_that_waits_for_its_marker_is_of_the_members_of_its_time(is_over: bool) -> None:
+    log = Pieces("regressions")
+    log.tell("GroupMetadata", "g")
+    log.tell("GroupTargetAssignmentMetadata", "g")
+    log.come_and_go("first")
+    log.commit("g", 9)
+    log.tell("GroupMemberMetadata", "g", "between")
+    log.commit("g", 3, transaction="open", producer=7)
+    log.tell("GroupMemberMetadata", "g", "between", is_gone=True)
+    log.come_and_go("last")
+    if is_over:
+        log.end("g")
+    log.cut()
+    log.marker("commit", producer=7)
+    (row,) = log.cut()
+    assert (row["kind"], row["to_offset"]) == ("rewind_by_member", 3)
+
+
+def test_a_tombstone_takes_along_what_waits_before_it() -> None:
+    """So that neither has to stay."""
+    for name in ("current_offsets", "pending_offsets"):
+        log = Pieces(name)
+        log.commit("g", 1, transaction="open", producer=7)
+        log.commit("g", None)
+        key = {"group": "g", "topic": "other", "partition": 0}
+        log.add("OffsetCommit", key, {"offset": 2, "metadata": "", "commit_timestamp": 0}, producer=None)
+        log.cut()
+        log.marker("commit", producer=7)
+        assert {row["topic"] for row in log.cut()} <= {"other"}

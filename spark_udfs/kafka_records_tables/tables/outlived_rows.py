@@ -132,7 +132,7 @@ class _Carried:
         return self._keys.of_same_groups(self._in_force | self._waits | self._keys.named(shown))
 
     def deleted_offsets(self) -> FLAGS:
-        """Rows of offsets that end in a tombstone, which no commit waits to take effect before.
+        """Rows of offsets that end in a tombstone, which takes commits along that still wait before it.
 
         The last commit of a group stays, be it deleted: it is what made a simple group.
         """
@@ -141,7 +141,7 @@ class _Carried:
         is_deleted = self._last(unit, self._all) != self._last(unit, self._is_value)
         last_commit = self._last(self._keys.group, is_commit & self._is_value)
         is_earlier = self._last(unit, self._is_value) < np.maximum(last_commit, 0)
-        leaves: FLAGS = is_commit & is_deleted & is_earlier & ~self._any(unit, self._waits)
+        leaves: FLAGS = is_commit & is_deleted & is_earlier
         return leaves
 
     def gone_members(self) -> FLAGS:
@@ -170,8 +170,7 @@ class _Carried:
         is_kept = self._any(keys.unit, is_member & ((self._offsets == first) | (self._offsets == last)))
 
         is_before_classic = self._last(keys.unit, self._all) < self._classic()
-        is_outlived = is_there & (self._first(keys.unit, self._all) > of_others) & ~is_kept
-        leaves: FLAGS = is_gone & (is_before_classic | is_outlived)
+        leaves: FLAGS = is_gone & (is_before_classic | is_there & ~is_kept)
         return leaves
 
     def parts_of_groups_that_ended(self) -> FLAGS:
