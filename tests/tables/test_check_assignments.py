@@ -247,6 +247,14 @@ def test_active_tasks_once() -> None:
     ]
 
 
+def test_a_target_without_any_task_was_made_while_topics_were_missing() -> None:
+    cluster = _streams_group(_subtopology("sub", "orders"))
+    _tasks(cluster, "m")
+    row = problem(cluster)
+    assert values_of([row], "check", "level", "partition") == [("unassigned", "transient", 0)]
+    assert row["detail"].endswith("topics may have been missing when the target was made: 0")
+
+
 @pytest.mark.parametrize(("validated", "level"), [(0, "broken"), (-1, "transient")])
 def test_tasks_that_the_topology_has(validated: int, level: str) -> None:
     """At least one of each subtopology, and as many as it wants of a repartition topic; not yet when it is new."""

@@ -18,6 +18,7 @@ from kafka_records_tables.tables.group_replay import (
     SHARE,
     SHARE_STATE,
     SHARE_TARGET,
+    STREAMS,
     TOPICS,
     TOPOLOGY,
     Group,
@@ -50,6 +51,7 @@ UNDER_WAY: Final = ("Assigning", "NotReady")
 _WITH_MEMBERS: Final = "while the group has members"
 _TOPIC_HAS_IT: Final = "and the topic has it now: the next heartbeat of a member starts an assignment with it"
 _BROUGHT_ALONG: Final = "of a group with classic members: its target may be what they had given out among themselves"
+_NOT_READY: Final = "of a group in which nobody has a task: topics may have been missing when the target was made"
 _BEING_MADE: Final = "while the target assignment is being made"
 _STATE_SINCE: Final = "and their share state came later: the next heartbeat of a member starts an assignment with them"
 _NO_STATE: Final = "for they have no share state yet: the next heartbeat of a member asks for it"
@@ -112,6 +114,10 @@ def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expec
             yield LeftOut(of, missing, TRANSIENT, f"while the group is {group.state}")
         elif missing and _has_classic_members(group):
             yield LeftOut(of, missing, TRANSIENT, _BROUGHT_ALONG)
+        elif missing and group.kind == STREAMS and not any(assigned.values()):
+            # The target is empty while a source topic or an internal one is missing (`TargetAssignmentBuilder` of
+            # streams groups), and no record says that it was so.
+            yield LeftOut(of, missing, TRANSIENT, _NOT_READY)
         elif missing:
             yield LeftOut(of, missing, BROKEN, _WITH_MEMBERS)
         if count > end:
