@@ -15,6 +15,7 @@ from kafka_records.consumer_offsets import decode_record
 from kafka_records_engine.sources import Context
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables import activity_sums, commit_lots
+from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
 from tools.judge.answers import Loaded
@@ -30,7 +31,7 @@ HOUR_MS = 3_600_000
 @cache
 def _read(name: str, table: str, **options: Any) -> pa.Table:
     result = read_table(table, history(name).rows, **options)
-    assert result.findings == ()
+    assert {each.reason for each in result.findings} <= {"OtherRetention"}
     return result.table
 
 
@@ -258,6 +259,12 @@ def test_a_value_that_cannot_be_decoded_is_counted_and_found_once() -> None:
     result = read_table("activity", topic.table())
     assert [(row["commits"], row["value_bytes"]) for row in result.table.to_pylist()] == [(1, 3)]
     assert len(result.findings) == 1
+
+
+def test_a_retention_that_is_not_that_of_the_brokers_is_found() -> None:
+    segments = DATA_DIR / "topics" / "kafka-4.3-expiry" / "segments"
+    assert [each.reason for each in read_table("activity", segments).findings] == ["OtherRetention"] * 2
+    assert read_table("activity", segments, retention="1m").findings == ()
 
 
 def test_a_group_is_counted_alone_as_among_others() -> None:

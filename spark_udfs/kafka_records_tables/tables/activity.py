@@ -131,6 +131,7 @@ _SESSION_MS: Final = 45_000
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
+    from kafka_records_engine.findings import OTHER_RETENTION
     from kafka_records_engine.sources import Counts
     from kafka_records_tables.tables.activity_sums import ActivitySums
     from kafka_records_tables.tables.commit_effects import with_clock
@@ -158,6 +159,9 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         _tombstones(sums, explaining.take(batch))
     _rebalances(sums, lives.rest())
     _tombstones(sums, explaining.rest())
+    for finding in quiet.findings:
+        if finding.reason == OTHER_RETENTION:
+            context.report(finding)
     yield from _batches(sums.sums(), whole.since_ms(), context)
 
 
