@@ -57,7 +57,7 @@ def test_every_vector_comes_back_as_the_same_bytes(through: Through, load_vector
     for line in load_vectors("messages.jsonl.gz"):
         if line["message"] in registry.MESSAGES:
             by_name.setdefault(line["message"], []).append((bytes.fromhex(line["hex"]), line["version"]))
-    assert len(by_name) == 110
+    assert len(by_name) > 100
     assert sum(map(len, by_name.values())) > 2700
     for name, lines in by_name.items():
         schema = registry.message_class(name).CODEC.schema

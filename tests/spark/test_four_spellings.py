@@ -71,8 +71,8 @@ def schema_of(package: str, name: str) -> MessageSchema:
 
 
 def test_there_are_messages_and_records() -> None:
-    assert len(NAMES) == 127
-    assert len(RECORDS) == 25
+    assert len(NAMES) > 120
+    assert len(RECORDS) >= 25
 
 
 def test_every_type_of_the_language_is_met() -> None:

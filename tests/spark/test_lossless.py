@@ -35,7 +35,7 @@ def vectors(load_vectors: VectorLoader) -> Vectors:
         if line["message"] in registry.MESSAGES:
             found[line["message"]].append((bytes.fromhex(line["hex"]), line["version"]))
     longest = max(map(len, found.values()))
-    assert len(found) == 110
+    assert len(found) > 100
     return {name: rows + [(None, 0)] * (longest - len(rows)) for name, rows in found.items()}
 
 
