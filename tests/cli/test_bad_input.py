@@ -300,6 +300,8 @@ def test_unknown_types_and_versions_are_no_errors(tmp_path: Path) -> None:
         "3 records and 0 transaction markers in 1 file of 1 partition",
         "of a type this build does not know: 99 (2)",
         "of a value version this build does not know: GroupMetadata v9 (1)",
+        "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
+        "--package NAME",
     ]
 
 

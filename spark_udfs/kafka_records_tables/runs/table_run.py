@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kafka_records_engine.findings import OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_runtime.errors import KafkaRecordsError, plural
+from kafka_records_runtime.errors import KafkaRecordsError, UnsupportedVersion, plural
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.query import QueryError
@@ -222,6 +222,7 @@ class TableRun:
                 records.undecided += 1
             elif finding.severity == "damage":
                 records.undecodable += 1
+                records.has_newer |= finding.reason == UnsupportedVersion.__name__
         if self._task.query.topics and not matching:
             patterns = ", ".join(map(repr, self._task.query.topics))
             say(f"note: there is no such row about a topic that matches {patterns}")

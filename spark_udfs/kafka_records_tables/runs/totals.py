@@ -64,6 +64,12 @@ class FileTotals:
         return DAMAGE if self.damaged_places else OK
 
 
+_NEWER: Final = (
+    "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
+    "--package NAME"
+)
+
+
 @dataclass(slots=True)
 class RecordTotals:
     """What became of the records while they were decoded."""
@@ -71,6 +77,8 @@ class RecordTotals:
     counts: Counts = field(default_factory=Counts)
     undecided: int = 0
     undecodable: int = 0
+    has_newer: bool = False
+    """Whether records could not be decoded because of their version."""
     has_files: bool = True
     unknown_types: Counter[str] = field(default_factory=Counter)
     unknown_versions: Counter[str] = field(default_factory=Counter)
@@ -121,6 +129,8 @@ class RecordTotals:
             say(f"of a type this build does not know: {_listed(self.unknown_types)}")
         if self.unknown_versions:
             say(f"of a value version this build does not know: {_listed(self.unknown_versions)}")
+        if self.has_newer or self.unknown_types or self.unknown_versions:
+            say(_NEWER)
         if counts.with_bytes_left:
             left = plural(counts.bytes_left, "byte")
             holders = plural(counts.with_bytes_left, "record")
