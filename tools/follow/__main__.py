@@ -131,8 +131,7 @@ def _vectors(followed: Followed) -> int:
         )
         for change in followed.changes
     }
-    names = [name for name in touched if name in followed.release.loaded.files]
-    with message_classes(followed.release, Path(followed.release.title), names) as classes:
+    with message_classes(followed.release) as classes:
         odd = vectors.revise(VECTORS, classes, touched, title)
     kept_lists.revise(KEPT, SPECS, followed.changes)
     if followed.release.release is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import json
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,9 @@ from typing import Final
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder
 from kafka_records_codegen.evolution.spec_sets import SpecSet
+from kafka_records_codegen.spec.attributes import MessageSpec
 from tools.broker import class_jars, jars_by_maven, java
+from tools.follow.merging import plain
 from tools.follow.planning import FollowError
 from tools.follow.vectors import MessageClasses
 from tools.java_compiler import compile_java
@@ -26,25 +28,23 @@ _GENERATOR: Final = (
 
 
 @contextmanager
-def message_classes(release: SpecSet, folder: Path, names: Iterable[str]) -> Iterator[MessageClasses]:
-    """The classes of a release; `folder` has the specs of a folder, of which those of `names` are made into classes."""
+def message_classes(release: SpecSet) -> Iterator[MessageClasses]:
+    """The classes of a release, or of a folder of specs."""
     if release.release is not None:
         yield MessageClasses(class_jars(release.release, print))
         return
     with TemporaryDirectory() as scratch:
-        made = _made([release.loaded.files[name].path for name in names], folder, Path(scratch))
-        yield MessageClasses(made, class_jars(), packages=[_PACKAGE])
+        made = _made([file.spec for file in release.loaded.files.values()], Path(scratch))
+        yield MessageClasses(made, class_jars(LATEST), packages=[_PACKAGE])
 
 
-def _made(paths: Iterable[str], folder: Path, scratch: Path) -> Path:
-    """Classes of some specs, by Kafka's generator."""
+def _made(specs: Iterable[MessageSpec], scratch: Path) -> Path:
+    """Classes of specs, by Kafka's generator: what it writes needs the other classes of its own release."""
     flat, sources, classes = (scratch / name for name in ("specs", "sources", "classes"))
     for each in (flat, sources, classes):
         each.mkdir()
-    for path in paths:
-        shutil.copy(folder / path, flat)
-    if not any(flat.iterdir()):
-        return classes
+    for spec in specs:
+        (flat / f"{spec.name}.json").write_text(json.dumps(_without_words(plain(spec.node))), encoding="utf-8")
     jars = jars_by_maven(
         cache_folder() / "generator" / LATEST,
         f"Kafka's generator {LATEST}",
@@ -54,5 +54,12 @@ def _made(paths: Iterable[str], folder: Path, scratch: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise FollowError(f"Kafka's generator refuses the specs:\n{(done.stdout + done.stderr).strip()}")
-    compile_java("the message classes", sorted(sources.rglob("*.java")), [class_jars() / "*"], classes)
+    compile_java("the message classes", sorted(sources.rglob("*.java")), [class_jars(LATEST) / "*"], classes)
     return classes
+
+
+def _without_words(value: object) -> object:
+    """A spec without descriptions: Kafka's generator puts them into Java strings as they are, quotes and all."""
+    if isinstance(value, dict):
+        return {name: _without_words(member) for name, member in value.items() if name != "about"}
+    return [_without_words(item) for item in value] if isinstance(value, list) else value
