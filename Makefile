@@ -123,7 +123,7 @@ snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot at random points
 	KAFKA_RECORDS_KILLS=100 $(BIN)/python -m pytest -s tests/sources/test_killed_snapshots.py
 
 .PHONY: releases
-releases: $(INSTALLED) ## Round-trip every message of eight Kafka releases, and compare each with the next; needs Maven.
+releases: $(INSTALLED) ## Round-trip every message of nine Kafka releases, and compare each with the next; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20
 	$(BIN)/python -m pytest tests/evolution/test_history.py
 
