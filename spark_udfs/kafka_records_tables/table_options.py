@@ -15,7 +15,7 @@ from kafka_records_engine import arguments
 from kafka_records_runtime.close_names import close_names
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
-from kafka_records_tables.tables.release_versions import RELEASES, known_release
+from kafka_records_tables.tables.checking.release_versions import RELEASES, known_release
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Option, Table

@@ -26,7 +26,7 @@ from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import _MOMENTS, topic_column
 from kafka_records_tables.runs import table_run
 from kafka_records_tables.tables import inputs_of
-from kafka_records_tables.tables.transactions_settled import UntoldTransactions
+from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 from tests.cli.running import Ran, run
 from tests.cli.segment_bytes import batch, commit, write_segment
 

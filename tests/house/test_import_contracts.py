@@ -106,7 +106,7 @@ def test_every_module_has_a_line_and_every_package_of_a_line_is_imported() -> No
 
 
 PLANTED = {
-    "kafka_records_tables.tables.latest": (
+    "kafka_records_tables.tables.groups": (
         "if TYPE_CHECKING:\n    from kafka_records_engine.columns._cursor import Cursor",
         "if TYPE_CHECKING:\n    from kafka_records_codegen.tree import Tree",
         "import pyspark",
@@ -134,12 +134,12 @@ FOUND = """
 - kafka_records_tables.brand_new
 No cycles are allowed in kafka_records.rpc.
 kafka_records.consumer_offsets.offset_commit: kafka_records.rpc._fetch_request_readers is private to kafka_records.rpc
-kafka_records_tables.tables.latest: kafka_records_engine.columns._cursor is private to kafka_records_engine.columns
+kafka_records_tables.tables.groups: kafka_records_engine.columns._cursor is private to kafka_records_engine.columns
 kafka_records.consumer_offsets.offset_commit: import kafka_records_engine.log
 kafka_records_engine.log._heads: import kafka_records.enums
 kafka_records_tables.report.cells: import kafka_records.spark
-kafka_records_tables.tables.latest: from kafka_records_codegen.tree import Tree
-kafka_records_tables.tables.latest: from kafka_records.consumer_offsets import decode_record
+kafka_records_tables.tables.groups: from kafka_records_codegen.tree import Tree
+kafka_records_tables.tables.groups: from kafka_records.consumer_offsets import decode_record
 kafka_records_engine.columns._slots: import fastavro
 kafka_records_engine.log._heads: import cryptography
 kafka_records_engine.sources.arrow_rows: import pyspark.sql
@@ -147,8 +147,8 @@ kafka_records_engine.spark.decode: import msgspec
 kafka_records_runtime.walker: import numpy
 kafka_records_tables.engines.local: from pyspark.sql import types
 kafka_records_tables.report.cells: import deltalake
-kafka_records_tables.tables.latest: import pyspark
-kafka_records_tables.tables.latest: import rich
+kafka_records_tables.tables.groups: import pyspark
+kafka_records_tables.tables.groups: import rich
 """
 
 

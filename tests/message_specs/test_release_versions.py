@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_records_codegen.evolution.kafka_releases import fetch_specs, folder_name
-from kafka_records_tables.tables.release_versions import RELEASES, highest_version, reads_by_default
+from kafka_records_tables.tables.checking.release_versions import RELEASES, highest_version, reads_by_default
 from tests.kafka_needed import skipped_without_kafka
 from tools.kafka_releases import RECORD_MODULES, SPEC_COUNTS
 

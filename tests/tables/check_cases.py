@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kafka_records_engine.findings import UNMADE_CHECKS
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.check_words import CHECKS
+from kafka_records_tables.tables.words.check_words import CHECKS
 from tests.tables.cluster import Cluster
 from tests.tables.share_topic import SHARE_TOPIC
 from tests.tables.topic import OFFSETS_TOPIC, Topic

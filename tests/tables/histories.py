@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from kafka_records_engine.findings import OTHER_RETENTION, UNMADE_CHECKS
 from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, Question, raw_rows
 
@@ -38,3 +39,13 @@ def history(name: str) -> History:
 def decoded(name: str) -> DecodedOnce:
     """Its records, decoded once for all tables and cuts: that is half of the work."""
     return DecodedOnce(history(name).rows)
+
+
+_USUAL_RETENTION_MS: Final = 7 * 24 * 60 * 60 * 1000
+
+
+def may_be_noted(name: str, options: Mapping[str, Any]) -> set[str]:
+    """The reasons of findings that a table with these options may have about a history."""
+    kept_for = history(name).header.get("offsets_retention_ms", _USUAL_RETENTION_MS)
+    is_longer = options.get("retention", _USUAL_RETENTION_MS) > kept_for
+    return {UNMADE_CHECKS, OTHER_RETENTION} if is_longer else {UNMADE_CHECKS}

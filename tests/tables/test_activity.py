@@ -14,7 +14,8 @@ import pytest
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_engine.sources import Context
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables import activity_sums, commit_lots
+from kafka_records_tables.tables.committed import commit_lots
+from kafka_records_tables.tables.replay import activity_sums
 from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic

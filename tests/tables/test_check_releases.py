@@ -6,7 +6,7 @@ import pytest
 
 from kafka_records_tables import read_table
 from kafka_records_tables.query import QueryError
-from kafka_records_tables.tables.check_words import INFORMATION
+from kafka_records_tables.tables.words.check_words import INFORMATION
 from tests.tables.check_cases import (
     NOT_LOADED,
     ONE_EACH,

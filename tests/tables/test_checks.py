@@ -14,7 +14,7 @@ from kafka_records_runtime.partitioner import partition_for, share_partition_key
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.query import QueryError
-from kafka_records_tables.tables.check_words import INFORMATION, TRANSIENT
+from kafka_records_tables.tables.words.check_words import INFORMATION, TRANSIENT
 from tests.tables.check_cases import (
     HOSTILE,
     NOT_LOADED,

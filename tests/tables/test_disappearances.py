@@ -12,7 +12,7 @@ import pytest
 
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.causes import CAUSES, CONFIDENCES, in_order
+from kafka_records_tables.tables.words.causes import CAUSES, CONFIDENCES, in_order
 from tests.tables.histories import history
 from tests.tables.topic import Topic, struct
 
@@ -514,7 +514,7 @@ def test_any_size_of_batches_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     rows = history("0014").rows
     whole = explained(rows)
     for size in (1, 7):
-        monkeypatch.setattr("kafka_records_tables.tables.explained_tombstones._ROWS", size)
+        monkeypatch.setattr("kafka_records_tables.tables.tombstones.explained_tombstones._ROWS", size)
         assert explained(rows) == whole
     assert len(whole) > 10
 

@@ -14,7 +14,7 @@ import pytest
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.engines.going_on import GoingOn
-from kafka_records_tables.tables.kept_objects import UnexpectedContent, from_bytes, to_bytes
+from kafka_records_tables.tables.tombstones.kept_objects import UnexpectedContent, from_bytes, to_bytes
 from tests.tables.histories import NAMES, history
 from tests.tables.test_changes import Followed, Row, pieces
 from tests.tables.test_disappearances import HOUR_MS, STEP_MS, Log, commit, group, member

@@ -21,9 +21,9 @@ from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.near_names import UnknownOption
 from kafka_records_tables.tables.expirations import KIP_211, TABLE
-from kafka_records_tables.tables.expiry_rows import ExpiryRows
-from kafka_records_tables.tables.expiry_rules import CHANGES_WITH, PROTECTED_BY
-from kafka_records_tables.tables.held_offsets import held
+from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
+from kafka_records_tables.tables.removal.expiry_rules import CHANGES_WITH, PROTECTED_BY
+from kafka_records_tables.tables.removal.held_offsets import held
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic, struct
 from tools.judge.histories import Question

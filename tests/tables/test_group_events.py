@@ -10,11 +10,11 @@ import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.sources import Context
-from kafka_records_tables.tables.group_events import GroupEvent, GroupLog
-from kafka_records_tables.tables.group_replay import ROLES
-from kafka_records_tables.tables.group_states import GroupState, GroupStates
-from kafka_records_tables.tables.held_offsets import held
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.removal.held_offsets import held
+from kafka_records_tables.tables.replay.group_events import GroupEvent, GroupLog
+from kafka_records_tables.tables.replay.group_replay import ROLES
+from kafka_records_tables.tables.replay.group_states import GroupState, GroupStates
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
 

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records_engine.sources import Context
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables import offset_spans
+from kafka_records_tables.tables.committed import offset_spans
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
-from kafka_records_tables.tables.commit_order import in_effect
-from kafka_records_tables.tables.commits import COMMITS
-from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of
-from kafka_records_tables.tables.live_offsets import LiveOffsets
+from kafka_records_tables.tables.committed.commit_order import in_effect
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.committed.live_offsets import LiveOffsets
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
 from tests.tables.topic import Topic
 
 Key = tuple[str, str, int]

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records_engine.sources import Context
 from kafka_records_tables import read_table
-from kafka_records_tables.tables import transactions_settled
+from kafka_records_tables.tables.decoded import transactions_settled
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 from tools.judge.cleaner import CleanedLog
 

@@ -20,7 +20,7 @@ import pytest
 
 from kafka_records_engine.columns import RecordColumns, decode_record_columns
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.decoded_records import DecodedRecords
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 from tests.kafka_needed import skipped_without_kafka
 from tests.tables.histories import FOLDER, history
 from tools.judge import __main__ as command

@@ -12,7 +12,7 @@ from kafka_records_engine.sources import LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED
+from kafka_records_tables.tables.words.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED
 from tools.judge.answers import Difference, Loaded, differing, is_described
 from tools.judge.histories import History
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kafka_records_tables.tables.causes import of_text
+from kafka_records_tables.tables.words.causes import of_text
 from tools.judge.answers import Difference, Loaded, columns_of, differing
 
 _WRONG: Final = 40

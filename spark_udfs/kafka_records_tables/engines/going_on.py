@@ -21,10 +21,10 @@ from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import in_log_order
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.seen_offsets import UNTOLD_MS, first_lost, last_seen
-from kafka_records_tables.tables.carried_rows import carried, is_by_group
-from kafka_records_tables.tables.latest import codes_of_same, joined
-from kafka_records_tables.tables.outlived_rows import CarriedKeys, without_outlived
-from kafka_records_tables.tables.transactions_settled import ABORTED, NONE
+from kafka_records_tables.tables.decoded.latest import codes_of_same, joined
+from kafka_records_tables.tables.decoded.transactions_settled import ABORTED, NONE
+from kafka_records_tables.tables.following.carried_rows import carried, is_by_group
+from kafka_records_tables.tables.following.outlived_rows import CarriedKeys, without_outlived
 
 if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest

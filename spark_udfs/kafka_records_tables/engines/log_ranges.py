@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.sources import Context
-from kafka_records_tables.tables.transactions_settled import OPEN, PENDING
+from kafka_records_tables.tables.decoded.transactions_settled import OPEN, PENDING
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition

@@ -22,7 +22,7 @@ from kafka_records_engine.sources import Context
 from kafka_records_tables.engines.log_ranges import LogRange
 from kafka_records_tables.engines.spark_offsets import DataLost
 from kafka_records_tables.engines.spark_tasks import DamageFound
-from kafka_records_tables.tables.transactions_settled import OPEN, PENDING, Settling
+from kafka_records_tables.tables.decoded.transactions_settled import OPEN, PENDING, Settling
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition

@@ -27,7 +27,7 @@ from kafka_records_tables.engines.seen_offsets import SEEN, seen_of
 from kafka_records_tables.engines.spark_rows import IS_NEEDED, all_rows, is_stream
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FailFast, LastOfKeys, by_partition, stream_of
-from kafka_records_tables.tables.latest import joined
+from kafka_records_tables.tables.decoded.latest import joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

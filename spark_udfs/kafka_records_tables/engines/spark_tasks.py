@@ -23,8 +23,8 @@ from kafka_records_engine.sources import Context
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import portable
 from kafka_records_tables.engines.joined_tables import read_here
-from kafka_records_tables.tables.latest import Latest
-from kafka_records_tables.tables.transactions_settled import outside_transactions
+from kafka_records_tables.tables.decoded.latest import Latest
+from kafka_records_tables.tables.decoded.transactions_settled import outside_transactions
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition, Source

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kafka_records_engine.sources.group_requests import CommittedOffset, TopicPartition
 from kafka_records_tables.runs.deletion_rows import ListedRow, listed_rows
 from kafka_records_tables.runs.endings import CommandError
-from kafka_records_tables.tables.deletion_rules import NOT_SUBSCRIBED
+from kafka_records_tables.tables.removal.deletion_rules import NOT_SUBSCRIBED
 
 STANDARD_INPUT: Final = "-"
 

@@ -15,7 +15,7 @@ from kafka_records_engine.sources.group_requests import (
     TopicPartition,
 )
 from kafka_records_tables.runs.deletion_list import Expected, Wanted
-from kafka_records_tables.tables.subscriptions import CONSUMER_PROTOCOL
+from kafka_records_tables.tables.replay.subscriptions import CONSUMER_PROTOCOL
 
 CHANGED: Final = "CHANGED"
 """No error of Kafka's: what is committed is not what the list or the dry run has."""

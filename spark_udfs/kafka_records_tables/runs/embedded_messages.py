@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.tables import embedded
+from kafka_records_tables.tables.replay import embedded
 
 if TYPE_CHECKING:
     from kafka_records_runtime.framing import Record

@@ -37,7 +37,7 @@ from kafka_records_tables.runs.written_output import (
 )
 from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.tables import TABLES, input_called
-from kafka_records_tables.tables.transactions_settled import UntoldTransactions
+from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import RETENTION, Column, Option, Table, timestamps
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.activity_sums import ActivitySums
-    from kafka_records_tables.tables.causes import Explained
-    from kafka_records_tables.tables.group_lives import Moment
+    from kafka_records_tables.tables.replay.activity_sums import ActivitySums
+    from kafka_records_tables.tables.replay.group_lives import Moment
+    from kafka_records_tables.tables.words.causes import Explained
 
 TABLE: Final = Table(
     name="activity",
@@ -133,14 +133,14 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     from kafka_records_engine.findings import OTHER_RETENTION
     from kafka_records_engine.sources import Counts
-    from kafka_records_tables.tables.activity_sums import ActivitySums
-    from kafka_records_tables.tables.commit_effects import with_clock
-    from kafka_records_tables.tables.commit_lots import in_lots
-    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.explained_tombstones import Explaining
-    from kafka_records_tables.tables.group_events import GroupLog
-    from kafka_records_tables.tables.group_lives import MORE, GroupLives
-    from kafka_records_tables.tables.group_records import NOT_USED
+    from kafka_records_tables.tables.committed.commit_effects import with_clock
+    from kafka_records_tables.tables.committed.commit_lots import in_lots
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.replay.activity_sums import ActivitySums
+    from kafka_records_tables.tables.replay.group_events import GroupLog
+    from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
+    from kafka_records_tables.tables.replay.group_records import NOT_USED
+    from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
 
     known, asked = schemas(context, "consumer_offsets"), context.options
     sums = ActivitySums(known, context, asked["window"])
@@ -166,8 +166,8 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
 
 def _rebalances(sums: ActivitySums, moments: Iterable[Moment]) -> None:
-    from kafka_records_tables.tables.group_replay import CLASSIC, SIMPLE
-    from kafka_records_tables.tables.timeline_words import REBALANCE_COMPLETED
+    from kafka_records_tables.tables.replay.group_replay import CLASSIC, SIMPLE
+    from kafka_records_tables.tables.words.timeline_words import REBALANCE_COMPLETED
 
     completed = [each for each in moments if each.event == REBALANCE_COMPLETED]
     for name, kinds in (("completed_rebalances", None), ("classic_rebalances", (CLASSIC, SIMPLE))):
@@ -187,7 +187,7 @@ def _tombstones(sums: ActivitySums, explained: Iterable[Explained]) -> None:
 
 def _columns(each: Explained) -> tuple[str, ...]:
     """The columns that count a tombstone of an offset."""
-    from kafka_records_tables.tables.causes import HIGH, LOW
+    from kafka_records_tables.tables.words.causes import HIGH, LOW
 
     causes = set(each.cause)
     of_one = next((what for what, words in _CAUSES.items() if causes <= words), None)
@@ -234,7 +234,7 @@ def _batches(sums: Any, since_ms: int | None, context: Context) -> Iterator[Any]
     import pyarrow.compute as pc
 
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded_records import nulled
+    from kafka_records_tables.tables.decoded.decoded_records import nulled
 
     for batch in sums.combine_chunks().to_batches():
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))

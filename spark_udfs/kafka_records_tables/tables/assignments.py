@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -95,10 +95,10 @@ first. A record that cannot be decoded has no rows, and a finding names it.
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.assignment_rows import KEPT, PICKED, assignment_rows
-    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.group_records import NOT_USED, GroupRecords
-    from kafka_records_tables.tables.named_topics import NamedTopics
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.replay.assignment_rows import KEPT, PICKED, assignment_rows
+    from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
+    from kafka_records_tables.tables.replay.named_topics import NamedTopics
 
     known = schemas(context, "consumer_offsets")
     with_values = tuple(name for name in PARTS if name != _UNREAD)

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.check_words import (
+from kafka_records_tables.tables.checking.release_versions import RELEASES, is_newer
+from kafka_records_tables.tables.declaration import Table
+from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     COLUMNS,
     DELETING,
@@ -23,8 +25,6 @@ from kafka_records_tables.tables.check_words import (
     TRANSIENT,
     UNREADABLE,
 )
-from kafka_records_tables.tables.declaration import Table
-from kafka_records_tables.tables.release_versions import RELEASES, is_newer
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed
+from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, committed
 from kafka_records_tables.tables.declaration import LOG_PLACE, Table
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.last_commits import NOT_USED, LastCommits
-    from kafka_records_tables.tables.transactions_settled import settled
+    from kafka_records_tables.tables.committed.last_commits import NOT_USED, LastCommits
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.decoded.transactions_settled import settled
 
     records = schemas(context, "consumer_offsets")
     commits = LastCommits(records)

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import LOG_PLACE, RETENTION, Column, Option, Table, timestamps
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.tables.causes import Explained
-    from kafka_records_tables.tables.explained_tombstones import Explaining
+    from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
+    from kafka_records_tables.tables.words.causes import Explained
 
 _ROWS: Final = 8192
 
@@ -140,7 +140,7 @@ complete. A source without `timestamp_ms` shows no times, one without `base_offs
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.decoded_records import schemas
+    from kafka_records_tables.tables.decoded.decoded_records import schemas
 
     known = schemas(context, "consumer_offsets")
     explaining = _explaining(known, context)
@@ -150,8 +150,8 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple[bytes, list[Any]]:
     """What is to be kept behind the rows that came, and the rows of the table that nothing changes any more. `kept` is
     None at the start of the log."""
-    from kafka_records_tables.tables.decoded_records import schemas
-    from kafka_records_tables.tables.kept_objects import from_bytes, to_bytes
+    from kafka_records_tables.tables.decoded.decoded_records import schemas
+    from kafka_records_tables.tables.tombstones.kept_objects import from_bytes, to_bytes
 
     known = schemas(context, "consumer_offsets")
     outside = {"schemas": known, "context": context}
@@ -162,8 +162,8 @@ def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple
 
 def still_open(kept: bytes, context: Context) -> Iterator[Any]:
     """The rows of the table that records may change which have not come: what is known so far."""
-    from kafka_records_tables.tables.decoded_records import schemas
-    from kafka_records_tables.tables.kept_objects import from_bytes
+    from kafka_records_tables.tables.decoded.decoded_records import schemas
+    from kafka_records_tables.tables.tombstones.kept_objects import from_bytes
 
     known = schemas(context, "consumer_offsets")
     explaining = from_bytes(kept, {"schemas": known, "context": context})
@@ -171,7 +171,7 @@ def still_open(kept: bytes, context: Context) -> Iterator[Any]:
 
 
 def _explaining(known: Mapping[int, RecordSchema], context: Context) -> Explaining:
-    from kafka_records_tables.tables.explained_tombstones import Explaining
+    from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
 
     asked = context.options
     return Explaining(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
@@ -189,8 +189,8 @@ def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], cont
 def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: Context) -> Any:
     import pyarrow as pa
 
-    from kafka_records_tables.tables.causes import as_text
     from kafka_records_tables.tables.column_types import instants, record_batch
+    from kafka_records_tables.tables.words.causes import as_text
 
     numbers = {schema.name: number for number, schema in known.items()}
     names = {

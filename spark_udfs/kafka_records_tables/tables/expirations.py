@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import RETENTION, Column, Option, Table, timestamps
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -125,8 +125,8 @@ the past wrote, give its moment as `as_of` and as `at`.
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.expiry_rows import ExpiryRows
-    from kafka_records_tables.tables.held_offsets import held
+    from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
+    from kafka_records_tables.tables.removal.held_offsets import held
 
     asked = context.options
     is_kip_211 = asked["rules"] == KIP_211

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.check_words import (
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.declaration import Table
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     CONFLICT,
     DELETING,
@@ -17,17 +20,14 @@ from kafka_records_tables.tables.check_words import (
     SHARE_GROUP,
     UNREADABLE,
 )
-from kafka_records_tables.tables.commits import COMMITS
-from kafka_records_tables.tables.declaration import Table
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.check_rows import CheckRow
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
-    from kafka_records_tables.tables.fold import Event
-    from kafka_records_tables.tables.group_replay import Replay
-    from kafka_records_tables.tables.loading_groups import LoadingGroups
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
+    from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    from kafka_records_tables.tables.decoded.fold import Event
+    from kafka_records_tables.tables.replay.group_replay import Replay
 
 TABLE: Final = Table(
     name="group_checks",
@@ -53,18 +53,18 @@ _LISTS: Final = (INITIALIZING, INITIALIZED, DELETING)
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; the rules of `checks` say which."""
-    from kafka_records_tables.tables.check_rows import batches_of
+    from kafka_records_tables.tables.checking.check_rows import batches_of
 
     yield from batches_of(_rows(batches, context), context, TABLE.schema)
 
 
 def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.assignment_checks import KEPT, PICKED
-    from kafka_records_tables.tables.decoded_records import numbers_of, schemas
-    from kafka_records_tables.tables.fold import events
-    from kafka_records_tables.tables.group_replay import Replay
-    from kafka_records_tables.tables.loading_groups import LoadingGroups
-    from kafka_records_tables.tables.record_checks import STOPS, RecordChecks
+    from kafka_records_tables.tables.checking.assignment_checks import KEPT, PICKED
+    from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
+    from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
+    from kafka_records_tables.tables.decoded.fold import events
+    from kafka_records_tables.tables.replay.group_replay import Replay
 
     known = schemas(context, "consumer_offsets")
     commit_types = numbers_of(known, COMMITS)
@@ -123,14 +123,14 @@ def _with_commits(
 
 
 def _names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> Mapping[str, str]:
-    from kafka_records_tables.tables.named_topics import names_in_commits
+    from kafka_records_tables.tables.replay.named_topics import names_in_commits
 
     return names_in_commits(found, types[1:])
 
 
 def _conflict(event: Event, why: str) -> CheckRow:
-    from kafka_records_tables.tables.check_rows import CheckRow
-    from kafka_records_tables.tables.record_checks import STOPS
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
+    from kafka_records_tables.tables.checking.record_checks import STOPS
 
     member_id = event.key[1] if len(event.key) > 1 else None
     detail = f"{'tombstone' if event.value is None else 'value'} of {event.record}: {why}; {STOPS}"
@@ -152,9 +152,9 @@ def _may_lack_records(context: Context) -> bool:
 def _of_assignments(
     replay: Replay, loading: LoadingGroups, names: dict[str, str], context: Context
 ) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.assignment_checks import assignment_problems
-    from kafka_records_tables.tables.assignment_gaps import Topics
-    from kafka_records_tables.tables.named_topics import names_in_groups
+    from kafka_records_tables.tables.checking.assignment_checks import assignment_problems
+    from kafka_records_tables.tables.checking.assignment_gaps import Topics
+    from kafka_records_tables.tables.replay.named_topics import names_in_groups
 
     known = names | names_in_groups(replay.groups.values())
     topics = Topics(known, context.topic_names, context.partition_counts)
@@ -165,8 +165,8 @@ def _of_assignments(
 
 def _of_share_groups(replay: Replay, loading: LoadingGroups) -> Iterator[CheckRow]:
     """Facts: the share groups, and what their records of type 15 list."""
-    from kafka_records_tables.tables.check_rows import CheckRow
-    from kafka_records_tables.tables.group_replay import SHARE, SHARE_STATE
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
+    from kafka_records_tables.tables.replay.group_replay import SHARE, SHARE_STATE
 
     for group_id, group in replay.groups.items():
         if group.kind != SHARE:

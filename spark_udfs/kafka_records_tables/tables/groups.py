@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -70,8 +70,8 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     import pyarrow as pa
 
-    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.group_records import NOT_USED, GroupRecords
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
 
     known = schemas(context, "consumer_offsets")
     records = GroupRecords(known)

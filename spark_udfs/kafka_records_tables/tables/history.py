@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ to have held longer than it did, or begin late.
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.commit_effects import effects, with_clock
-    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.offset_spans import OffsetSpans
+    from kafka_records_tables.tables.committed.commit_effects import effects, with_clock
+    from kafka_records_tables.tables.committed.offset_spans import OffsetSpans
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
 
     known = schemas(context, "consumer_offsets")
     spans = OffsetSpans(known, context)
@@ -102,8 +102,8 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
 def _batch(columns: dict[str, Any], context: Context) -> Any:
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.commit_effects import NO_TIME
-    from kafka_records_tables.tables.decoded_records import nulled
+    from kafka_records_tables.tables.committed.commit_effects import NO_TIME
+    from kafka_records_tables.tables.decoded.decoded_records import nulled
 
     for name in ("valid_from", "valid_to", "commit"):
         times = nulled(columns[f"{name}_timestamp_ms"], NO_TIME)

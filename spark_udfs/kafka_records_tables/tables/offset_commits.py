@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed, report_undecided
+from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, committed, report_undecided
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow.compute as pc
 
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded_records import nulled, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.facts import OUTCOME, facts
-    from kafka_records_tables.tables.transactions_settled import UNKNOWN
+    from kafka_records_tables.tables.decoded.decoded_records import nulled, numbers_of, of_types, schemas
+    from kafka_records_tables.tables.decoded.facts import OUTCOME, facts
+    from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
 
     records = schemas(context, "consumer_offsets")
     types = numbers_of(records, COMMITS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS, commit_columns, committed, report_undecided
+from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, committed, report_undecided
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
-    from kafka_records_tables.tables.last_commits import CommitKey
+    from kafka_records_tables.tables.committed.last_commits import CommitKey
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 TABLE: Final = Table(
     name="pending_offsets",
@@ -64,10 +64,10 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     import pyarrow.compute as pc
 
-    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.last_commits import NOT_USED, last_offsets
-    from kafka_records_tables.tables.latest import Latest, joined
-    from kafka_records_tables.tables.transactions_settled import NONE, OPEN, UNKNOWN, settled
+    from kafka_records_tables.tables.committed.last_commits import NOT_USED, last_offsets
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types, schemas
+    from kafka_records_tables.tables.decoded.latest import Latest, joined
+    from kafka_records_tables.tables.decoded.transactions_settled import NONE, OPEN, UNKNOWN, settled
 
     records = schemas(context, "consumer_offsets")
     tombstones = Latest(("offset", "key"))
@@ -92,8 +92,8 @@ def _waiting(
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded_records import numbers_of, schemas
-    from kafka_records_tables.tables.last_commits import NOT_USED, commit_keys
+    from kafka_records_tables.tables.committed.last_commits import NOT_USED, commit_keys
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
 
     types = numbers_of(schemas(context, "consumer_offsets"), COMMITS)
     keys, producers = commit_keys(found, types), found.rows.column("producer_id").to_pylist()

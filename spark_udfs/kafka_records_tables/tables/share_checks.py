@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.check_words import BROKEN, CONFLICT, OPTIONS, PART_COLUMNS, READS, STATE, UNREADABLE
 from kafka_records_tables.tables.declaration import Table
+from kafka_records_tables.tables.words.check_words import (
+    BROKEN,
+    CONFLICT,
+    OPTIONS,
+    PART_COLUMNS,
+    READS,
+    STATE,
+    UNREADABLE,
+)
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.check_rows import CheckRow
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 TABLE: Final = Table(
     name="share_checks",
@@ -35,14 +43,14 @@ TABLE: Final = Table(
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; the rules of `checks` say which."""
-    from kafka_records_tables.tables.check_rows import batches_of
+    from kafka_records_tables.tables.checking.check_rows import batches_of
 
     yield from batches_of(_rows(batches, context), context, TABLE.schema)
 
 
 def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.decoded_records import numbers_of, schemas
-    from kafka_records_tables.tables.record_checks import STOPS, RecordChecks
+    from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
 
     known = schemas(context, "share_group_state")
     types = numbers_of(known, TABLE.records)
@@ -70,9 +78,9 @@ def _share_partition_keys(keys: Any) -> Any:
 
 def _refused(found: DecodedRecords, types: tuple[int, ...]) -> Any:
     """Yields the records that can be decoded and that no coordinator replays; returns their rows."""
-    from kafka_records_tables.tables.check_rows import CheckRow
-    from kafka_records_tables.tables.record_checks import STOPS
-    from kafka_records_tables.tables.share_replay import refused_records
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
+    from kafka_records_tables.tables.checking.record_checks import STOPS
+    from kafka_records_tables.tables.shares.share_replay import refused_records
 
     refused = refused_records(found, types)
     for row, what in refused.items():
@@ -110,7 +118,7 @@ def _last_rows(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, int]:
 
 def _note_states(found: DecodedRecords, types: tuple[int, ...], refused: set[int], states: dict[str, CheckRow]) -> None:
     """Note of each share partition in a batch what its last record leaves."""
-    from kafka_records_tables.tables.check_rows import CheckRow
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
 
     for key, row in _last_rows(found, types).items():
         is_refused = row in refused or bool(found.has_error[row])

@@ -10,7 +10,7 @@ from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, ti
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.share_tombstones import ExplainedEnd
+    from kafka_records_tables.tables.shares.share_tombstones import ExplainedEnd
 
 _ROWS: Final = 8192
 
@@ -97,8 +97,8 @@ read between the one that `stays_in_topic` would name and what stands behind the
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.decoded_records import schemas
-    from kafka_records_tables.tables.share_tombstones import ShareTombstones
+    from kafka_records_tables.tables.decoded.decoded_records import schemas
+    from kafka_records_tables.tables.shares.share_tombstones import ShareTombstones
 
     tombstones = ShareTombstones(schemas(context, "share_group_state"), context)
     for batch in batches:

@@ -9,7 +9,7 @@ from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 _RECORDS: Final = ("ShareGroupStatePartitionMetadata",)
 
@@ -62,7 +62,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     import numpy as np
 
-    from kafka_records_tables.tables.last_records import last_records
+    from kafka_records_tables.tables.decoded.last_records import last_records
 
     last = last_records(
         batches,

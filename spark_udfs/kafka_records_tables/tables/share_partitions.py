@@ -9,8 +9,8 @@ from kafka_records_tables.tables.declaration import Column, Table, timestamps
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.share_batches import StateBatch
-    from kafka_records_tables.tables.share_replay import SharePartition, ShareState
+    from kafka_records_tables.tables.shares.share_batches import StateBatch
+    from kafka_records_tables.tables.shares.share_replay import SharePartition, ShareState
 
 _RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
 _OF_A_STATE: Final = (
@@ -115,10 +115,10 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     import pyarrow.compute as pc
 
-    from kafka_records_tables.tables.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.fold import events
-    from kafka_records_tables.tables.share_replay import PICKED, ShareReplay, reported_as_refused
-    from kafka_records_tables.tables.since_snapshot import SinceSnapshot
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types, schemas
+    from kafka_records_tables.tables.decoded.fold import events
+    from kafka_records_tables.tables.decoded.since_snapshot import SinceSnapshot
+    from kafka_records_tables.tables.shares.share_replay import PICKED, ShareReplay, reported_as_refused
 
     records = schemas(context, "share_group_state")
     types = numbers_of(records, _RECORDS)
@@ -144,7 +144,7 @@ def _as_rows(states: Mapping[SharePartition, ShareState], context: Context) -> A
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded_records import nulled
+    from kafka_records_tables.tables.decoded.decoded_records import nulled
 
     told: dict[str, Any] = {
         name: pa.array([getattr(state, name) for state in states.values()], TABLE.schema.field(name).type)

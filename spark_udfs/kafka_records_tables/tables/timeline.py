@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commits import COMMITS
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
-from kafka_records_tables.tables.records_of_groups import GROUP_RECORDS, PARTS
-from kafka_records_tables.tables.timeline_words import MEANINGS
+from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.timeline_words import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.group_lives import Moment
+    from kafka_records_tables.tables.replay.group_lives import Moment
 
 TABLE: Final = Table(
     name="timeline",
@@ -80,13 +80,13 @@ still lack what it is compared with: who has left, what was lost, the epoch befo
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.commit_lots import CommitLot, in_lots
-    from kafka_records_tables.tables.commit_moments import CommitMoments
-    from kafka_records_tables.tables.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.group_events import GroupLog
-    from kafka_records_tables.tables.group_lives import MORE, GroupLives
-    from kafka_records_tables.tables.group_records import NOT_USED
-    from kafka_records_tables.tables.group_states import GroupStates
+    from kafka_records_tables.tables.committed.commit_lots import CommitLot, in_lots
+    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
+    from kafka_records_tables.tables.replay.commit_moments import CommitMoments
+    from kafka_records_tables.tables.replay.group_events import GroupLog
+    from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
+    from kafka_records_tables.tables.replay.group_records import NOT_USED
+    from kafka_records_tables.tables.replay.group_states import GroupStates
 
     known = schemas(context, "consumer_offsets")
     log = GroupLog(known, context, more=MORE, consequence="what it tells of its group has no row")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.check_words import OPTIONS, PART_COLUMNS, READS
 from kafka_records_tables.tables.declaration import Table
+from kafka_records_tables.tables.words.check_words import OPTIONS, PART_COLUMNS, READS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.check_rows import CheckRow
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
 
 TABLE: Final = Table(
     name="transaction_checks",
@@ -38,14 +38,14 @@ _STOPS: Final = (
 
 def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     """The rows; the rules of `checks` say which."""
-    from kafka_records_tables.tables.check_rows import batches_of
+    from kafka_records_tables.tables.checking.check_rows import batches_of
 
     yield from batches_of(_rows(batches, context), context, TABLE.schema)
 
 
 def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.decoded_records import schemas
-    from kafka_records_tables.tables.record_checks import RecordChecks
+    from kafka_records_tables.tables.checking.record_checks import RecordChecks
+    from kafka_records_tables.tables.decoded.decoded_records import schemas
 
     known = schemas(context, "transaction_state")
     records = RecordChecks(context, known, owner="transactional_id", stops=_STOPS)

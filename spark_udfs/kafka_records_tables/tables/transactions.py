@@ -10,7 +10,7 @@ from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, ti
 if TYPE_CHECKING:
     from kafka_records_engine.numpy_types import FLAGS
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded_records import DecodedRecords
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 _RECORDS: Final = ("TransactionLog",)
 _NO_TIMESTAMP: Final = -1
@@ -59,7 +59,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
 
     from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.last_records import last_records
+    from kafka_records_tables.tables.decoded.last_records import last_records
 
     last = last_records(
         batches,
@@ -85,7 +85,7 @@ def _in_known_state(found: DecodedRecords, types: tuple[int, ...], usable: FLAGS
 
     from kafka_records.enums import TransactionState
     from kafka_records_engine.findings import UNKNOWN_STATE, Finding
-    from kafka_records_tables.tables.decoded_records import place_of
+    from kafka_records_tables.tables.decoded.decoded_records import place_of
 
     is_known = np.ones(len(usable), np.bool_)
     name = found.member(types, "key", "transactional_id")
@@ -106,7 +106,7 @@ def _columns(found: DecodedRecords, types: tuple[int, ...], context: Context) ->
 
     from kafka_records.enums import TransactionState
     from kafka_records_tables.tables.column_types import instants
-    from kafka_records_tables.tables.decoded_records import nulled
+    from kafka_records_tables.tables.decoded.decoded_records import nulled
 
     states = found.member(types, "value", "transaction_status").to_pylist()
     partitions = found.member(types, "value", "transaction_partitions")

@@ -1,0 +1,1 @@
+"""What the table checks looks for."""

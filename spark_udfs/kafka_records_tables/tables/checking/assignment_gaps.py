@@ -1,0 +1,230 @@
+"""What the target assignment of a group leaves out, though its assignor gives out everything there is.
+
+How many partitions there are tell running brokers, groups of brokers before 4.1, the lists of initialized partitions of
+a share group, and the topology of a streams group as far as it fixes them. Since 4.1 a group keeps no more than a hash
+of its topics (`metadataHash`); the record of their partitions that streams groups had (type 18) came in no release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafka_records_tables.tables.replay.group_replay import (
+    CONSUMER,
+    MEMBER,
+    REGEX,
+    SHARE,
+    SHARE_STATE,
+    SHARE_TARGET,
+    STREAMS,
+    TOPICS,
+    TOPOLOGY,
+    Group,
+)
+from kafka_records_tables.tables.words.check_words import BROKEN, TRANSIENT
+
+PICKED: Final = {
+    "ConsumerGroupMemberMetadata": (
+        "subscribed_topic_names",
+        "subscribed_topic_regex",
+        "classic_member_metadata.session_timeout_ms",
+    ),
+    "ConsumerGroupRegularExpression": ("topics",),
+    "ShareGroupMemberMetadata": ("subscribed_topic_names",),
+    "ShareGroupTargetAssignmentMetadata": ("assignment_epoch",),
+    "StreamsGroupTopology": (
+        "subtopologies.subtopology_id",
+        "subtopologies.source_topics",
+        "subtopologies.repartition_source_topics.name",
+        "subtopologies.repartition_source_topics.partitions",
+    ),
+}
+"""What this wants of each record, behind what the replay wants; and `named_topics.PICKED`."""
+
+KEPT: Final = (MEMBER, REGEX, TOPOLOGY, SHARE_STATE, SHARE_TARGET)
+"""The roles of the records that this looks at; and `named_topics.KEPT`."""
+
+UNDER_WAY: Final = ("Assigning", "NotReady")
+"""States in which the target assignment is about to be made anew."""
+
+_WITH_MEMBERS: Final = "while the group has members"
+_TOPIC_HAS_IT: Final = "and the topic has it now: the next heartbeat of a member starts an assignment with it"
+_BROUGHT_ALONG: Final = "of a group with classic members: its target may be what they had given out among themselves"
+_NOT_READY: Final = "of a group in which nobody has a task: topics may have been missing when the target was made"
+_BEING_MADE: Final = "while the target assignment is being made"
+_STATE_SINCE: Final = "and their share state came later: the next heartbeat of a member starts an assignment with them"
+_NO_STATE: Final = "for they have no share state yet: the next heartbeat of a member asks for it"
+
+Ranges = list[tuple[int, int]]
+"""Numbers of partitions, first and last."""
+
+
+class Topics(NamedTuple):
+    """What is known of topics."""
+
+    names: Mapping[str, str]
+    """By their ids, those too that were deleted."""
+    now: Mapping[str, str]
+    """The names by ids of those that there are now."""
+    counts: Mapping[str, int]
+    """How many partitions they have now, by their names."""
+
+
+class LeftOut(NamedTuple):
+    """Partitions of a topic, or tasks of a subtopology, in nobody's target assignment."""
+
+    of: str
+    """The id of the topic, or the subtopology."""
+    ranges: Ranges
+    level: str
+    why: str
+    """Ends the sentence about them."""
+
+
+def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
+    """Of a group with members, all of whose records could be decoded; `assigned` are all numbers in its target
+    assignments by topic or subtopology."""
+    if group.kind == SHARE:
+        return _of_share_group(group, assigned, topics)
+    expected = _of_topics(group, assigned, topics) if group.kind == CONSUMER else _of_subtopologies(group, topics)
+    return _of_numbers(group, assigned, expected)
+
+
+def subtopologies(group: Group) -> Collection[str] | None:
+    """The subtopologies of a streams group; None where no record tells its topology."""
+    told = _topology(group)
+    return None if told is None else [subtopology_id for subtopology_id, *_ in told]
+
+
+# -- consumer and streams groups: a topic has all numbers from zero on -------------------------------------------------
+
+_Expected = Mapping[str, tuple[int, int]]
+"""By topic or subtopology how many there were when the target assignment was made, and how many there are now; 0 where
+nobody tells."""
+
+
+def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expected) -> Iterator[LeftOut]:
+    is_under_way = group.state in UNDER_WAY
+    for of in dict.fromkeys((*assigned, *expected)):
+        numbers, (least, count) = assigned.get(of, set()), expected.get(of, (0, 0))
+        end = max(least, max(numbers, default=-1) + 1)
+        missing = list(_gaps(numbers, end))
+        if missing and is_under_way:
+            yield LeftOut(of, missing, TRANSIENT, f"while the group is {group.state}")
+        elif missing and _has_classic_members(group):
+            yield LeftOut(of, missing, TRANSIENT, _BROUGHT_ALONG)
+        elif missing and group.kind == STREAMS and not any(assigned.values()):
+            # The target is empty while a source topic or an internal one is missing (`TargetAssignmentBuilder` of
+            # streams groups), and no record says that it was so.
+            yield LeftOut(of, missing, TRANSIENT, _NOT_READY)
+        elif missing:
+            yield LeftOut(of, missing, BROKEN, _WITH_MEMBERS)
+        if count > end:
+            yield LeftOut(of, [(end, count - 1)], TRANSIENT, _TOPIC_HAS_IT)
+
+
+def _has_classic_members(group: Group) -> bool:
+    """A classic group that becomes one of the consumer protocol keeps what its leader gave out, as target, until the
+    next assignment (`ConsumerGroup.fromClassicGroup`)."""
+    members = (event.value for (role, _), event in group.last.items() if role == MEMBER and event.value)
+    return group.kind == CONSUMER and any(session_timeout_ms for *_, session_timeout_ms in members)
+
+
+def _gaps(numbers: Collection[int], end: int) -> Iterator[tuple[int, int]]:
+    """The ranges of numbers below `end` that are not there; numbers may be hostile and far apart."""
+    expected = 0
+    for number in (*sorted(number for number in numbers if 0 <= number < end), end):
+        if number > expected:
+            yield expected, number - 1
+        expected = number + 1
+
+
+def _of_topics(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> _Expected:
+    remembered, subscribed = _remembered(group), _subscribed(group)
+    counted = {of: topics.counts[name] for of, name in topics.now.items() if name in topics.counts}
+    wanted = [of for of in sorted(remembered.keys() | counted) if topics.names.get(of) in subscribed]
+    return {of: (remembered.get(of, 0), counted.get(of, 0)) for of in (*assigned, *wanted)}
+
+
+def _remembered(group: Group) -> dict[str, int]:
+    """How many partitions topics have, by their ids, as a group of a broker before 4.1 remembers them."""
+    found: dict[str, int] = {}
+    for (role, _), event in group.last.items():
+        if role == TOPICS and event.value:
+            found |= {topic["topic_id"]: topic["num_partitions"] for topic in event.value[-1]}
+    return found
+
+
+def _subscribed(group: Group) -> set[str]:
+    """The topics that members subscribe to by name, or by an expression that has been resolved."""
+    found: set[str] = set()
+    resolved = {key: event.value[0] for (role, key), event in group.last.items() if role == REGEX and event.value}
+    for (role, _), event in group.last.items():
+        if role == MEMBER and event.value:
+            names, *more = event.value
+            found.update(names, *(resolved.get(regex, ()) for regex in more[:1]))
+    return found
+
+
+def _of_subtopologies(group: Group, topics: Topics) -> _Expected:
+    """A subtopology has as many tasks as the largest of the topics it reads has partitions, and it reads at least one
+    (`InternalTopicManager.computeNumberOfTasks`)."""
+    found: dict[str, tuple[int, int]] = {}
+    for subtopology_id, sources, repartitions, partitions in _topology(group) or ():
+        count = max((topics.counts.get(topic, 0) for topic in (*sources, *repartitions)), default=0)
+        found[subtopology_id] = max(1, *partitions), count
+    return found
+
+
+def _topology(group: Group) -> list[tuple[Any, ...]] | None:
+    """Of each subtopology its id, the topics it reads, and of those of repartitioning the names and how many partitions
+    the topology wants, 0 for as many as follow from others."""
+    for (role, _), event in group.last.items():
+        if role == TOPOLOGY and event.value:
+            ids, sources, repartitions, partitions = event.value[-4:]
+            return list(zip(ids, sources, repartitions, ([0, *each] for each in partitions), strict=True))
+    return None
+
+
+# -- share groups: what is initialized is given out --------------------------------------------------------------------
+
+
+def _of_share_group(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
+    """The assignor gets the partitions that have state and gives each to one member or more (`SimpleAssignor`)."""
+    state = next((event for (role, _), event in group.last.items() if role == SHARE_STATE), None)
+    target = next((event for (role, _), event in group.last.items() if role == SHARE_TARGET), None)
+    if state is None or not state.value:
+        return
+    initializing, initialized, deleting = state.value[-3:]
+    subscribed = _subscribed(group)
+    listed: dict[str, set[int]] = {topic["topic_id"]: set(topic["partitions"]) for topic in initializing}
+    for topic in initialized:
+        of, numbers = topic["topic_id"], set(topic["partitions"])
+        listed[of] = listed.get(of, set()) | numbers
+        missing = numbers - assigned.get(of, set())
+        if not missing or topic["topic_name"] not in subscribed:
+            continue
+        if target is None or not target.value or target.value[-1] != group.epoch:
+            yield LeftOut(of, _ranges(missing), TRANSIENT, _BEING_MADE)
+        elif state.offset > target.offset:
+            yield LeftOut(of, _ranges(missing), TRANSIENT, _STATE_SINCE)
+        else:
+            unless = "" if assigned.get(of) else ", unless the topic was deleted"
+            yield LeftOut(of, _ranges(missing), BROKEN, f"{_WITH_MEMBERS}{unless}")
+    gone = {topic["topic_id"] for topic in deleting}
+    for of, name in sorted(topics.now.items()):
+        if name in subscribed and of not in gone:
+            stateless = list(_gaps(listed.get(of, set()) | assigned.get(of, set()), topics.counts.get(name, 0)))
+            if stateless:
+                yield LeftOut(of, stateless, TRANSIENT, _NO_STATE)
+
+
+def _ranges(numbers: Collection[int]) -> Ranges:
+    found: Ranges = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found

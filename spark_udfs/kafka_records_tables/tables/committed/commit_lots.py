@@ -1,0 +1,145 @@
+"""Commits and tombstones of offsets, many at a time, with each key decoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.tables.decoded.latest import codes_of, joined
+from kafka_records_tables.tables.decoded.lots import LOT_BYTES, LOT_ROWS
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import RecordSchema
+
+
+def in_lots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, so many at a time that a few keys stand for many of them. The records of a batch stay together, as
+    far as the source tells batches."""
+    waiting: list[pa.RecordBatch] = []
+    count = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        size += batch.nbytes
+        if count >= LOT_ROWS or size >= LOT_BYTES:
+            rows = joined(waiting)
+            whole = _whole_batches(rows)
+            if whole:
+                yield rows.slice(0, whole)
+            waiting = [rows.slice(whole)]
+            count, size = rows.num_rows - whole, 0
+    if waiting:
+        yield joined(waiting)
+
+
+def _whole_batches(rows: pa.RecordBatch) -> int:
+    """How many rows stand before the last batch."""
+    if "base_offset" not in rows.schema.names:
+        return int(rows.num_rows)
+    batches = rows.column("base_offset").fill_null(-1).to_numpy()
+    if batches[-1] < 0:
+        return len(batches)
+    return int(np.append(-1, np.flatnonzero(batches != batches[-1]))[-1]) + 1
+
+
+def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa.RecordBatch:
+    """The commits and tombstones of offsets among raw rows."""
+    numbers, _ = prefix_column(batch.column("key"))
+    is_commit = np.isin(numbers, numbers_of(schemas, COMMITS))
+    is_commit &= batch.column("control").is_null().to_numpy(zero_copy_only=False)
+    return batch if is_commit.all() else batch.filter(pa.array(is_commit))
+
+
+class CommitLot:
+    """The commits and tombstones among some raw rows, in their order; arrays have an element for each."""
+
+    def __init__(self, batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
+        self.types = numbers_of(schemas, COMMITS)
+        self.rows = of_offsets(batch, schemas)
+        self.codes = codes_of([self.rows.column("key")]) if self.rows.num_rows else np.zeros(0, np.int64)
+        """A number for each key, compared as bytes."""
+        first = first_of_each(self.codes)
+        places = [name for name in ("offset", "key", "file", "position", "base_offset") if name in batch.schema.names]
+        self.keys = DecodedRecords(self.rows.select(places).take(pa.array(first)), schemas)
+        """The keys, by their numbers."""
+        groups, topics = (self.keys.member(self.types, "key", name).dictionary_encode() for name in ("group", "topic"))
+        self.groups: list[str] = groups.dictionary.to_pylist()
+        self.topics: list[str] = topics.dictionary.to_pylist()
+        self._group_of_key = groups.indices.fill_null(-1).to_numpy().astype(np.int64)
+        self._topic_of_key = topics.indices.fill_null(-1).to_numpy().astype(np.int64)
+
+    @cached_property
+    def group(self) -> INT64:
+        """The place of the group in `groups`; -1 where the key cannot be read."""
+        found: INT64 = self._group_of_key[self.codes]
+        return found
+
+    @cached_property
+    def topic(self) -> INT64:
+        """The place of the topic in `topics`; -1 where the key cannot be read."""
+        found: INT64 = self._topic_of_key[self.codes]
+        return found
+
+    @property
+    def offsets(self) -> INT64:
+        """Offsets in the log."""
+        offsets: INT64 = self.rows.column("offset").to_numpy()
+        return offsets
+
+    @property
+    def is_tombstone(self) -> FLAGS:
+        """Whether there is no value."""
+        flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
+        return flags
+
+    def batch_offsets(self) -> INT64:
+        """The offset of the first record of each batch; the record's own where the source does not tell."""
+        if "base_offset" not in self.rows.schema.names:
+            return self.offsets
+        told = self.rows.column("base_offset").fill_null(-1).to_numpy()
+        return np.where(told < 0, self.offsets, told)
+
+    def group_names(self, rows: INT64) -> pa.DictionaryArray:
+        """The groups of some rows."""
+        return _named(self.group[rows], self.groups)
+
+    def topic_names(self, rows: INT64) -> pa.DictionaryArray:
+        """The topics of some rows."""
+        return _named(self.topic[rows], self.topics)
+
+
+def _named(codes: INT64, names: list[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int64(), mask=codes < 0), pa.array(names, pa.string()))
+
+
+def first_of_each(codes: INT64) -> INT64:
+    """The index of the first row of each code, by code; -1 counts as one."""
+    if not len(codes):
+        return np.zeros(0, np.int64)
+    first = np.full(int(codes.max()) + 2, -1, np.int64)
+    # Among equal indexes the last assignment wins.
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first[first >= 0]
+
+
+def first_behind(ends: list[tuple[int, int]], codes: INT64, offsets: INT64) -> INT64:
+    """For each of `ends`, a code and an offset, the index of the first row with this code behind it, where there is
+    one. Rows ascend by their offsets."""
+    if not ends:
+        return np.zeros(0, np.int64)
+    ended, ended_at = np.array(ends, np.int64).T
+    rows = np.flatnonzero(np.isin(codes, ended))
+    # Code and place as one number, so that one sorted search finds the next row of a code.
+    width = len(codes) + 1
+    there = np.sort(codes[rows].astype(np.int64) * width + rows)
+    found = np.append(there, -1)[np.searchsorted(there, ended * width + np.searchsorted(offsets, ended_at))]
+    behind: INT64 = found[found // width == ended] % width
+    return behind

@@ -1,0 +1,1 @@
+"""Tables that go on where they ended: what a stream keeps between two batches."""

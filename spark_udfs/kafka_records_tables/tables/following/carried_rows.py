@@ -1,0 +1,137 @@
+"""What a log has to leave behind so that a table can go on with the rows that come next.
+
+A table is a function of a log from its start. Here stands which raw rows of a log are enough, whatever comes behind
+them: the table over what was carried and what came is the table over the whole log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
+from kafka_records_tables.tables.decoded.latest import Latest, joined
+from kafka_records_tables.tables.decoded.transactions_settled import (
+    ABORTED,
+    COMMITTED,
+    NONE,
+    OPEN,
+    UNKNOWN,
+    Settling,
+)
+
+if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import INT64
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.declaration import Table
+
+_VALUE: Final = "value"
+_TOMBSTONE: Final = "tombstone"
+_NO_PRODUCER: Final = -1
+
+_TOLD_AS: Final = {COMMITTED: NONE, ABORTED: ABORTED, UNKNOWN: UNKNOWN}
+
+
+def is_by_group(table: Table) -> bool:
+    """Whether the rows about a group depend on records about that group alone, and on markers. Names of topics may come
+    from records of others; of facts nothing is carried but what waits."""
+    return table.helper != "facts" and table.group is not None and not table.uses_topics and not table.needs_all_groups
+
+
+def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
+    """The rows that have to be carried, out of all that were carried or came; both in the order of the log.
+
+    Of a table of facts these are the records of open transactions. Of a table in which the last record of a key decides
+    (`Table.last_of_key`), these and of each key the last value and the last tombstone. A record whose transaction has
+    ended is carried as one that never was in any, for its marker does not come again.
+    """
+    known = schemas(context, table.folder)
+    types = numbers_of(known, table.records)
+    chosen = of_types(iter([rows]), types, context, "")
+    parts = (
+        _waiting(chosen, context)
+        if table.helper == "facts"
+        else _last(chosen, table, context, _named(rows, table, context))
+    )
+    found = [part for part in parts if part is not None and part.num_rows]
+    if not found:
+        return rows.slice(0, 0)
+    left = joined(found)
+    _, first = np.unique(left.column("offset").to_numpy(), return_index=True)
+    return left.take(pa.array(first))
+
+
+def _named(rows: pa.RecordBatch, table: Table, context: Context) -> INT64:
+    """Where the records stand that rows about later ones may name."""
+    named: set[int] = set()
+    if table.names_earlier and rows.num_rows:
+        named = import_module(table.module).named_later(iter([rows]), context)
+    return np.array(sorted(named), np.int64)
+
+
+def _waiting(rows: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:
+    settling = Settling(context, tombstones_at_once=False, last_of_key=False)
+    for batch in rows:
+        for _ in settling.take(batch):
+            pass
+    yield from (batch for outcome, batch in settling.rest() if outcome == OPEN)
+
+
+def _last(
+    rows: Iterator[pa.RecordBatch], table: Table, context: Context, named: INT64
+) -> Iterator[pa.RecordBatch | None]:
+    kept: dict[str, Latest] = {}
+
+    def add(which: str, batch: pa.RecordBatch) -> None:
+        kept.setdefault(which, Latest(batch.schema.names)).add(batch)
+
+    for outcome, batch in _settled(rows, table, context):
+        if outcome == OPEN:
+            yield batch
+        elif outcome == UNKNOWN:
+            add(outcome, _ended(batch, UNKNOWN))
+        elif outcome == ABORTED:
+            # That there was one shows a group; its offset never counts.
+            if not table.last_of_key:
+                add(outcome, _ended(batch, outcome))
+        else:
+            is_tombstone = batch.column("value").is_null()
+            add(_TOMBSTONE, batch.filter(is_tombstone))
+            values = batch.filter(pc.invert(is_tombstone))
+            if table.names_earlier:
+                yield _ended(values.filter(pa.array(np.isin(values.column("offset").to_numpy(), named))), COMMITTED)
+                # Another one may never have taken effect, and must not begin to.
+                add(ABORTED, _ended(values, ABORTED))
+            else:
+                add(_VALUE, _ended(values, outcome))
+    yield from (latest.rows() for latest in kept.values())
+
+
+def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Records by the outcome of their transactions; all as if there were none where rows do not depend on it."""
+    if not table.needs_transactions:
+        for batch in rows:
+            yield NONE, batch.filter(pc.is_null(batch.column("control")))
+        return
+    settling = Settling(context, tombstones_at_once=True, last_of_key=False)
+    for batch in rows:
+        yield from settling.take(batch)
+    yield from settling.rest()
+
+
+def _ended(batch: pa.RecordBatch, outcome: str) -> pa.RecordBatch:
+    """The rows as ones that no marker may decide any more: outside of a transaction, aborted and of no producer, or of
+    a transaction of which nobody can tell how it ended."""
+    if outcome not in _TOLD_AS:
+        return batch
+    names, count = batch.schema.names, batch.num_rows
+    if outcome == ABORTED:
+        nobody = pa.repeat(pa.scalar(_NO_PRODUCER, pa.int64()), count)
+        batch = batch.set_column(names.index("producer_id"), "producer_id", nobody)
+    words = pa.repeat(pa.scalar(_TOLD_AS[outcome]), count)
+    return batch.set_column(names.index("transaction"), "transaction", words)

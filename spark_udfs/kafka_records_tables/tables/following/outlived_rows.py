@@ -1,0 +1,217 @@
+"""Carried rows that nothing behind them can need: of members and offsets that are gone, and of groups that are over.
+
+A tombstone is carried for what a later record may still be about: a commit that waits for its marker, a group that no
+other record makes. Where neither can be, a replay with the rows of a key and one without them end in the same groups,
+whatever comes. So both the tombstone and what it deleted leave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, schemas
+from kafka_records_tables.tables.decoded.latest import codes_of, codes_of_same
+from kafka_records_tables.tables.decoded.transactions_settled import ABORTED, outside_transactions
+from kafka_records_tables.tables.replay.group_replay import (
+    CLASSIC,
+    CURRENT,
+    GROUP,
+    MEMBER,
+    REGEX,
+    ROLES,
+    SHARE,
+    TARGET,
+    TARGET_OF_MEMBER,
+    role_of,
+)
+
+if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import FLAGS, INT64
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.declaration import Table
+
+_COMMIT: Final = "commit"
+_OTHER: Final = "other"
+
+_PARTS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER, REGEX)
+"""The roles of records that a group has several of, by the last field of their keys."""
+
+_NOWHERE: Final = -1
+_BEHIND_ALL: Final = np.iinfo(np.int64).max
+
+
+class CarriedKeys:
+    """What the keys of some raw rows say; arrays have an element per row."""
+
+    def __init__(self, rows: pa.RecordBatch, table: Table, context: Context) -> None:
+        found = DecodedRecords(rows.select(["offset", "key"]), schemas(context, table.folder))
+        self.role: NDArray[np.object_] = np.full(rows.num_rows, _OTHER, object)
+        self.kind: NDArray[np.object_] = np.full(rows.num_rows, _OTHER, object)
+        group, part = pa.nulls(rows.num_rows, pa.string()), pa.nulls(rows.num_rows, pa.string())
+        number = pa.nulls(rows.num_rows, pa.int32())
+        for record, column in found.columns.records.items():
+            name, fields = found.record_name(record), found.key_names(record)
+            which = column.is_valid().to_numpy(zero_copy_only=False)
+            group = pc.coalesce(group, pc.struct_field(column, ["key", fields[0]]))
+            if name in COMMITS:
+                self.role[which] = _COMMIT
+                part = pc.coalesce(part, pc.struct_field(column, ["key", "topic"]))
+                number = pc.coalesce(number, pc.struct_field(column, ["key", "partition"]))
+            elif name in ROLES:
+                self.kind[which], self.role[which] = role_of(name)
+                part = pc.coalesce(part, pc.struct_field(column, ["key", fields[-1]]))
+        encoded = group.dictionary_encode()
+        self._names = encoded.dictionary
+        self.group: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        """A number for the group, or whatever else the first field of every key of the table names; -1 for none."""
+        kind = pa.array(self.kind, pa.string())
+        self.of_kind = codes_of_same([group, kind])
+        """A number for the group and its kind."""
+        self.unit = codes_of_same([group, kind, part, number])
+        """A number for a member or a regular expression of a group, or an offset of it."""
+
+    def of_same_groups(self, rows: FLAGS) -> FLAGS:
+        """The rows that are about the same groups as some `rows`, and those that are about none."""
+        chosen = np.zeros(len(self._names) + 1, np.bool_)
+        chosen[self.group[rows]] = True
+        chosen[-1] = True
+        same: FLAGS = chosen[self.group]
+        return same
+
+    def named(self, names: pa.Array) -> FLAGS:
+        """The rows that are about groups with these names."""
+        is_named = pc.is_in(self._names, value_set=names).to_numpy(zero_copy_only=False)
+        rows: FLAGS = np.append(is_named, False)[self.group]
+        return rows
+
+
+def without_outlived(rows: pa.RecordBatch, shown: pa.Array, table: Table, context: Context) -> pa.RecordBatch:
+    """Carried rows, in the order of the log, without those that no row of the table can hang on any more, whatever
+    comes. `shown` are the groups that have a row now."""
+    if not rows.num_rows:
+        return rows
+    carried = _Carried(rows, table, context)
+    leaves = np.zeros(rows.num_rows, np.bool_)
+    if "offsets" in table.forgets:
+        leaves |= carried.deleted_offsets()
+    if "members" in table.forgets:
+        leaves |= carried.gone_members()
+    if table.is_history:
+        leaves |= carried.parts_of_groups_that_ended()
+    else:
+        leaves |= ~carried.of_groups_that_last(shown)
+    return rows.filter(pa.array(~leaves))
+
+
+class _Carried:
+    """Carried rows in the order of the log; flags and offsets have an element per row."""
+
+    def __init__(self, rows: pa.RecordBatch, table: Table, context: Context) -> None:
+        self._keys = CarriedKeys(rows, table, context)
+        self._offsets = rows.column("offset").to_numpy()
+        self._is_value = rows.column("value").is_valid().to_numpy(zero_copy_only=False)
+        self._all = np.ones(rows.num_rows, np.bool_)
+        key = codes_of([rows.column("key")])
+        self._in_force = self._is_value & (self._last(key, self._all) == self._offsets)
+        """The rows that no later one of the same key replaces or deletes."""
+        self._waits = ~self._all
+        if table.needs_transactions:
+            is_aborted = pc.fill_null(pc.equal(rows.column("transaction"), ABORTED), False)
+            self._waits = ~outside_transactions(rows, context, tombstones_at_once=True)
+            self._waits &= ~is_aborted.to_numpy(zero_copy_only=False)
+
+    def of_groups_that_last(self, shown: pa.Array) -> FLAGS:
+        """Rows of groups that have a row among those `shown`, a key in force, or a record that waits for a marker.
+        Whatever comes of another group next begins it anew."""
+        return self._keys.of_same_groups(self._in_force | self._waits | self._keys.named(shown))
+
+    def deleted_offsets(self) -> FLAGS:
+        """Rows of offsets that end in a tombstone, which takes commits along that still wait before it.
+
+        The last commit of a group stays, be it deleted: it is what made a simple group.
+        """
+        unit, role = self._keys.unit, self._keys.role
+        is_commit = role == _COMMIT
+        is_deleted = self._last(unit, self._all) != self._last(unit, self._is_value)
+        last_commit = self._last(self._keys.group, is_commit & self._is_value)
+        is_earlier = self._last(unit, self._is_value) < np.maximum(last_commit, 0)
+        leaves: FLAGS = is_commit & is_deleted & is_earlier
+        return leaves
+
+    def gone_members(self) -> FLAGS:
+        """Rows of members, and of regular expressions, that end in tombstones, in groups that other records make.
+
+        These tombstones act on the member alone; but what they deleted may have made the group. That is not missed
+        where the record of the group is in force, behind all records of other kinds of groups, and that of the target
+        assignment too: its tombstone says something to a group that is there, and nothing to one that is not. A record
+        of a classic group begins everything anew. Members stay that were there when a commit was written which waits
+        for its marker, and those with the first and the last record of a member: by these `group_states` tells where
+        members were told.
+        """
+        keys, kinds = self._keys, self._keys.of_kind
+        is_part = np.isin(keys.role, _PARTS)
+        is_gone = is_part & ~self._any(keys.unit, self._in_force)
+        is_gone &= self._last(keys.unit, self._all) < self._first(keys.group, self._waits)
+
+        of_others = self._last_of_other_kinds(np.isin(keys.kind, [_OTHER], invert=True))
+        is_made = self._last(kinds, self._in_force & (keys.role == GROUP)) > of_others
+        has_target = self._last(kinds, self._in_force & (keys.role == TARGET)) > of_others
+        is_there = is_made & (has_target | (keys.kind == SHARE))
+
+        is_member = keys.role == MEMBER
+        values = is_member & self._is_value
+        first, last = self._first(kinds, values), self._last(kinds, is_member)
+        is_kept = self._any(keys.unit, is_member & ((self._offsets == first) | (self._offsets == last)))
+
+        is_before_classic = self._last(keys.unit, self._all) < self._classic()
+        leaves: FLAGS = is_gone & (is_before_classic | is_there & ~is_kept)
+        return leaves
+
+    def parts_of_groups_that_ended(self) -> FLAGS:
+        """Rows of groups whose records all end in tombstones, that of the group behind all values, but for the records
+        that end groups: these end what commits before them have made. Commits stay."""
+        keys = self._keys
+        is_record, is_group = keys.kind != _OTHER, keys.role == GROUP
+        end = self._last(keys.group, is_group & ~self._is_value)
+        is_over = ~self._any(keys.group, is_record & self._in_force)
+        is_over &= end > self._last(keys.group, is_record & self._is_value)
+        is_over &= end < self._first(keys.group, self._waits)
+        of_this_kind = self._last(keys.of_kind, is_group) == end
+        is_ended = (self._classic() == end) | (of_this_kind & (self._last_of_other_kinds(is_record & ~is_group) < 0))
+        leaves: FLAGS = is_record & ~is_group & is_over & is_ended
+        return leaves
+
+    def _classic(self) -> INT64:
+        """Where the last record of a classic group of the same name stands."""
+        return self._last(self._keys.group, (self._keys.kind == CLASSIC) & (self._keys.role == GROUP))
+
+    def _last_of_other_kinds(self, which: FLAGS) -> INT64:
+        """Where the last of some rows stands that is about a group of the same name and of another kind."""
+        kinds = self._keys.kind
+        found = np.full(len(kinds), _NOWHERE, np.int64)
+        for kind in set(kinds.tolist()):
+            others = self._last(self._keys.group, which & (kinds != kind))
+            found = np.where(kinds == kind, others, found)
+        return found
+
+    def _last(self, codes: INT64, which: FLAGS) -> INT64:
+        """The offset of the last of some rows with the same code; _NOWHERE where there is none."""
+        found = np.full(int(codes.max()) + 2, _NOWHERE, np.int64)
+        np.maximum.at(found, codes[which], self._offsets[which])
+        return found[codes]
+
+    def _first(self, codes: INT64, which: FLAGS) -> INT64:
+        """The offset of the first of some rows with the same code; _BEHIND_ALL where there is none."""
+        found = np.full(int(codes.max()) + 2, _BEHIND_ALL, np.int64)
+        np.minimum.at(found, codes[which], self._offsets[which])
+        return found[codes]
+
+    def _any(self, codes: INT64, which: FLAGS) -> FLAGS:
+        """Whether one of some rows has the same code."""
+        return self._last(codes, which) > _NOWHERE

@@ -1,0 +1,183 @@
+"""The offsets and groups that a group coordinator holds in memory, open transactions included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns
+from kafka_records_tables.tables.committed.last_commits import CommitKey, LastCommits, last_offsets
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, nulled, numbers_of, of_types, schemas
+from kafka_records_tables.tables.decoded.latest import Latest
+from kafka_records_tables.tables.decoded.transactions_settled import OPEN, UNKNOWN, settled
+from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords, Replayed
+from kafka_records_tables.tables.replay.subscriptions import REGEX_RECORD, HeldGroup, held_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+READS: Final = ("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control")
+"""The columns of raw rows that are needed."""
+
+_NO_TIMESTAMP: Final = -1
+
+
+class HeldOffsets(NamedTuple):
+    """Committed offsets, an element of each array for each."""
+
+    group: pa.DictionaryArray
+    topic: pa.Array
+    partition: pa.Array
+    commit_timestamp_ms: pa.Array
+    expire_timestamp_ms: pa.Array
+    """Null where the commit names no time at which it expires: only values of version 1 may."""
+    log_offset: pa.Array
+    key: pa.Array
+    """The bytes of the key of its record."""
+    has_own_key: FLAGS
+    """Whether these bytes are those that a coordinator writes now: no old key, and nothing behind it."""
+    is_known: FLAGS
+    """False where an offset is there, and no record can be used that tells of it."""
+    is_pending: FLAGS
+    """Whether a transaction is open that commits this partition."""
+    told: Mapping[str, Any]
+    """What the commits say, as the columns of `commits.commit_columns`; empty where nobody wants to know."""
+
+    def is_in(self, topics: Sequence[frozenset[str]]) -> FLAGS:
+        """Which offsets are of a topic among the `topics` of their group, which stand in the order of `group`'s names.
+
+        Each pair of a group and a topic is looked up once.
+        """
+        of_topic = self.topic.dictionary_encode()
+        names = of_topic.dictionary.to_pylist()
+        pairs = self.group.indices.to_numpy().astype(np.int64) * (len(names) + 1) + of_topic.indices.to_numpy()
+        known, inverse = np.unique(pairs, return_inverse=True)
+        found = [names[pair % (len(names) + 1)] in topics[pair // (len(names) + 1)] for pair in known]
+        return np.array(found, np.bool_)[inverse]
+
+    def kinds(self, groups: Mapping[str, HeldGroup]) -> pa.Array:
+        """The kinds of the groups, null where a group is gone."""
+        held = (groups.get(name) for name in self.group.dictionary.to_pylist())
+        kinds = pa.array([None if group is None else group.kind for group in held], pa.string())
+        return kinds.take(self.group.indices)
+
+
+class Held(NamedTuple):
+    """What the coordinator of a log partition holds."""
+
+    groups: Mapping[str, HeldGroup]
+    offsets: HeldOffsets | None
+    """None where there is none."""
+    pending: frozenset[CommitKey]
+    """What open transactions commit, whether or not there is an older offset."""
+    seen_ms: Mapping[str, int]
+    """By group, the time of its own record, or else of the last of its commits; without it where the source has no
+    timestamps."""
+
+
+def held(
+    batches: Iterator[pa.RecordBatch], context: Context, names: Iterable[str], *, with_commits: bool = False
+) -> Held:
+    """What a coordinator holds after some raw rows, with READS; `names` are those of the records of groups and commits.
+
+    `with_commits`, offsets have `told`.
+    Reports what cannot be used. An offset that a commit in an open transaction writes over stays until the marker. A
+    tombstone takes the pending offsets of its partition along (`OffsetMetadataManager.replay`).
+    """
+    known = schemas(context, "consumer_offsets")
+    types = numbers_of(known, COMMITS)
+    groups = GroupRecords(known, with_values=(REGEX_RECORD,), columns=("timestamp_ms",))
+    commits = LastCommits(known)
+    pending, tombstones = Latest(("offset", "key")), Latest(("offset", "key"))
+    chosen = of_types(batches, numbers_of(known, names), context, NOT_USED)
+    for outcome, batch in settled(chosen, context, tombstones_at_once=True, last_of_key=True):
+        groups.add(batch)
+        numbers, _ = prefix_column(batch.column("key"))
+        rows = batch.filter(pa.array(np.isin(numbers, types)))
+        commits.add(outcome, rows)
+        tombstones.add(rows.filter(pc.is_null(rows.column("value"))))
+        if outcome in (OPEN, UNKNOWN):
+            pending.add(rows)
+    last = commits.deciding(context)
+    replayed = groups.replayed(context, reports_commits=False)
+    still_open = _still_open(pending, tombstones, known)
+    offsets = None
+    if last is not None and last.is_there.any():
+        told = commit_columns(last.found, last.types, context) if with_commits else {}
+        offsets = _offsets(last.found, last.types, last.is_there, last.is_usable, still_open, told)
+    found = held_groups(replayed)
+    return Held(found, offsets, still_open, _seen(replayed, found, types))
+
+
+def _offsets(
+    found: DecodedRecords,
+    types: tuple[int, ...],
+    is_there: FLAGS,
+    is_usable: FLAGS,
+    pending: frozenset[CommitKey],
+    told: Mapping[str, Any],
+) -> HeldOffsets:
+    there = pa.array(is_there)
+    group, topic, partition = (
+        found.member(types, "key", name).filter(there) for name in ("group", "topic", "partition")
+    )
+    # The record of old keys has no such field.
+    expires = nulled(found.member(types[1:], "value", "expire_timestamp"), _NO_TIMESTAMP).filter(there)
+    is_pending = np.zeros(len(group), np.bool_)
+    if pending:
+        keys = zip(group.to_pylist(), topic.to_pylist(), partition.to_pylist(), strict=True)
+        is_pending[:] = [key in pending for key in keys]
+    return HeldOffsets(
+        group.dictionary_encode(),
+        topic,
+        partition,
+        found.member(types, "value", "commit_timestamp").filter(there),
+        expires,
+        found.rows.column("offset").filter(there),
+        found.rows.column("key").filter(there),
+        _has_own_key(found, types)[is_there],
+        is_usable[is_there],
+        is_pending,
+        {name: each.filter(there) if isinstance(each, pa.Array) else each for name, each in told.items()},
+    )
+
+
+def _has_own_key(found: DecodedRecords, types: tuple[int, ...]) -> FLAGS:
+    columns = found.columns
+    has: FLAGS = (columns.record_type == types[-1]) & (columns.key_bytes_left == 0)
+    has[list(columns.leniencies)] = False
+    return has
+
+
+def _still_open(pending: Latest, tombstones: Latest, known: Mapping[int, RecordSchema]) -> frozenset[CommitKey]:
+    """The partitions with a commit in an open transaction and no tombstone behind it."""
+    waiting = last_offsets(pending, known)
+    if not waiting:
+        return frozenset()
+    deleted = last_offsets(tombstones, known)
+    return frozenset(key for key, offset in waiting.items() if offset > deleted.get(key, -1))
+
+
+def _seen(replayed: Replayed, groups: Mapping[str, HeldGroup], types: tuple[int, ...]) -> dict[str, int]:
+    """By group, the time of its own record, or without one that of the last record of any of its commits."""
+    times: dict[str, int] = {}
+    if "timestamp_ms" in replayed.seen.rows.schema.names:
+        group = replayed.seen.member(types, "key", "group").dictionary_encode()
+        latest = np.full(len(group.dictionary) + 1, _NO_TIMESTAMP, np.int64)
+        written = replayed.seen.rows.column("timestamp_ms").fill_null(_NO_TIMESTAMP).to_numpy()
+        np.maximum.at(latest, group.indices.fill_null(-1).to_numpy(), written)
+        times = dict(zip(group.dictionary.to_pylist(), latest.tolist(), strict=False))
+    if "timestamp_ms" in replayed.told.rows.schema.names:
+        written = replayed.told.rows.column("timestamp_ms").fill_null(_NO_TIMESTAMP).to_numpy()
+        by_offset = dict(zip(replayed.told.offsets.tolist(), written.tolist(), strict=True))
+        times |= {name: by_offset[group.made_at] for name, group in groups.items() if group.made_at in by_offset}
+    return {name: time for name, time in times.items() if time != _NO_TIMESTAMP}

@@ -1,0 +1,1 @@
+"""Groups, replayed as a coordinator does it: members, assignments, subscriptions, states, changes."""

@@ -1,0 +1,200 @@
+"""The assignments of members of replayed groups, as rows of the table `assignments`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.replay import named_topics
+from kafka_records_tables.tables.replay.embedded import assignment
+from kafka_records_tables.tables.replay.group_replay import (
+    CLASSIC,
+    CONSUMER,
+    CURRENT,
+    GROUP,
+    SHARE,
+    SHARE_TARGET,
+    STREAMS,
+    TARGET,
+    TARGET_OF_MEMBER,
+    TOPOLOGY,
+    Group,
+    picked_with,
+)
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.decoded.fold import Event, Picked
+
+HAS: Final = "current"
+GIVES_UP: Final = "pending_revocation"
+IS_TO_HAVE: Final = "target"
+
+_TASKS: Final = ("active", "standby", "warmup")
+_OF_TASKS: Final = tuple(f"{kind}_tasks" for kind in _TASKS)
+
+_IN_CURRENT: Final[Mapping[str, tuple[str, ...]]] = {
+    "ConsumerGroupCurrentMemberAssignment": ("assigned_partitions", "partitions_pending_revocation"),
+    "ShareGroupCurrentMemberAssignment": ("assigned_partitions",),
+    "StreamsGroupCurrentMemberAssignment": (*_OF_TASKS, *(f"{tasks}_pending_revocation" for tasks in _OF_TASKS)),
+}
+
+PICKED: Final[Picked] = picked_with(
+    {
+        **named_topics.PICKED,
+        **_IN_CURRENT,
+        "GroupMetadata": ("members",),
+        "ShareGroupTargetAssignmentMetadata": ("assignment_epoch",),
+        "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
+        "ShareGroupTargetAssignmentMember": ("topic_partitions",),
+        "StreamsGroupTargetAssignmentMember": _OF_TASKS,
+        "StreamsGroupTopology": ("subtopologies",),
+    }
+)
+"""What the replay and the rows of assignments want of each record."""
+
+KEPT: Final = (*named_topics.KEPT, GROUP, CURRENT, TARGET, SHARE_TARGET, TARGET_OF_MEMBER, TOPOLOGY)
+"""The roles of the records that rows are made of."""
+
+_BEFORE: Final = 2
+"""Members of a current assignment that the replay itself wants: epoch and state."""
+
+_ROWS: Final = 65_536
+
+
+class _Share(NamedTuple):
+    """A partition or task of somebody; the columns of the same names."""
+
+    member_id: str
+    role: str
+    topic: str | None
+    topic_id: str | None
+    subtopology_id: str | None
+    task_type: str | None
+    source_topics: list[str] | None
+    partition: int
+    assignment_epoch: int | None
+    log_timestamp_ms: int | None
+    log_offset: int
+
+
+_Row = tuple[str, str, _Share]
+
+
+def assignment_rows(
+    groups: Mapping[str, Group], names: Mapping[str, str], partition: int, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The assignments in some groups of a log partition. `names` are those of topics by their ids."""
+    rows: list[_Row] = []
+    for group_id, group in groups.items():
+        for share in _shares(group_id, group, names):
+            rows.append((group_id, group.shown_kind, share))
+            if len(rows) >= _ROWS:
+                yield _batch(rows, partition, schema)
+                rows = []
+    if rows:
+        yield _batch(rows, partition, schema)
+
+
+def _batch(rows: list[_Row], partition: int, schema: pa.Schema) -> pa.RecordBatch:
+    group_ids, kinds, shares = zip(*rows, strict=True)
+    found = dict(zip(_Share._fields, zip(*shares, strict=True), strict=True))
+    found |= {"group_id": group_ids, "group_kind": kinds}
+    columns: dict[str, Any] = {name: pa.array(values, schema.field(name).type) for name, values in found.items()}
+    columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
+    columns["log_partition"] = partition
+    return record_batch(schema, columns, len(rows))
+
+
+def _shares(group_id: str, group: Group, names: Mapping[str, str]) -> Iterator[_Share]:
+    if group.kind == CLASSIC:
+        yield from _of_classic_group(group_id, group)
+        return
+    sources = _source_topics(group_id, group)
+    for (role, member_id), event in group.last.items():
+        if event.value is None or role not in (CURRENT, TARGET_OF_MEMBER):
+            continue
+        lists = event.value[_BEFORE:] if role == CURRENT else event.value
+        if group.kind == STREAMS:
+            yield from _tasks(member_id, role, lists, _epoch(group_id, group, role, event), event, sources)
+        else:
+            yield from _partitions(member_id, role, lists, _epoch(group_id, group, role, event), event, names)
+
+
+def _of_classic_group(group_id: str, group: Group) -> Iterator[_Share]:
+    event = group.last.get((GROUP, group_id))
+    if event is None or event.value is None or group.protocol_type != CONSUMER:
+        return
+    members = {member["member_id"]: member["assignment"] for member in event.value[-1]}
+    place = (group.epoch, event.timestamp_ms, event.offset)
+    for member_id, data in members.items():
+        opened = assignment(CONSUMER, data)
+        given = opened.value["assigned_partitions"] if opened is not None else ()
+        parts = dict.fromkeys((each["topic"], number) for each in given for number in each["partitions"])
+        for topic, partition in parts:
+            yield _Share(member_id, HAS, topic, None, None, None, None, partition, *place)
+
+
+def _epoch(group_id: str, group: Group, role: str, event: Event) -> int | None:
+    """The epoch of what has none of its own."""
+    if role == CURRENT:
+        return max(event.value[0], 0) if event.value is not None else None
+    target = group.last.get((SHARE_TARGET if group.kind == SHARE else TARGET, group_id))
+    return None if target is None or target.value is None else target.value[0]
+
+
+def _partitions(
+    member_id: str, role: str, lists: Iterable[Any], epoch: int | None, event: Event, names: Mapping[str, str]
+) -> Iterator[_Share]:
+    for shown, topics in zip(_ROLES[role], lists, strict=False):
+        # Of a topic that is named twice a coordinator keeps what stands last.
+        for topic_id, topic in {topic["topic_id"]: topic for topic in topics}.items():
+            for partition, since in _with_epochs(topic, epoch).items():
+                place = (partition, since, event.timestamp_ms, event.offset)
+                yield _Share(member_id, shown, names.get(topic_id), topic_id, None, None, None, *place)
+
+
+def _tasks(
+    member_id: str,
+    role: str,
+    lists: tuple[Any, ...],
+    epoch: int | None,
+    event: Event,
+    sources: Mapping[str, list[str]],
+) -> Iterator[_Share]:
+    for number, subtopologies in enumerate(lists):
+        shown, task_type = _ROLES[role][number // len(_TASKS)], _TASKS[number % len(_TASKS)]
+        has_epochs = role != CURRENT or task_type == "active"
+        for subtopology_id, tasks in {each["subtopology_id"]: each for each in subtopologies}.items():
+            known = _with_epochs(tasks, epoch) if has_epochs else dict.fromkeys(tasks["partitions"])
+            for partition, since in known.items():
+                place = (partition, since, event.timestamp_ms, event.offset)
+                topics = sources.get(subtopology_id)
+                yield _Share(member_id, shown, None, None, subtopology_id, task_type, topics, *place)
+
+
+_ROLES: Final = {CURRENT: (HAS, GIVES_UP), TARGET_OF_MEMBER: (IS_TO_HAVE,)}
+
+
+def _with_epochs(part: Mapping[str, Any], epoch: int | None) -> dict[int, int | None]:
+    """The epoch of each partition: `epoch` where the record has none, or not as many as partitions."""
+    partitions, epochs = part["partitions"], part.get("assignment_epochs")
+    if not epochs or len(epochs) != len(partitions):
+        return dict.fromkeys(partitions, epoch)
+    return dict(zip(partitions, epochs, strict=True))
+
+
+def _source_topics(group_id: str, group: Group) -> dict[str, list[str]]:
+    """By subtopology what its tasks read: source topics, and topics of a repartition."""
+    event = group.last.get((TOPOLOGY, group_id))
+    if event is None or event.value is None:
+        return {}
+    return {
+        each["subtopology_id"]: [
+            *each["source_topics"],
+            *(topic["name"] for topic in each["repartition_source_topics"]),
+        ]
+        for each in event.value[-1]
+    }

@@ -1,0 +1,167 @@
+"""Moments in the life of a group that commits and tombstones of offsets tell, found in columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from heapq import merge
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commit_lots import CommitLot, first_behind, first_of_each
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+from kafka_records_tables.tables.decoded.transactions_settled import NONE
+from kafka_records_tables.tables.replay.group_replay import SIMPLE
+from kafka_records_tables.tables.words import timeline_words as words
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.tables.replay.group_events import GroupEvent
+    from kafka_records_tables.tables.replay.group_states import GroupStates
+
+
+class CommitMoments:
+    """Finds moments among commits, a lot at a time. Memory follows the topics that live groups commit for."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
+        self._schemas = schemas
+        self._known: dict[str, set[str]] = {}
+
+    def columns(self, lot: CommitLot, events: list[GroupEvent], states: GroupStates) -> Iterator[dict[str, Any]]:
+        """Columns of `timeline`, some of them, for what the lot tells. `events` are those among its rows, `states` know
+        them too."""
+        if not lot.rows.num_rows:
+            return
+        pair = np.where(lot.group < 0, -1, lot.group * (len(lot.topics) + 1) + lot.topic)
+        _, pairs = np.unique(pair, return_inverse=True)
+        yield from self._first(lot, pairs, events, states)
+        yield from self._reset(lot, pairs, states)
+        deleted = np.flatnonzero(lot.is_tombstone & (lot.group >= 0))
+        yield from _by_write(words.OFFSETS_DELETED, lot, deleted, pairs, states)
+
+    # -- the first commit for a topic ----------------------------------------------------------------------------------
+
+    def _first(
+        self, lot: CommitLot, pairs: INT64, events: list[GroupEvent], states: GroupStates
+    ) -> Iterator[dict[str, Any]]:
+        ends = _ends(events)
+        rows = self._candidates(lot, np.where(lot.is_tombstone, -1, pairs), ends)
+        found = []
+        groups, topics = lot.group_names(rows).to_pylist(), lot.topic_names(rows).to_pylist()
+        commits = zip(lot.offsets[rows].tolist(), groups, topics, rows.tolist(), strict=True)
+        for _, group, topic, row in merge(((at, group, None, -1) for at, group in ends), commits, key=itemgetter(0)):
+            if topic is None:
+                self._known.pop(group, None)
+            elif topic not in self._known.setdefault(group, set()):
+                self._known[group].add(topic)
+                found.append(row)
+        if found:
+            rows = np.array(found, np.int64)
+            detail = _text_of('{"topic": ', _in_json(lot, rows), "}")
+            yield _columns(words.FIRST_COMMIT, lot, rows, states) | {"detail": detail}
+
+    def _candidates(self, lot: CommitLot, pairs: INT64, ends: list[tuple[int, str]]) -> INT64:
+        """The first value of each group and topic that is not known, and the first behind each end of its group."""
+        first = first_of_each(pairs)
+        first = first[pairs[first] >= 0]
+        first = first[lot.group[first] >= 0]
+        groups, topics = lot.group_names(first).to_pylist(), lot.topic_names(first).to_pylist()
+        is_new = [topic not in self._known.get(group, ()) for group, topic in zip(groups, topics, strict=True)]
+        ended = {group for _, group in ends}
+        of_group: dict[str, list[int]] = {}
+        for group, pair in zip(groups, pairs[first].tolist(), strict=True):
+            if group in ended:
+                of_group.setdefault(group, []).append(pair)
+        behind = [(pair, offset) for offset, group in ends for pair in of_group.get(group, ())]
+        return np.union1d(first[np.array(is_new, np.bool_)], first_behind(behind, pairs, lot.offsets))
+
+    # -- offsets that an administrator sets ----------------------------------------------------------------------------
+
+    def _reset(self, lot: CommitLot, pairs: INT64, states: GroupStates) -> Iterator[dict[str, Any]]:
+        at = states.before(lot.group_names(np.arange(len(pairs))), lot.offsets)
+        is_simple = pc.fill_null(pc.equal(at.kind, SIMPLE), True).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(at.is_empty & ~is_simple & ~lot.is_tombstone & _is_plain(lot) & (lot.group >= 0))
+        if not len(rows):
+            return
+        found = DecodedRecords(lot.rows.take(pa.array(rows)), self._schemas)
+        offsets = found.member(lot.types, "value", "offset")
+        known = offsets.is_valid().to_numpy(zero_copy_only=False)
+        values = offsets.fill_null(0).to_numpy()
+        yield from _by_write(words.OFFSETS_RESET, lot, rows[known], pairs, states, values[known])
+
+
+def _ends(events: list[GroupEvent]) -> list[tuple[int, str]]:
+    """Offsets at which groups end, and which. One that is converted in the same batch keeps its offsets."""
+    ends: dict[int, str] = {}
+    last: dict[tuple[str, int], tuple[int, str]] = {}
+    for each in events:
+        write = (each.group_id, each.batch_offset)
+        if each.before is not None and each.after is None:
+            ends[each.event.offset] = each.group_id
+            last[write] = (each.event.offset, each.before.kind)
+        elif each.before is None and each.after is not None and write in last:
+            ended_at, kind = last.pop(write)
+            if kind != each.after.kind:
+                del ends[ended_at]
+    return list(ends.items())
+
+
+def _is_plain(lot: CommitLot) -> FLAGS:
+    """Which rows no transaction wrote, as far as the source tells."""
+    said = lot.rows.column("transaction")
+    plain: FLAGS = pc.fill_null(pc.equal(said, NONE), True).to_numpy(zero_copy_only=False)
+    return plain
+
+
+def _by_write(
+    word: str, lot: CommitLot, rows: INT64, pairs: INT64, states: GroupStates, offsets: INT64 | None = None
+) -> Iterator[dict[str, Any]]:
+    """A moment for each batch, group and topic, at the first of its rows; `offsets` are those that rows commit."""
+    if not len(rows):
+        return
+    wrote = np.stack([lot.batch_offsets()[rows], pairs[rows]])
+    _, first, write = np.unique(wrote, axis=1, return_index=True, return_inverse=True)
+    write = write.reshape(-1)
+    counts = np.bincount(write, minlength=len(first))
+    parts: list[Any] = ['{"topic": ', _in_json(lot, rows[first]), ', "partitions": ', counts]
+    if offsets is not None:
+        lowest, highest = np.full(len(first), np.iinfo(np.int64).max), np.full(len(first), np.iinfo(np.int64).min)
+        np.minimum.at(lowest, write, offsets)
+        np.maximum.at(highest, write, offsets)
+        parts += [', "lowest_offset": ', lowest, ', "highest_offset": ', highest]
+    yield _columns(word, lot, rows[first], states) | {"detail": _text_of(*parts, "}")}
+
+
+def _in_json(lot: CommitLot, rows: INT64) -> pa.Array:
+    """The topics of rows as they stand in JSON."""
+    texts = pa.array([json.dumps(topic, ensure_ascii=False) for topic in lot.topics], pa.string())
+    return texts.take(pa.array(lot.topic[rows]))
+
+
+def _text_of(*parts: Any) -> pa.Array:
+    """The texts of all parts, one behind the other: words, numbers and columns of texts."""
+    columns = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in parts]
+    return pc.binary_join_element_wise(*columns, "")
+
+
+def _columns(word: str, lot: CommitLot, rows: INT64, states: GroupStates) -> dict[str, Any]:
+    groups, offsets = lot.group_names(rows), lot.offsets[rows]
+    # Right before a record that deletes its group's last trace, and right behind one that makes its group.
+    at = states.after(groups, offsets)
+    kinds = pc.coalesce(at.kind, states.before(groups, offsets).kind)
+    return {
+        "group_id": groups.dictionary_decode(),
+        "group_kind": kinds,
+        "event": pa.array([word] * len(rows)),
+        "member_id": None,
+        "epoch": at.epoch,
+        "member_count": at.member_count,
+        "duration_ms": None,
+        "at_timestamp_ms": lot.rows.column("timestamp_ms").take(pa.array(rows)),
+        "log_offset": pa.array(offsets),
+    }

@@ -1,0 +1,238 @@
+"""In which state a group was: after a record, and looked up for many places of the log at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.replay.group_replay import MEMBER, ROLES, STREAMS
+from kafka_records_tables.tables.replay.subscriptions import PICKED as SUBSCRIPTIONS
+from kafka_records_tables.tables.replay.subscriptions import topics_of
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.decoded.fold import Event
+    from kafka_records_tables.tables.replay.group_events import GroupEvent
+    from kafka_records_tables.tables.replay.group_replay import Group
+
+
+class GroupState(NamedTuple):
+    """What a coordinator that had loaded the log up to a record would say of a group."""
+
+    kind: str
+    """classic, simple, consumer, share or streams."""
+    state: str | None
+    """As the coordinator spells it; None where a record cannot be decoded."""
+    epoch: int | None
+    """Epoch, or generation of a classic group; None where no record tells one."""
+    member_count: int | None
+    """None where the record of a classic group cannot be decoded."""
+    topics: frozenset[str] | None
+    """What it subscribes to; None where a coordinator cannot tell (`subscriptions.HeldGroup.topics`)."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known to have no member."""
+        return self.state == "Empty"
+
+
+def state_of(group: Group | None, before: GroupState | None, event: Event) -> GroupState | None:
+    """The state of a group behind an event; `before` itself where nothing has changed."""
+    if group is None:
+        return None
+    state, kind = group.state, group.shown_kind
+    is_told_anew = before is None or before.kind != kind or event.record in SUBSCRIPTIONS
+    # A streams group without members subscribes to nothing.
+    if before is None or is_told_anew or (kind == STREAMS and "Empty" in (state, before.state)):
+        topics = topics_of(group)
+    else:
+        topics = before.topics
+    after = GroupState(kind, state, group.epoch, group.member_count, topics)
+    return before if after == before else after
+
+
+class GroupStates:
+    """Changes of state of groups, to ask for the state at places of the log. Memory follows the groups, and what has
+    happened since `forget`."""
+
+    def __init__(self, events: Iterable[GroupEvent] = ()) -> None:
+        self._last: dict[str, _Change] = {}
+        self._changes: list[_Change] = []
+        self._lot: _Lot | None = None
+        self.count = 0
+        """Changes that were added since `forget`."""
+        for event in events:
+            self.add(event)
+
+    def add(self, event: GroupEvent) -> None:
+        """Add what `GroupLog` gives, in its order."""
+        before = self._last.get(event.group_id)
+        record = event.event.record
+        # The tombstone of a classic group ends it, those of members do not.
+        is_told = record in _MEMBERS or (record == "GroupMetadata" and event.after is not None)
+        if event.after is event.before and not is_told:
+            return
+        offset = event.event.offset
+        if event.after is None:
+            told_at = _NOWHERE
+        else:
+            told_at = offset if is_told else _NOWHERE if before is None else before.told_at
+        change = _Change(event.group_id, offset, event.after, told_at)
+        self._changes.append(change)
+        self.count += 1
+        self._lot = None
+        if event.after is None:
+            self._last.pop(event.group_id, None)
+        else:
+            self._last[event.group_id] = change
+
+    @property
+    def remembered(self) -> int:
+        """Changes that are held."""
+        return len(self._changes)
+
+    def forget(self, offset: int) -> None:
+        """Forget what nobody needs who asks for no place before `offset`."""
+        last: dict[str, _Change] = {}
+        later: list[_Change] = []
+        for change in self._changes:
+            if change.offset >= offset:
+                later.append(change)
+            elif change.state is None:
+                last.pop(change.group_id, None)
+            else:
+                last[change.group_id] = change
+        self._changes = sorted(last.values(), key=attrgetter("offset")) + later
+        self.count = 0
+        self._lot = None
+
+    def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
+        """The states of some groups, each right before the record at an offset. Elements go together; a null is no
+        group."""
+        return self._at(groups, offsets, "left")
+
+    def after(self, groups: pa.Array, offsets: INT64) -> StatesAt:
+        """The same, each right behind the record at an offset."""
+        return self._at(groups, offsets, "right")
+
+    def _at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
+        if self._lot is None:
+            self._lot = _Lot(self._changes)
+        return self._lot.at(groups, offsets, side)
+
+
+_NOWHERE: Final = -1
+
+_MEMBERS: Final = frozenset(name for name, role in ROLES.items() if role == MEMBER)
+
+
+class _Change(NamedTuple):
+    group_id: str
+    offset: int
+    state: GroupState | None
+    told_at: int
+    """Where the last record so far stands that says who is a member, or is none any more; _NOWHERE without one."""
+
+
+class _Lot:
+    """Changes in the order of the log, as columns."""
+
+    def __init__(self, changes: list[_Change]) -> None:
+        self._groups: dict[str, int] = {}
+        self._numbers: dict[GroupState | None, int] = {None: 0}
+        groups = [self._groups.setdefault(each.group_id, len(self._groups)) for each in changes]
+        numbers = [self._numbers.setdefault(each.state, len(self._numbers)) for each in changes]
+        self._offsets = np.array([each.offset for each in changes], np.int64)
+        # What does not exist stands behind the changes.
+        self._number = np.array([*numbers, 0], np.int64)
+        self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
+        # The place of a change stands for its offset. Group and place are one number then, and one sorted search finds
+        # the last change of a group before a place.
+        self._width = len(changes) + 1
+        self._sorted = np.sort(np.array(groups, np.int64) * self._width + np.arange(len(changes)))
+        self._states = list(self._numbers)
+
+    def at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
+        encoded = groups if pa.types.is_dictionary(groups.type) else groups.dictionary_encode()
+        of_name = np.array([self._groups.get(name, -1) for name in [*encoded.dictionary.to_pylist(), None]], np.int64)
+        group = of_name[encoded.indices.fill_null(-1).to_numpy()]
+        wanted = group * self._width + np.searchsorted(self._offsets, offsets, side)
+        last = np.append(self._sorted, -1)[np.searchsorted(self._sorted, wanted) - 1]
+        is_known = (group >= 0) & (last // self._width == group)
+        change = np.where(is_known, last % self._width, len(self._offsets))
+        return StatesAt(self._number[change], self._states, self._told_at[change])
+
+
+class StatesAt:
+    """States, an element for each that was asked about; null and False where there was no group."""
+
+    def __init__(self, numbers: INT64, states: list[GroupState | None], told_at: INT64) -> None:
+        """`numbers` are places in `states`, the first of which is None; `told_at` are offsets, -1 for none."""
+        self.numbers = numbers
+        self.states = states
+        self._told_at = told_at
+
+    @property
+    def exists(self) -> FLAGS:
+        """Whether there was a group of that name."""
+        found: FLAGS = self.numbers > 0
+        return found
+
+    @cached_property
+    def is_empty(self) -> FLAGS:
+        """Whether there was a group known to have no member."""
+        empty: FLAGS = np.array([state is not None and state.is_empty for state in self.states], np.bool_)[self.numbers]
+        return empty
+
+    @cached_property
+    def kind(self) -> pa.Array:
+        """`GroupState.kind`, as strings."""
+        return self._told(pa.string(), lambda state: state.kind)
+
+    @cached_property
+    def state(self) -> pa.Array:
+        """`GroupState.state`, as strings."""
+        return self._told(pa.string(), lambda state: state.state)
+
+    @cached_property
+    def epoch(self) -> pa.Array:
+        """`GroupState.epoch`, as int32."""
+        return self._told(pa.int32(), lambda state: state.epoch)
+
+    @cached_property
+    def member_count(self) -> pa.Array:
+        """`GroupState.member_count`, as int32."""
+        return self._told(pa.int32(), lambda state: state.member_count)
+
+    @property
+    def told_at(self) -> pa.Array:
+        """Offset of the last record so far that says who is a member of the group, or is none any more, as int64; null
+        where no record does, and where there is no group."""
+        return pa.array(self._told_at, mask=self._told_at == _NOWHERE)
+
+    def subscribes_to(self, topics: pa.Array) -> pa.Array:
+        """Whether each group subscribed to a topic; null where there was no group, or a coordinator could not tell."""
+        encoded = topics if pa.types.is_dictionary(topics.type) else topics.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        width = len(names) + 1
+        pairs = self.numbers * width + encoded.indices.fill_null(len(names)).to_numpy()
+        asked, inverse = np.unique(pairs, return_inverse=True)
+        answers = [
+            self._subscribes(number, topic, names) for number, topic in (divmod(pair, width) for pair in asked.tolist())
+        ]
+        return pa.array(answers, pa.bool_()).take(pa.array(inverse))
+
+    def _subscribes(self, number: int, topic: int, names: list[str]) -> bool | None:
+        state = self.states[number]
+        if state is None or state.topics is None or topic == len(names):
+            return None
+        return names[topic] in state.topics
+
+    def _told(self, kind: pa.DataType, told: Callable[[GroupState], Any]) -> pa.Array:
+        values = [None if state is None else told(state) for state in self.states]
+        return pa.array(values, kind).take(pa.array(self.numbers))

@@ -1,0 +1,86 @@
+"""Names of topics by their ids, as the records of a log partition and its source tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.tables.decoded.latest import Latest
+from kafka_records_tables.tables.replay.group_replay import SHARE_STATE, TOPICS, Group
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+_LOST: Final = "not used: a topic may stand without its name"
+
+PICKED: Final = {
+    "ConsumerGroupPartitionMetadata": ("topics",),
+    "ShareGroupStatePartitionMetadata": ("initializing_topics", "initialized_topics", "deleting_topics"),
+}
+"""The records of groups that name topics with their ids, and where."""
+
+KEPT: Final = (SHARE_STATE, TOPICS)
+"""The roles of these records."""
+
+
+class NamedTopics:
+    """Gathers commits, the last of each key, for the names of topics that they tell."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema], commit: str) -> None:
+        """`commit` is the record that has the id of a topic beside its name."""
+        self._schemas = schemas
+        self._types = numbers_of(schemas, (commit,))
+        self._latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
+
+    def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take commits out of a batch; the other rows."""
+        types, _ = prefix_column(batch.column("key"))
+        is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        is_commit = np.isin(types, self._types) & is_record
+        if is_commit.any():
+            self._latest.add(batch.filter(pa.array(is_commit)))
+            batch = batch.filter(pa.array(~is_commit))
+        return batch
+
+    def names(self, context: Context, groups: Iterable[Group]) -> dict[str, str]:
+        """The names by ids. Reports commits that cannot be decoded."""
+        names = dict(context.topic_names)
+        names |= names_in_groups(groups)
+        rows = self._latest.rows()
+        if rows is not None:
+            found = DecodedRecords(rows, self._schemas)
+            found.report(context, lambda row: _LOST)
+            names |= names_in_commits(found, self._types)
+        return names
+
+
+def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
+    """The names by ids in the records of KEPT that groups keep, of whose values PICKED is read."""
+    names: dict[str, str] = {}
+    for group in groups:
+        for (role, _), event in group.last.items():
+            if role in KEPT and event.value is not None:
+                names |= _named(event.value)
+    return names
+
+
+def _named(lists: Iterable[Any]) -> dict[str, str]:
+    """Of a value the lists of topics, behind what the replay itself wants of it."""
+    return {topic["topic_id"]: topic["topic_name"] for topics in lists for topic in topics}
+
+
+def names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:
+    """The names by ids in commits. Transactional ones hold the id that stands for none, and so do those of brokers
+    before 4.1."""
+    from kafka_records_tables.tables.committed.commits import NO_TOPIC_ID
+
+    columns = [found.member(types, "value", "topic_id"), found.member(types, "key", "topic")]
+    pairs = pa.Table.from_arrays(columns, names=["id", "topic"]).group_by(["id", "topic"]).aggregate([])
+    named = zip(pairs["id"].to_pylist(), pairs["topic"].to_pylist(), strict=True)
+    return {topic_id: topic for topic_id, topic in named if topic_id not in (None, NO_TOPIC_ID)}

@@ -1,0 +1,1 @@
+"""State of share partitions, folded as the share coordinator folds it."""

@@ -1,0 +1,1 @@
+"""Why records were deleted: what wrote each tombstone."""

@@ -1,0 +1,366 @@
+"""Every tombstone of `__consumer_offsets`, explained: `Explaining` takes raw rows and gives what is known of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.findings import OTHER_RETENTION, Finding
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.committed.live_offsets import LiveOffsets
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types
+from kafka_records_tables.tables.decoded.fold import Event
+from kafka_records_tables.tables.decoded.transactions_settled import COMMITTED, OPEN, PENDING, outside_transactions
+from kafka_records_tables.tables.replay.group_events import READS as READS_OF_GROUPS
+from kafka_records_tables.tables.replay.group_replay import GROUP, MEMBER, ROLES
+from kafka_records_tables.tables.tombstones.groups_known import GroupsKnown
+from kafka_records_tables.tables.tombstones.member_causes import Said, of_member, said
+from kafka_records_tables.tables.tombstones.sweeps import FARTHEST_MS, Sweep
+from kafka_records_tables.tables.tombstones.tombstone_writes import Boundaries, Write, writes
+from kafka_records_tables.tables.words import causes
+from kafka_records_tables.tables.words.causes import Explained, Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
+"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less can be said."""
+
+_ROWS: Final = 524_288
+"""Rows that are looked at together."""
+
+_NAMELESS: Final = "left out: nobody can tell what it is about"
+
+_ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
+"""What is said of a record of a group that went without the group, and is about no member."""
+
+_LAST_OLD_TYPE: Final = 2
+_LAST_OLD_COMMIT: Final = 3
+"""The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
+
+_SWEEP_MS: Final = 60_000
+"""A coordinator before Kafka 4.0 writes a batch for each group, one behind the other: an offset that goes within this
+time of another one may have gone with it."""
+
+_MINUTE_MS: Final = 60_000
+"""Brokers count their retention in minutes."""
+
+_STEP_MS: Final = 20_000
+"""As much of that time as one record may tell to be over: a clock that jumps tells nothing of what a coordinator does
+meanwhile."""
+
+
+@dataclass(slots=True)
+class _Case:
+    """A write that waits until it is known what stayed."""
+
+    write: Write
+    passed_ms: int
+    """How much time had gone by in the log."""
+    is_last: bool
+    """Whether the log ends with it: of what rows show of a batch, more may follow."""
+    told: dict[int, Said] = field(default_factory=dict)
+    """What is said of tombstones, by their offsets."""
+    sweep: Sweep | None = None
+    swept: list[Event] = field(default_factory=list)
+
+    def explained(self, *, is_over: bool) -> Iterator[Explained]:
+        """What is said when the time `is_over` for others to go with these, or before."""
+        if self.sweep is not None:
+            verdicts = self.sweep
+            self.told |= {event.offset: verdicts.said(event, is_over=is_over) for event in self.swept}
+        for event in self.write.tombstones:
+            found = _if_more_follows(self.told[event.offset], event) if self.is_last else self.told[event.offset]
+            yield Explained(
+                event.offset,
+                event.timestamp_ms,
+                event.record,
+                event.key,
+                self.write.offset,
+                found.cause,
+                found.possible,
+                found.confidence,
+                found.evidence,
+            )
+
+
+class Explaining:
+    """Explains the tombstones of one log partition as its rows come. Memory follows the offsets, groups and members
+    that there are."""
+
+    def __init__(
+        self, schemas: Mapping[int, RecordSchema], context: Context, *, retention_ms: int, session_ms: int
+    ) -> None:
+        """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members that do not tell
+        their own. Neither decides where the confidence is high. Reports the records that cannot be decoded."""
+        self._schemas = schemas
+        self._context = context
+        self._retention_ms = retention_ms
+        self._session_ms = session_ms
+        self._types = numbers_of(schemas, COMMITS)
+        self._live = LiveOffsets()
+        self._groups = GroupsKnown(schemas, context)
+        self._boundaries = Boundaries()
+        self._came: list[pa.RecordBatch] = []
+        self._count = 0
+        self._whole_up_to = 0
+        self._is_whole = True
+        self._new_from: int | None = None
+        """Where the first record stands that only Kafka 4.0 and later write; None where none was seen."""
+        self._clock_ms: int | None = None
+        """The latest time that any record has told."""
+        self._passed_ms = 0
+        self._longest_ms = retention_ms
+        """The longest retention with which all that expired for sure was due."""
+        self._cases: deque[_Case] = deque()
+        self._watched: dict[int, list[_Case]] = {}
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
+        """Add raw rows behind those before, with READS. Gives what is explained by now: a tombstone waits for what
+        follows within a minute."""
+        for rows in of_types(iter([batch]), list(self._schemas), self._context, _NAMELESS):
+            self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
+            self._count += rows.num_rows
+        if self._count > _ROWS:
+            yield from self.taken()
+
+    def taken(self) -> Iterator[Explained]:
+        """Look at the rows that were taken so far. Gives what is explained by now."""
+        yield from self._go_on(is_end=False)
+
+    def rest(self) -> Iterator[Explained]:
+        """What is left at the end of the log. The log may go on: what is there may still go with what went, and more
+        of the last write may follow."""
+        yield from self._go_on(is_end=True)
+        while self._cases:
+            yield from self._explained(self._cases.popleft(), is_over=False)
+        self._compare_retention()
+
+    def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
+        complete = self._boundaries.complete(self._came, is_end=is_end)
+        self._came, self._count = [], 0
+        if complete is None:
+            return
+        rows, starts, is_whole = complete
+        self._note_gaps(rows)
+        self._note_broker(rows)
+        self._groups.read(rows)
+        doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
+        offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
+        for write in writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS):
+            passed_ms = int(passed[np.searchsorted(offsets, write.offset)])
+            yield from self._finished(passed_ms)
+            self._groups.up_to(write.offset)
+            doings.up_to(write.offset)
+            self._open(write, passed_ms, is_last=is_end and write.offset >= int(offsets[starts[-1]]))
+        behind = int(offsets[-1]) + 1
+        self._groups.up_to(behind)
+        doings.up_to(behind)
+        yield from self._finished(self._passed_ms)
+        self._live.forget()
+        self._unwatch()
+
+    def _note_gaps(self, rows: pa.RecordBatch) -> None:
+        """Note up to where nothing is missing."""
+        if not self._is_whole:
+            return
+        offsets = rows.column("offset").to_numpy()
+        gaps = np.flatnonzero(np.diff(offsets, prepend=self._whole_up_to - 1) != 1)
+        self._is_whole = not len(gaps)
+        whole = len(offsets) if self._is_whole else int(gaps[0])
+        self._whole_up_to = int(offsets[whole - 1]) + 1 if whole else self._whole_up_to
+
+    def _note_broker(self, rows: pa.RecordBatch) -> None:
+        if self._new_from is not None:
+            return
+        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+        numbers, _ = prefix_column(rows.column("key"))
+        versions, has_version = prefix_column(rows.column("value"))
+        is_commit = np.isin(numbers, self._types) & has_version
+        new = np.flatnonzero(is_record & ((numbers > _LAST_OLD_TYPE) | (is_commit & (versions > _LAST_OLD_COMMIT))))
+        self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
+
+    def _passed(self, rows: pa.RecordBatch) -> INT64:
+        """How much time has gone by in the log up to each row, of which no row tells more than _STEP_MS."""
+        if "timestamp_ms" not in rows.schema.names:
+            return np.zeros(rows.num_rows, np.int64)
+        told = rows.column("timestamp_ms").fill_null(0).to_numpy()
+        clock = np.maximum.accumulate(np.clip(told, 0, FARTHEST_MS))
+        if self._clock_ms is not None:
+            clock = np.maximum(clock, self._clock_ms)
+        steps = np.diff(clock, prepend=clock[0] if self._clock_ms is None else self._clock_ms)
+        passed: INT64 = self._passed_ms + np.cumsum(np.minimum(steps, _STEP_MS))
+        self._clock_ms, self._passed_ms = int(clock[-1]), int(passed[-1])
+        return passed
+
+    def _finished(self, passed_ms: int) -> Iterator[Explained]:
+        """The cases whose time has gone by."""
+        while self._cases and passed_ms - self._cases[0].passed_ms > _SWEEP_MS:
+            yield from self._explained(self._cases.popleft(), is_over=True)
+
+    def _explained(self, case: _Case, *, is_over: bool) -> Iterator[Explained]:
+        yield from case.explained(is_over=is_over)
+        if case.sweep is not None and not case.is_last:
+            longest = case.sweep.longest_ms(is_over=is_over)
+            self._longest_ms = self._longest_ms if longest is None else min(self._longest_ms, longest)
+
+    def _compare_retention(self) -> None:
+        """Report where the log shows a shorter retention than the one that was given."""
+        if self._longest_ms < self._retention_ms:
+            context, minutes = self._context, self._longest_ms / _MINUTE_MS
+            assumed = self._retention_ms / _MINUTE_MS
+            what = f"an offset expired {minutes:.1f} minutes after its retention began, and not after {assumed:g}"
+            mend = f"what hangs on the retention is wrong: give that of the brokers, {int(minutes)}m at most"
+            context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
+
+    def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
+        deleted = [(event.key[0], event.key[1], event.key[2]) for event in write.tombstones if event.record in COMMITS]
+        case = _Case(write, passed_ms, is_last)
+        ended = _ended(write)
+        replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
+        for event in write.tombstones:
+            group_id = event.key[0]
+            found = replaced.get(group_id) if event.record not in COMMITS else None
+            if found is None and group_id not in ended and event.record not in COMMITS:
+                found = of_member(event, write, self._groups, self._session_ms) or _ALONE
+            if found is None:
+                case.swept.append(event)
+            else:
+                case.told[event.offset] = found
+        if case.swept:
+            self._watch(case, [group_id for group_id, said_of in replaced.items() if said_of is None])
+        for key in deleted:
+            self._went(key)
+        self._live.delete(deleted)
+        self._cases.append(case)
+
+    def _watch(self, case: _Case, ended: list[str]) -> None:
+        case.sweep = Sweep(case.write, case.swept, ended)
+        is_log_whole = case.write.offset < self._whole_up_to
+        is_new = self._new_from is not None and self._new_from <= case.write.offset
+        for each in case.sweep.look(
+            self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
+        ):
+            self._watched.setdefault(each.number, []).append(case)
+
+    def _unwatch(self) -> None:
+        """Give up what was watched for tombstones that are explained."""
+        waiting = {id(case) for case in self._cases}
+        watched = {number: [case for case in some if id(case) in waiting] for number, some in self._watched.items()}
+        self._watched = {number: some for number, some in watched.items() if some}
+
+    def _went(self, key: tuple[str, str, int]) -> None:
+        number = self._live.number(key)
+        if number is None:
+            return
+        for case in self._watched.pop(number, ()):
+            if case.sweep is not None:
+                case.sweep.goes(number)
+
+
+def _if_more_follows(found: Said, event: Event) -> Said:
+    """What is said of a tombstone when the write may have more records than those that are there."""
+    role = ROLES.get(event.record)
+    if event.record in COMMITS:
+        more: tuple[str, ...] = (causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
+    elif role == GROUP:
+        more = (causes.GROUP_DELETED, causes.CONVERSION, causes.REPLACED_EMPTY_GROUP)
+    else:
+        more = (causes.MEMBER_REPLACED, *causes.OF_GROUP_ENDS)
+    confidence = causes.MEDIUM if found.confidence == causes.HIGH else found.confidence
+    return said(found.cause, confidence, found.evidence, (*found.possible, *more))
+
+
+def _ended(write: Write) -> dict[str, Event]:
+    """By group the last tombstone that ends it."""
+    return {
+        event.key[0]: event
+        for event in write.records
+        if ROLES.get(event.record) == GROUP and event.value is None and not event.is_broken
+    }
+
+
+def _how_replaced(write: Write, last: Event) -> Said | None:
+    """How a group gave way to one of another kind in the write that ends it; None where it did not."""
+    group_id = last.key[0]
+    made = [event for event in write.records if event.value is not None and event.key[0] == group_id]
+    if not any(event.offset > last.offset for event in made):
+        return None
+    members = {event.key[1] for event in made if event.record == "ConsumerGroupMemberMetadata"}
+    left = [event for event in write.tombstones if event.key[0] == group_id and ROLES.get(event.record) == MEMBER]
+    shown = (Shown("other_kind", next(event.offset for event in made if event.offset > last.offset)),)
+    if not write.is_whole:
+        return said((causes.CONVERSION, causes.REPLACED_EMPTY_GROUP), causes.LOW, shown)
+    has_members = len(members) > 1 or bool(left)
+    return said((causes.CONVERSION if has_members else causes.REPLACED_EMPTY_GROUP,), causes.HIGH, shown)
+
+
+class _Doings:
+    """What commits and markers among some rows do to offsets, in the order of the log."""
+
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        live: LiveOffsets,
+        types: tuple[int, ...],
+        schemas: Mapping[int, RecordSchema],
+        context: Context,
+    ) -> None:
+        self._live = live
+        offsets = rows.column("offset").to_numpy()
+        numbers, _ = prefix_column(rows.column("key"))
+        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+        is_value = rows.column("value").is_valid().to_numpy(zero_copy_only=False)
+        plain = outside_transactions(rows, context, tombstones_at_once=True)
+        is_commit = is_record & is_value & np.isin(numbers, types)
+        found = DecodedRecords(rows.filter(pa.array(is_commit)), schemas)
+        found.report(context, lambda row: "nothing is known of the offset that it commits")
+        self._commits = live.rows(found, types)
+        at = np.searchsorted(offsets, self._commits.log_offset)
+        words = rows.column("transaction").take(pa.array(at))
+        is_open = pc.is_in(words, pa.array([PENDING, OPEN])).to_numpy(zero_copy_only=False) & ~plain[at]
+        is_lost = ~plain[at] & ~is_open & ~pc.is_in(words, pa.array([COMMITTED])).to_numpy(zero_copy_only=False)
+        self._kind = np.where(is_open, 1, np.where(is_lost, 2, 0))
+        known = self._commits.is_known & (plain[at] | is_open)
+        self._commits = self._commits._replace(is_known=known)
+        self._producers = rows.column("producer_id").fill_null(-1).to_numpy()[at]
+        ends = np.flatnonzero(~is_record)
+        self._markers = deque(
+            zip(
+                offsets[ends].tolist(),
+                rows.column("producer_id").fill_null(-1).to_numpy()[ends].tolist(),
+                rows.column("control").take(pa.array(ends)).to_pylist(),
+                strict=True,
+            )
+        )
+        self._next = 0
+
+    def up_to(self, offset: int) -> None:
+        """Take what stands below an offset."""
+        while self._markers and self._markers[0][0] < offset:
+            at, producer, control = self._markers.popleft()
+            self._commit_up_to(at)
+            self._live.end(producer, control == "commit")
+        self._commit_up_to(offset)
+
+    def _commit_up_to(self, offset: int) -> None:
+        end = int(np.searchsorted(self._commits.log_offset, offset))
+        if end == self._next:
+            return
+        which = slice(self._next, end)
+        self._next = end
+        rows, kind, producers = self._commits.chosen(which), self._kind[which], self._producers[which]
+        self._live.commit(rows.chosen(kind == 0))
+        for producer in np.unique(producers[kind == 1]).tolist():
+            self._live.wait(producer, rows.chosen((kind == 1) & (producers == producer)))

@@ -1,0 +1,184 @@
+"""The writes of a coordinator that hold tombstones, as they stand in a log partition.
+
+What a coordinator does at once it writes with one time and one record behind the other. A batch may hold several writes
+(`group.coordinator.append.linger.ms`), and a large write takes several batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.tables.decoded.fold import Event, Picked, events
+from kafka_records_tables.tables.decoded.latest import joined
+from kafka_records_tables.tables.replay.group_replay import MEMBER, ROLES
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+_NO_BATCH: Final = -1
+
+_LONG: Final = 500
+"""Records in a batch from which on a write may go on in the next one: a batch has no more than `max.message.bytes`."""
+
+
+class Write(NamedTuple):
+    """Records that were written at once, tombstones among them."""
+
+    records: tuple[Event, ...]
+    timestamp_ms: int | None
+    """When; None where the source does not tell."""
+    is_whole: bool
+    """Whether all of its records are there, and nothing is missing before and behind them."""
+
+    @property
+    def offset(self) -> int:
+        """Where it begins in the log."""
+        return self.records[0].offset
+
+    @property
+    def tombstones(self) -> Iterator[Event]:
+        """Those of its records."""
+        return (event for event in self.records if event.value is None and not event.is_broken)
+
+
+def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
+    """What is read of the values in a write: which instance a member is, where it may be one."""
+    members = {}
+    for schema in schemas.values():
+        if ROLES.get(schema.name) == MEMBER:
+            has_instance = any(field.name == "instance_id" for field in schema.value.root.fields)
+            members[schema.name] = ("instance_id",) if has_instance else ()
+    return {schema.name: members.get(schema.name, ()) for schema in schemas.values()}
+
+
+class Boundaries:
+    """Tells which rows were written together. Rows come in the order of the log, some at a time."""
+
+    def __init__(self) -> None:
+        self._held: list[pa.RecordBatch] = []
+        self._behind = 0
+        """The offset behind the last row that was given out."""
+
+    def complete(self, batches: list[pa.RecordBatch], *, is_end: bool) -> tuple[pa.RecordBatch, INT64, FLAGS] | None:
+        """The rows of the writes that are complete: all up to the last batch in which one begins, unless the log ends.
+        Beside them where each write starts, and whether each is whole; None where there is none."""
+        parts = [*self._held, *batches]
+        self._held = []
+        if not parts:
+            return None
+        rows = joined(parts)
+        starts, is_whole = self._writes(rows)
+        if not is_end:
+            # What is said of a write hangs on its batch: whether that is long, and begins where it says.
+            behind = int(starts[_begins_batch(rows, starts)][-1])
+            self._held = [rows.slice(behind)]
+            if not behind:
+                return None
+            rows, is_whole = rows.slice(0, behind), is_whole[starts < behind]
+            starts = starts[starts < behind]
+        self._behind = int(rows.column("offset")[-1].as_py()) + 1
+        return rows, starts, is_whole
+
+    def _writes(self, rows: pa.RecordBatch) -> tuple[INT64, FLAGS]:
+        offsets = rows.column("offset").to_numpy()
+        is_next = np.diff(offsets) == 1
+        is_new = ~is_next
+        for name in ("timestamp_ms", "producer_id"):
+            if name in rows.schema.names:
+                is_new = is_new | (np.diff(rows.column(name).fill_null(_NO_BATCH).to_numpy()) != 0)
+        batches = (
+            rows.column("base_offset").fill_null(_NO_BATCH).to_numpy() if "base_offset" in rows.schema.names else None
+        )
+        if batches is not None:
+            is_new = is_new | ((np.diff(batches) != 0) & ~_goes_on(rows, batches))
+        starts = np.concatenate([[0], np.flatnonzero(is_new) + 1])
+        is_after = np.concatenate([[self._behind == offsets[0]], is_next])
+        follows = is_after[starts]
+        is_whole = follows & np.append(follows[1:], True)
+        if batches is not None:
+            # Of a batch whose first records are gone, others may be gone too.
+            told = batches[starts]
+            is_first = (starts == 0) | (told != batches[starts - 1])
+            is_whole &= ~is_first | (told == _NO_BATCH) | (told == offsets[starts])
+            # The last one may go on in a batch that has not come.
+            is_long = int(np.count_nonzero(batches == batches[-1])) >= _LONG
+            is_whole[-1] &= not (is_long and rows.column("value")[-1].as_py() is None)
+        if _is_old(rows).any():
+            # Where the next write begins, records of that format do not tell.
+            is_whole &= ~_is_old(rows)[starts]
+        return starts, is_whole
+
+
+def _begins_batch(rows: pa.RecordBatch, starts: INT64) -> FLAGS:
+    """Which writes begin with their batch, as far as the source tells batches."""
+    if "base_offset" not in rows.schema.names:
+        return np.ones(len(starts), np.bool_)
+    batches = rows.column("base_offset").fill_null(_NO_BATCH).to_numpy()
+    begins: FLAGS = (starts == 0) | (batches[starts] != batches[starts - 1]) | (batches[starts] == _NO_BATCH)
+    return begins
+
+
+def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:
+    """For each row but the last, whether a write may go on behind it in a batch of its own: it is a tombstone in a long
+    batch, and so is the next row."""
+    is_tombstone = rows.column("value").is_null().to_numpy(zero_copy_only=False)
+    begins = np.concatenate([[True], np.diff(batches) != 0])
+    numbers = np.cumsum(begins) - 1
+    is_long = (np.bincount(numbers) >= _LONG)[numbers[:-1]]
+    goes_on: FLAGS = is_tombstone[:-1] & is_tombstone[1:] & (is_long | _is_old(rows)[:-1])
+    return goes_on
+
+
+def _is_old(rows: pa.RecordBatch) -> FLAGS:
+    """Which records are in the format before batches, in which each stands alone (magic 0 and 1): they have no leader
+    epoch."""
+    if "leader_epoch" not in rows.schema.names:
+        return np.zeros(rows.num_rows, np.bool_)
+    old: FLAGS = rows.column("leader_epoch").fill_null(0).to_numpy() < 0
+    return old
+
+
+def writes(
+    rows: pa.RecordBatch,
+    starts: INT64,
+    is_whole: FLAGS,
+    schemas: Mapping[int, RecordSchema],
+    context: Context,
+    consequence: str,
+) -> list[Write]:
+    """The writes with tombstones among some rows, as `Boundaries` gives them. Reports tombstones of offsets whose keys
+    cannot be decoded, with the `consequence`."""
+    is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+    is_tombstone = is_record & rows.column("value").is_null().to_numpy(zero_copy_only=False)
+    write = np.zeros(rows.num_rows, np.int64)
+    write[starts[1:]] = 1
+    write = np.cumsum(write)
+    chosen = np.unique(write[is_tombstone])
+    if not len(chosen):
+        return []
+    kept = np.flatnonzero(np.isin(write, chosen) & is_record)
+    found = DecodedRecords(rows.take(pa.array(kept)), schemas)
+    is_of_offset = np.isin(found.columns.record_type, numbers_of(schemas, COMMITS))
+    found.report(context, lambda row: consequence, found.is_tombstone & is_of_offset)
+    offsets = rows.column("offset").to_numpy()
+    lots: dict[int, list[Event]] = {}
+    for event in events(found, picked(schemas)):
+        lots.setdefault(int(write[np.searchsorted(offsets, event.offset)]), []).append(event)
+    return [
+        Write(tuple(lots[number]), _time(lots[number][0]), bool(is_whole[number]))
+        for number in chosen.tolist()
+        if number in lots
+    ]
+
+
+def _time(event: Event) -> int | None:
+    """When it was written; the oldest format of messages has no times."""
+    return None if event.timestamp_ms is None or event.timestamp_ms < 0 else event.timestamp_ms
