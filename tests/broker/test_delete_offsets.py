@@ -18,7 +18,7 @@ from kafka_records_engine.sources.group_requests import AnswerLost, GroupRequest
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables import read_table
 from kafka_records_tables.cli.main import main
-from kafka_records_tables.runs import deletion_run, restore_run
+from kafka_records_tables.runs import asking, deletion_run, restore_run
 from tests.broker.clients import annotated, commit, create_topics, wait_until
 from tests.cli.test_command import Example, examples
 from tools.broker import Broker, broker_jars, java
@@ -256,6 +256,7 @@ def test_an_offset_that_is_committed_while_somebody_is_asked_is_left_out(
         commit(admin, group, {("del-orders", 1): 5})
         return question == "2 offsets of 1 group will be deleted."
 
+    monkeypatch.setattr(asking, "can_ask", lambda: True)
     monkeypatch.setattr(deletion_run, "confirmed", answer)
     arguments = ("--group", group, "--topic", "del-orders", "--execute", "--output", deleted)
     status, out, err = run(capsys, broker, *arguments)
@@ -382,6 +383,7 @@ def test_the_examples_of_the_help_run_one_after_another(
 ) -> None:
     group, consumer = living
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(asking, "can_ask", lambda: True)
     for module in (deletion_run, restore_run):
         monkeypatch.setattr(module, "confirmed", lambda question: True)
     commit(admin, "billing", {("del-orders", 0): 1})
