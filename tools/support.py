@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
 import json
 import os
 import re
@@ -35,7 +36,7 @@ PAGE: Final = ROOT / "docs" / "support.md"
 
 _EPILOG = """\
 A cell is a release and a question, as kafka/4.0.0/judge, pyspark/4.1/tests or python/3.13/tests. Each one that is asked
-for is run, told in a line, and kept in docs/support.json with what was counted, the day and the commit; docs/support.md
+for is run, told in a line, and kept in docs/support.json with what was counted and the day; docs/support.md
 is written from that file after each of them. What is not asked for stays as it was.
 
   kafka/RELEASE/specs     every spec of the release loads, and messages of every version come back from their bytes
@@ -47,7 +48,7 @@ is written from that file after each of them. What is not asked for stays as it 
 
 Pythons are found on the PATH as python3.12 and so on. Kafka's jars come by Maven, packages by pip; both are kept.
 
-exit status: 0 everything that ran passed, 1 something did not
+exit status: 0 everything that was asked for ran and passed, 1 something did not
 
 examples:
   tools/support.py                            all cells: an hour or two
@@ -71,10 +72,14 @@ _PYTHON_TOOLS: Final = (
 PASSED, FAILED, ABSENT = "passed", "failed", "absent"
 
 
+class NotTried(Exception):
+    """This machine could not try it; the text says why. What an earlier run found stays."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a cell: PASSED or FAILED, or ABSENT when the question cannot be asked here. `told` is a short text
-    with what was counted, or why."""
+    """What came of a cell: PASSED or FAILED, or ABSENT when the question cannot be asked of that release. `told` is a
+    short text with what was counted, or why."""
 
     state: str
     told: str
@@ -94,13 +99,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """An outcome, with how many seconds it took, the day and the commit."""
+    """An outcome, with how many seconds it took, and the day."""
 
     state: str
     told: str
     seconds: int
     day: str
-    commit: str
 
 
 # ---- questions about Kafka
@@ -126,7 +130,9 @@ def judge(release: str) -> Outcome:
     """Tables over random histories, against the coordinator classes of the release."""
     done = _run([sys.executable, "-m", "tools.judge", _SEEDS], {RELEASE_VARIABLE: release})
     if done.returncode == 2:
-        return Outcome(ABSENT, f"its classes cannot be driven: {_first_error(done.stderr)}")
+        if "error:" not in done.stderr:
+            raise NotTried(_last_line(done.stderr))
+        return Outcome(ABSENT, f"tools/judge does not compile with its classes: {_first_missing(done.stderr)}")
     if done.returncode:
         return Outcome(FAILED, _last_line(done.stdout))
     return Outcome(PASSED, f"{len(range(*map(int, _SEEDS.split('-')))) + 1} histories")
@@ -147,7 +153,7 @@ def pyspark(release: str) -> Outcome:
     try:
         report = try_release(release, None, _tell)
     except SetUpError as error:
-        return Outcome(ABSENT, _last_line(str(error)))
+        raise NotTried(_last_line(str(error))) from None
     if report.failures:
         return Outcome(FAILED, f"{len(report.failures)} of {report.tests} tests, the first: {report.failures[0]}")
     return Outcome(PASSED, f"{report.tests} tests with PySpark {report.release.pyspark}")
@@ -158,21 +164,23 @@ def python(release: str) -> Outcome:
     found = shutil.which(f"python{release}")
     version = _run([found, "-c", "import platform; print(platform.python_version())"]) if found else None
     if found is None or version is None or version.returncode:
-        return Outcome(ABSENT, f"no python{release} was on the PATH")
-    home = cache_folder() / "pythons" / version.stdout.strip()
+        raise NotTried(f"no python{release} is on the PATH")
+    wanted = [f"{ROOT}[{_PYTHON_EXTRAS}]", *_PYTHON_TOOLS]
+    asked = hashlib.sha256("\n".join(wanted).encode() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()[:12]
+    home = cache_folder() / "pythons" / f"{version.stdout.strip()}-{asked}"
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             made = Path(scratch) / "environment"
             for command in (
                 [found, "-m", "venv", str(made)],
-                [str(made / "bin" / "pip"), "install", "--quiet", f"{ROOT}[{_PYTHON_EXTRAS}]", *_PYTHON_TOOLS],
+                [str(made / "bin" / "pip"), "install", "--quiet", *wanted],
                 # The sources of this checkout are tested as they stand.
                 [str(made / "bin" / "pip"), "uninstall", "--quiet", "--yes", "kafka-records"],
             ):
                 done = _run(command)
                 if done.returncode:
-                    return Outcome(ABSENT, f"its environment cannot be made: {_last_line(done.stderr)}")
+                    raise NotTried(f"its environment cannot be made: {_last_line(done.stderr)}")
             keep(made, home)
     outcome = _tests(str(home / "bin" / "python"), "tests", "-m", _QUICK, "--hypothesis-profile=quick", "-n", "2")
     return Outcome(outcome.state, f"{outcome.told} with Python {version.stdout.strip()}")
@@ -218,13 +226,10 @@ def _last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
 
 
-def _first_error(text: str) -> str:
-    found = re.search(r"error: .*", text)
-    return found.group() if found else _last_line(text)
-
-
-def _commit() -> str:
-    return _run(["git", "rev-parse", "--short", "HEAD"]).stdout.strip()
+def _first_missing(text: str) -> str:
+    """What a compiler said it lacks, the first time."""
+    found = re.search(r"symbol: +(.*)|error: (.*)", text)
+    return next(filter(None, found.groups())) if found else _last_line(text)
 
 
 # ---- what came of it
@@ -250,7 +255,7 @@ _HEAD: Final = """\
 <!-- Written by tools/support.py from docs/support.json, which holds what came of each run: make support. -->
 
 Every cell is a run: what it counted, ✓ where all of it passed. Nothing here is typed by hand; a cell that says *not
-run* has not been run since it was added, and — is a question that cannot be asked there.
+run* has not been run since it was added, and — is a question that cannot be asked of that release.
 """
 
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
@@ -284,10 +289,9 @@ def page(results: Mapping[str, Result]) -> str:
         parts += [f"## {title}\n\n{meaning}\n", "\n".join(rows) + "\n", *(["\n".join(notes) + "\n"] if notes else [])]
     if results:
         days = sorted(each.day for each in results.values())
-        commits = ", ".join(f"`{each}`" for each in sorted({result.commit for result in results.values()}))
-        hours = sum(each.seconds for each in results.values()) / 3600
         when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-        parts.append(f"## When\n\n{when}, on {commits}; {hours:.1f} hours of running in all.\n")
+        minutes = sum(each.seconds for each in results.values()) / 60
+        parts.append(f"## When\n\n{when}; {minutes:.0f} minutes of running in all.\n")
     return "\n".join(parts)
 
 
@@ -344,11 +348,13 @@ def _run_all(chosen: Sequence[Cell], results: dict[str, Result]) -> int:
         begun = time.monotonic()
         try:
             outcome = QUESTIONS[cell.axis][cell.question](cell.release)
-        except FetchError as error:
-            outcome = Outcome(ABSENT, _last_line(str(error)))
+        except (FetchError, NotTried) as error:
+            print(f"{cell!s:28}not tried: {_last_line(str(error))}", flush=True)
+            status = 1
+            continue
         day = datetime.now(UTC).date().isoformat()
         seconds = round(time.monotonic() - begun)
-        results[str(cell)] = Result(outcome.state, outcome.told, seconds, day, _commit())
+        results[str(cell)] = Result(outcome.state, outcome.told, seconds, day)
         write(RESULTS, results)
         PAGE.write_text(page(results), encoding="utf-8")
         print(f"{cell!s:28}{outcome.state:8}{seconds:5} s  {outcome.told}", flush=True)
