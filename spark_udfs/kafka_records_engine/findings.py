@@ -51,6 +51,9 @@ LATER_RECORDS: Final = "LaterRecords"
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note that says what could not be checked, and what it takes."""
 
+OTHER_PARTITIONS: Final = "OtherPartitions"
+"""The `reason` of a note that a topic has more partitions than was given."""
+
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
 

@@ -78,6 +78,8 @@ def test_a_group_that_is_not_there_brings_names_like_it(segments: str) -> None:
         assert (ran.status, ran.err.splitlines()[0]) == (0, f"note: no row is about {wrong!r}; did you mean {right}?")
     ran = run("table", "groups", segments, "--group", "fraud-scoring", "--where", "state=Dead")
     assert "no row is about" not in ran.err
+    said = run("table", "current_offsets", segments, "--group", "fraud-scoring", "--topic-filter", "nope").err
+    assert "no row is about" not in said
     assert "note: no row is about 'xyzzy'\n" in run("table", "checks", segments, "--group", "xyzzy").err
 
 

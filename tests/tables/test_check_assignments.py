@@ -351,6 +351,12 @@ def test_initialized_partitions_that_no_member_of_a_share_group_gets() -> None:
     assert _unassigned(cluster) == []
 
 
+def test_partitions_of_a_topic_that_brokers_no_longer_have() -> None:
+    cluster = _share_group((1, 2, 4))
+    there = Brokers(cluster.table(), {OTHER: "others"}, {"others": 2, OFFSETS_TOPIC: 2})
+    assert "unassigned" not in read_table("checks", there).table["check"].to_pylist()
+
+
 def test_partitions_that_are_about_to_be_given_out_are_transient() -> None:
     cluster = _share_group((1, 2, 3), epoch=2)
     (row,) = _unassigned(cluster)

@@ -226,7 +226,8 @@ class TableRun:
         if self._task.query.topics and not matching:
             patterns = ", ".join(map(repr, self._task.query.topics))
             say(f"note: there is no such row about a topic that matches {patterns}")
-        if self._task.groups and not matching and not self._task.query.conditions:
+        query = self._task.query
+        if self._task.groups and not matching and not query.conditions and not query.topics:
             self._say_who_was_meant()
         rows = plural(matching, "row")
         if self._rows < matching:

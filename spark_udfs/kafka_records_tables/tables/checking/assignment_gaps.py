@@ -203,7 +203,8 @@ def _of_share_group(group: Group, assigned: Mapping[str, set[int]], topics: Topi
         of, numbers = topic["topic_id"], set(topic["partitions"])
         listed[of] = listed.get(of, set()) | numbers
         missing = numbers - assigned.get(of, set())
-        if not missing or topic["topic_name"] not in subscribed:
+        is_gone = bool(topics.now) and of not in topics.now
+        if not missing or is_gone or topic["topic_name"] not in subscribed:
             continue
         if target is None or not target.value or target.value[-1] != group.epoch:
             yield LeftOut(of, _ranges(missing), TRANSIENT, _BEING_MADE)

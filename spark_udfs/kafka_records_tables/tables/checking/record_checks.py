@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.findings import DAMAGED_LOG, UNMADE_CHECKS, Finding, said_of
+from kafka_records_engine.findings import DAMAGED_LOG, OTHER_PARTITIONS, Finding, said_of
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.partitioner import partition_for
 from kafka_records_tables.tables.checking.check_rows import CheckRow
@@ -53,7 +53,7 @@ class _Seen:
 def _too_few(context: Context, asked: int) -> Finding:
     what = f"this is partition {context.partition}, and the option partitions says that there are {asked} in all"
     consequence = "rows of wrong_partition come from that number: it is wrong, or the log is that of another topic"
-    return Finding("note", UNMADE_CHECKS, what, consequence, context.topic, context.partition)
+    return Finding("note", OTHER_PARTITIONS, what, consequence, context.topic, context.partition)
 
 
 class RecordChecks:
