@@ -6,7 +6,7 @@ import importlib
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -54,9 +54,13 @@ def by_message(lines: Iterable[dict[str, Any]]) -> dict[str, tuple[list[bytes], 
 # -- vectors ----------------------------------------------------------------------------------------
 
 
+_NEGATIVE_TAGS: Final = "Invalid negative number of tagged fields"
+
+
 @WAYS
 def test_vectors_of_all_versions_in_one_column(load_vectors: VectorLoader, unknown_tags: bool, few: int) -> None:
-    found = by_message(load_vectors("messages.jsonl.gz"))
+    lines = load_vectors("messages.jsonl.gz")
+    found = by_message(lines)
     rows = 0
     with engine_limits(few), counted_walks() as walked:
         for name, (data, versions) in found.items():
@@ -65,7 +69,7 @@ def test_vectors_of_all_versions_in_one_column(load_vectors: VectorLoader, unkno
             assert not columns.bytes_left.any()
             rows += len(data)
     assert walked == []
-    assert (len(found), rows) == (110, 2761)
+    assert rows == len(lines) > 2700
 
 
 @TAGS
@@ -90,7 +94,9 @@ def test_damaged_vectors(load_vectors: VectorLoader, unknown_tags: bool, few: in
             seen["rows"] += len(data)
             seen["failed"] += len(columns.errors)
             seen["lenient"] += len(columns.leniencies.keys() - columns.errors.keys())
-    assert seen == {"rows": 1783, "failed": sum(not line["ok"] for line in lines), "lenient": seen["lenient"]}
+    # Counts of tags that Kafka refuses since 4.4 are lenient here.
+    failed = [line for line in lines if not line["ok"] and not line.get("detail", "").startswith(_NEGATIVE_TAGS)]
+    assert seen == {"rows": len(lines), "failed": len(failed), "lenient": seen["lenient"]}
     assert seen["lenient"] > 100
     # Only what fails or needs leniency goes to the walker, and sections with very many tags.
     assert seen["failed"] + seen["lenient"] <= len(walked) <= seen["failed"] + seen["lenient"] + 5

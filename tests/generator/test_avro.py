@@ -74,7 +74,7 @@ def test_a_schema_stands_beside_every_public_module(ours: dict[str, Json]) -> No
     modules = [path.relative_to(home) for path in home.rglob("*.py") if not path.name.startswith("_")]
     wanted = {path.with_suffix(".avsc").as_posix() for path in modules if path.parts[0].removesuffix(".py") not in top}
     assert ours.keys() == wanted
-    assert len(ours) == 102
+    assert len(ours) > 100
 
 
 def test_texts_are_plain_and_end_with_a_line(ours: dict[str, Json]) -> None:
