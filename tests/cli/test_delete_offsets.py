@@ -30,6 +30,7 @@ from kafka_records_tables.runs.deletion_lines import lines_of
 from kafka_records_tables.runs.deletion_list import DeletionList, Expected, Wanted, of_arguments, of_file
 from kafka_records_tables.runs.deletion_plan import GroupPlan, Item, leave_out_changed, planned
 from kafka_records_tables.runs.endings import CommandError
+from tests.cli.running import run
 
 ODD = '\u2028"odd",\n\x1b[31m'
 ROWS: list[dict[str, Any]] = [
@@ -296,6 +297,14 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other"
     path.write_bytes(content)
     with pytest.raises(CommandError, match="this is no file that delete-offsets has written"):
+        deleted_of(str(path))
+
+
+def test_a_list_of_what_is_there_is_not_brought_back(tmp_path: Path, topics_dir: Path) -> None:
+    path = tmp_path / "list"
+    segments = str(topics_dir / "kafka-4.3" / "segments")
+    assert run("table", "deletable_offsets", segments, "--format", "json", "--output", str(path)).status == 0
+    with pytest.raises(CommandError, match="line 1: a row of the table deletable_offsets, which says what is there: "):
         deleted_of(str(path))
 
 

@@ -157,6 +157,8 @@ def _take(line: Mapping[str, Any], found: dict[str, Deleted]) -> None:
         return
     if line["kind"] != _OFFSET:
         raise ValueError(f"{line['kind']!r} is no kind of line")
+    if "is_deletable" in line:
+        raise ValueError("a row of the table deletable_offsets, which says what is there")
     deleted.offsets[place] = CommittedOffset(line["offset"], line["leader_epoch"], line["metadata"])
     if line["topic_id"] is not None:
         deleted.topic_ids[line["topic"]] = line["topic_id"]

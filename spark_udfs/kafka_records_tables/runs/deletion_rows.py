@@ -189,6 +189,10 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
         quoted_strings_can_be_null=False,
     )
     rows: list[dict[str, Any]] = csv.read_csv(
-        io.BytesIO(content), parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=texts
+        io.BytesIO(content),
+        # A thread of it that is still there when the process ends after an error aborts the process.
+        read_options=csv.ReadOptions(use_threads=False),
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+        convert_options=texts,
     ).to_pylist()
     return rows
