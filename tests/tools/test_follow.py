@@ -13,9 +13,10 @@ from kafka_records_codegen.evolution.spec_sets import read_spec_set
 from kafka_records_codegen.loader import load
 from tools.follow import kept_lists
 from tools.follow.__main__ import _followed, main
-from tools.follow.page import page
+from tools.follow.page import _tables, page
 from tools.follow.planning import FollowError, plan, unwritten
 from tools.follow.spec_form import spec_text, split_head
+from tools.follow.vectors import Differences
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -196,16 +197,30 @@ class TestWhatIsKept:
 
     def test_the_page_names_each_change(self, ours: Path, theirs: Path) -> None:
         followed = _followed(str(theirs), str(ours))
-        text = page("theirs", "ours", followed.changes, ["Odd"], 0)
+        text = page("theirs", "ours", followed.changes, ["Odd"], Differences(2, 1, 3, 1))
         rows = [line.split(" | ")[:4] for line in text.split("\n") if line.startswith("| `") or line.startswith("|  |")]
         assert rows == [
             ["| `BallValue`", "0-1", "`Weight`", "tag-added: int32, tag 0"],
             ["| `BatKey`", "0", "", "record-added: coordinator-key 6, versions 0"],
             ["| `BatValue`", "0", "", "record-added: coordinator-value 6, versions 0"],
-            ["| `TellRequest`", "0", "", "versions-dropped: 0 is 1"],
-            ["| ", "1", "", "versions-added: 0 is 1"],
+            ["| `TellRequest`", "0", "", "versions-dropped: 1, was 0"],
+            ["| ", "1", "", "versions-added: 1, was 0"],
         ]
         assert "`Odd`" in text
+        counted = [line for line in text.split("\n") if line.startswith("- ")]
+        assert [line[-3:-1] for line in counted] == [" 2", " 1", " 3"]
+        assert counted[0] == "- read by ours and refused by theirs: 2;"
+        assert "Among them, 1 were whole for ours" in text
+
+    def test_the_page_says_where_nothing_is_judged_otherwise(self) -> None:
+        text = page("theirs", "ours", [], [], Differences(0, 0, 0, 0))
+        assert "Every vector in `tests/data/vectors` has the verdict that it had" in text
+        assert "refused" not in text
+
+    def test_views_show_what_their_inputs_read(self) -> None:
+        shown = _tables()["StreamsGroupMetadata"].split(", ")
+        assert "`groups`" in shown
+        assert "`checks`" in shown
 
     def test_the_lists(self, tmp_path: Path, ours: Path, theirs: Path) -> None:
         kept = tmp_path / "described.json"

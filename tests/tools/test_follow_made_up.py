@@ -119,8 +119,8 @@ def test_a_release_that_nobody_made(tree: Path, made_up: Path) -> None:
     for row in (
         "| `StreamsGroupMetadataValue` | 0 | `Moons` | tag-added: []int64, tag 4 |",
         "| `PlanetValue` | 0 |  | record-added: coordinator-value 77, versions 0 |",
-        "| `LeaveGroupRequest` | 0 |  | versions-dropped: 0-5 is 1-5 |",
-        "| `AlterShareGroupOffsetsResponse` | 1 |  | versions-added: 0 is 0-1 |",
+        "| `LeaveGroupRequest` | 0 |  | versions-dropped: 1-5, was 0-5 |",
+        "| `AlterShareGroupOffsetsResponse` | 1 |  | versions-added: 0-1, was 0 |",
     ):
         assert row in page.replace("&#91;", "[").replace("\\[\\]", "[]"), page
     once = state(tree)

@@ -131,20 +131,20 @@ def _vectors(followed: Followed) -> int:
         )
         for change in followed.changes
     }
-    with message_classes(followed.release) as classes:
+    with message_classes(followed.release, _tell) as classes:
         odd = vectors.revise(VECTORS, classes, touched, title)
     kept_lists.revise(KEPT, SPECS, followed.changes)
     if followed.release.release is not None:
         _count(followed.release)
-    refused = sum(line.get("later", {}).get("release") == title for line in vectors.read(VECTORS / "negative.jsonl.gz"))
+    differences = vectors.differences(vectors.read(VECTORS / "negative.jsonl.gz"), title)
     PAGES.mkdir(parents=True, exist_ok=True)
-    text = page(title, followed.since.title, followed.changes, followed.passed_over, refused)
+    text = page(title, followed.since.title, followed.changes, followed.passed_over, differences)
     (PAGES / f"{title}.md").write_text(text, encoding="utf-8")
     print(text)
     for line in odd:
         print(f"read otherwise than before: {line}")
     if odd:
-        raise FollowError(f"{len(odd)} messages that did not change are read otherwise by {title}")
+        raise FollowError(f"{len(odd)} messages are read otherwise by {title}, and no change of specs says why")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,10 +28,10 @@ _GENERATOR: Final = (
 
 
 @contextmanager
-def message_classes(release: SpecSet) -> Iterator[MessageClasses]:
-    """The classes of a release, or of a folder of specs."""
+def message_classes(release: SpecSet, tell: Callable[[str], None]) -> Iterator[MessageClasses]:
+    """The classes of a release, or of a folder of specs. `tell` gets what Maven fetches."""
     if release.release is not None:
-        yield MessageClasses(class_jars(release.release, print))
+        yield MessageClasses(class_jars(release.release, tell))
         return
     with TemporaryDirectory() as scratch:
         made = _made([file.spec for file in release.loaded.files.values()], Path(scratch))

@@ -8,15 +8,16 @@ from itertools import groupby
 from kafka_records_codegen.evolution.change_rules import Rank
 from kafka_records_codegen.evolution.changes import Change
 from kafka_records_codegen.products.markdown import text
-from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables import TABLES, tables_read
+from tools.follow.vectors import Differences
 
 _UNSAID = frozenset({"same", "yes"})
 
 
-def page(title: str, since: str, changes: Iterable[Change], passed_over: Sequence[str], refused: int) -> str:
-    """The whole page. `passed_over` are new messages that are not carried; `refused` counts vectors of damaged messages
-    that Kafka read before and the release refuses.
-    """
+def page(
+    title: str, since: str, changes: Iterable[Change], passed_over: Sequence[str], differences: Differences
+) -> str:
+    """The whole page. `passed_over` are new messages that are not carried; `differences` counts vectors."""
     told = [change for change in changes if change.rank is not Rank.WORDS]
     lines = [
         f"# Kafka {title}",
@@ -29,17 +30,30 @@ def page(title: str, since: str, changes: Iterable[Change], passed_over: Sequenc
     ]
     lines += _changes(told) if told else ["Nothing."]
     lines += ["", "## Bytes", ""]
-    if refused:
-        lines += [
-            f"Of the damaged messages in `tests/data/vectors`, {refused} that {since} read are refused by {title}:",
-            "[strictness.md](../strictness.md#where-releases-differ) says why. All others are read as before.",
-        ]
-    else:
-        lines += [f"Every vector in `tests/data/vectors` is read by {title} as before."]
+    lines += _bytes(title, since, differences)
     if passed_over:
         listed = ", ".join(f"`{name}`" for name in passed_over)
         lines += ["", "## Not carried", "", f"New, and about nothing that this package reads: {listed}."]
     return "\n".join([*lines, ""])
+
+
+def _bytes(title: str, since: str, differences: Differences) -> Iterator[str]:
+    refused, read, otherwise, were_whole = differences
+    if not refused + read + otherwise:
+        yield "Every vector in `tests/data/vectors` has the verdict that it had, under the names above."
+        return
+    yield "Of the damaged or unusual messages in `tests/data/vectors/negative.jsonl.gz`,"
+    yield ""
+    yield f"- read by {since} and refused by {title}: {refused};"
+    yield f"- refused by {since} and read by {title}: {read};"
+    yield f"- read by both, by {title} with other fields, other unknown tags or other bytes left: {otherwise}."
+    yield ""
+    if were_whole:
+        yield f"Among them, {were_whole} were whole for {since} and stood in `messages.jsonl.gz`: with an unknown tag"
+        yield f"whose number {title} gives to a field, and with something else in it."
+        yield ""
+    yield "[strictness.md](../strictness.md#where-releases-differ) says more. Every other vector has the verdict that"
+    yield "it had, under the names above."
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[str]:
@@ -62,7 +76,7 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
 
 def _sides(change: Change) -> str:
     if change.older and change.newer:
-        return f"{change.older} is {change.newer}"
+        return f"{change.newer}, was {change.older}"
     return change.newer or f"{change.older} is gone"
 
 
@@ -74,6 +88,6 @@ def _tables() -> Mapping[str, str]:
     """By record, the tables that read it."""
     found: dict[str, list[str]] = {}
     for name, table in TABLES.items():
-        for record in table.records:
+        for record in sorted({record for read in tables_read(table) for record in read.records}):
             found.setdefault(record, []).append(f"`{name}`")
     return {record: ", ".join(names) for record, names in found.items()}

@@ -1,8 +1,10 @@
 """Vectors of a release: what its own message classes write in versions that are new, and what they make of the others.
 
-Every line of `messages.jsonl.gz` and `negative.jsonl.gz` is shown to the classes of the release. Of a message that has
-changed, what they say counts from then on; of the others nothing may differ but what the release refuses newly, which a
-line keeps under `later`. New lines have the `release` that wrote them; a run writes the same ones each time.
+Every line of `messages.jsonl.gz` and `negative.jsonl.gz` is shown to the classes of the release. A line of
+`negative.jsonl.gz` keeps its verdicts: the first stands in the line itself, and `later` lists those of releases that
+gave another one than the release before, the oldest first. A whole message that has changed gets the field names of the
+release. Where an unknown tag of it became a field that cannot hold it, the line moves to `negative.jsonl.gz`. New lines
+have the `release` that wrote them; a run writes the same ones each time.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from kafka_records_runtime.schema import covers
 from tools.broker import java
 from tools.follow.planning import FollowError
 from tools.java_compiler import compile_java
@@ -29,6 +33,20 @@ _EACH: Final = 8
 """How many messages of each version are written."""
 
 _VERDICT: Final = ("ok", "json", "left", "tags", "reencode_hex", "reencode_error", "error", "detail")
+_READ: Final = ("json", "left", "reencode_hex", "reencode_error")
+_BECAME_A_FIELD: Final = "became a field"
+
+
+class Differences(NamedTuple):
+    """How many lines of `negative.jsonl.gz` a release judges otherwise than the release before it.
+
+    `were_whole` of them came from `messages.jsonl.gz` when they were judged so.
+    """
+
+    refused: int
+    read: int
+    otherwise: int
+    were_whole: int
 
 
 class MessageClasses:
@@ -54,7 +72,7 @@ class MessageClasses:
 def revise(folder: Path, classes: MessageClasses, touched: Mapping[str, frozenset[int]], release: str) -> list[str]:
     """Bring the vectors in `folder` to `release`; `touched` are the messages that changed, with their new versions.
 
-    Returns what the release makes of other messages than what stood there: nothing, if all is well.
+    Returns what the release reads otherwise though nothing that changed explains it: nothing, if all is well.
     """
     messages, negative = folder / "messages.jsonl.gz", folder / "negative.jsonl.gz"
     known = [line for line in read(messages) if line.get("release") != release and _is_ours(line)]
@@ -63,13 +81,28 @@ def revise(folder: Path, classes: MessageClasses, touched: Mapping[str, frozense
     asked = [{name: line[name] for name in ("message", "version", "hex")} for line in (*known, *damaged)]
     answers = classes.asked([*asked, *fresh])
     odd: list[str] = []
-    kept = [_read_again(*pair, touched, odd) for pair in zip(known, answers, strict=False)]
+    again = [_read_again(*pair, touched, release, odd) for pair in zip(known, answers, strict=False)]
     judged = zip(damaged, answers[len(known) :], strict=False)
-    verdicts = [_judged_again(line, answer, touched, release) for line, answer in judged]
+    verdicts = [_judged_again(*pair, touched, release, odd) for pair in judged]
     written = [_written(*pair, release) for pair in zip(fresh, answers[len(asked) :], strict=True)]
-    write(messages, [*filter(None, kept), *written])
-    write(negative, verdicts)
+    write(messages, [*(line for line in again if "how" not in line), *written])
+    write(negative, [*verdicts, *(line for line in again if "how" in line)])
     return odd
+
+
+def differences(lines: Sequence[Line], release: str) -> Differences:
+    """Count what `release` judges otherwise, by the `later` of lines of `negative.jsonl.gz`."""
+    refused = read = otherwise = were_whole = 0
+    for line in lines:
+        verdicts = [line, *line.get("later", ())]
+        for number, (before, after) in enumerate(pairwise(verdicts)):
+            if after["release"] != release:
+                continue
+            refused += before["ok"] and not after["ok"]
+            read += after["ok"] and not before["ok"]
+            otherwise += before["ok"] and after["ok"]
+            were_whole += number == 0 and line["how"].endswith(_BECAME_A_FIELD)
+    return Differences(refused, read, otherwise, were_whole)
 
 
 def read(path: Path) -> list[Line]:
@@ -132,28 +165,71 @@ def _written(line: Line, answer: Line, release: str) -> Line:
     return found | ({"tags": line["tags"]} if "tags" in line else {}) | {"release": release}
 
 
-def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]], odd: list[str]) -> Line | None:
-    """The line as the release reads it; None where it cannot: what was an unknown tag is a field now."""
+def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]], release: str, odd: list[str]) -> Line:
+    """The line as the release reads it; with `how`, for `negative.jsonl.gz`, where a tag became a field."""
     whole = answer.get("ok") and not answer["left"] and not answer.keys() & {"reencode_hex", "reencode_error"}
     now = {**line, "json": answer.get("json"), "tags": answer.get("tags"), "records": answer.get("records")}
     now = {name: value for name, value in now.items() if name in line or value}
     if line["message"] in touched:
-        return now if whole else None
-    if not answer.get("unknown") and (not whole or _in_any_order(now) != _in_any_order(line)):
-        odd.append(f"{line['message']} version {line['version']}: {line['hex']}: {json.dumps(answer)}")
+        if whole:
+            return now
+        tag = _tag_of_a_field(line)
+        if tag is not None and not answer.get("unknown"):
+            how = f"whole, but tag {tag} {_BECAME_A_FIELD}"
+            first = {name: line[name] for name in ("message", "module", "version")}
+            first |= {"how": how, "hex": line["hex"], "ok": True, "json": line["json"], "left": 0, "tags": line["tags"]}
+            return _judged_again(first, answer, touched, release, odd)
+    elif answer.get("unknown") or (whole and _in_any_order(now) == _in_any_order(line)):
+        return line
+    odd.append(_otherwise(line, answer))
     return line
 
 
-def _judged_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]], release: str) -> Line:
-    if line["message"] in touched:
+def _tag_of_a_field(line: Line) -> int | None:
+    """An unknown tag of the line that its struct has a field for by now."""
+    schema = _class(line["message"]).CODEC.schema
+    for tag in line.get("tags", ()):
+        struct = schema.root
+        for name in (each for each in tag["path"] if isinstance(each, str)):
+            field = next((each for each in struct.fields if each.json_name == name), None)
+            if field is None:
+                break
+            struct = schema.struct(field.base)
+        else:
+            if any(each.tag == tag["tag"] and covers(each.tagged, line["version"]) for each in struct.fields):
+                return int(tag["tag"])
+    return None
+
+
+def _judged_again(
+    line: Line, answer: Line, touched: Mapping[str, frozenset[int]], release: str, odd: list[str]
+) -> Line:
+    """The line, with the verdict of the release in `later` if the verdict before it was another one."""
+    later = [verdict for verdict in line.get("later", ()) if verdict["release"] != release]
+    before = later[-1] if later else line
+    if not answer.get("unknown") and _differ(before, answer):
+        if line["message"] not in touched and before["ok"] and answer["ok"]:
+            odd.append(_otherwise(line, answer))
         verdict = {name: answer[name] for name in _VERDICT if answer.get(name) not in (None, [])}
-        kept = {name: value for name, value in line.items() if name not in (*_VERDICT, "later", "release")}
-        return kept | verdict | {"release": release}
-    if answer.get("ok", line["ok"]) != line["ok"]:
-        later = {name: answer[name] for name in _VERDICT if answer.get(name) is not None}
-        return {**line, "later": {"release": release, **later}}
-    return line
+        later.append({"release": release, **verdict})
+    first = {name: value for name, value in line.items() if name != "later"}
+    return first | ({"later": later} if later else {})
+
+
+def _differ(before: Line, answer: Line) -> bool:
+    """Whether one is read and the other is not, or they are read otherwise. Words of a refusal do not count."""
+    if not before["ok"] or not answer["ok"]:
+        return bool(before["ok"] != answer["ok"])
+    return any(before.get(name) != answer.get(name) for name in _READ) or _sorted_tags(before) != _sorted_tags(answer)
+
+
+def _otherwise(line: Line, answer: Line) -> str:
+    return f"{line['message']} version {line['version']}: {line['hex']}: {json.dumps(answer)}"
 
 
 def _in_any_order(line: Line) -> Line:
-    return {**line, "tags": sorted(map(json.dumps, line.get("tags", ())))}
+    return {**line, "tags": _sorted_tags(line)}
+
+
+def _sorted_tags(line: Line) -> list[str]:
+    return sorted(map(json.dumps, line.get("tags") or ()))
