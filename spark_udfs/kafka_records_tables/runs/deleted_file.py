@@ -148,6 +148,8 @@ def _read(path: str, number: int, line: str, found: dict[str, Deleted]) -> None:
 
 
 def _take(line: Mapping[str, Any], found: dict[str, Deleted]) -> None:
+    if "is_deletable" in line:
+        raise ValueError("a row of the table deletable_offsets, which says what is there")
     if line["kind"] == _GROUP:
         return
     deleted = found.setdefault(line["group_id"], Deleted())
@@ -157,8 +159,6 @@ def _take(line: Mapping[str, Any], found: dict[str, Deleted]) -> None:
         return
     if line["kind"] != _OFFSET:
         raise ValueError(f"{line['kind']!r} is no kind of line")
-    if "is_deletable" in line:
-        raise ValueError("a row of the table deletable_offsets, which says what is there")
     deleted.offsets[place] = CommittedOffset(line["offset"], line["leader_epoch"], line["metadata"])
     if line["topic_id"] is not None:
         deleted.topic_ids[line["topic"]] = line["topic_id"]
