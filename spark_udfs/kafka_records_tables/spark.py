@@ -30,7 +30,7 @@ from kafka_records_tables.engines.spark_views import joined_findings, joined_fra
 from kafka_records_tables.engines.spread_tasks import spread
 from kafka_records_tables.table_options import value_of
 from kafka_records_tables.tables import TABLES
-from kafka_records_tables.tables.declaration import DELETE_RETENTION, can_go_on
+from kafka_records_tables.tables.declaration import DELETE_RETENTION, USUAL_DELETE_RETENTION, can_go_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -215,7 +215,7 @@ def changes(
     columns: Sequence[str] | None = None,
     untold: Literal["committed"] | None = None,
     mode: str = FAILFAST,
-    delete_retention: str | int | timedelta = "1d",
+    delete_retention: str | int | timedelta = USUAL_DELETE_RETENTION,
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
@@ -238,7 +238,8 @@ def changes(
     delete_retention
         `delete.retention.ms` of the topic. A query that comes back later than that, and finds offsets missing, has lost
         tombstones and markers: `FAILFAST` ends it; under `PERMISSIVE` commits that waited for their markers are
-        `unknown` from then on, and rows that were deleted meanwhile stay.
+        `unknown` from then on, and rows that were deleted meanwhile stay. Of a source that tells no transactions
+        (`read_kafka`) nobody can know, and nothing is looked for.
     group, untold, package, **options
         As in `table`.
 

@@ -20,7 +20,7 @@ import pytest
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as ARROW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.segment_files import Segments
-from kafka_records_engine.spark.raw import RAW_SCHEMA
+from kafka_records_engine.spark.raw import RAW_SCHEMA, as_raw_rows
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
@@ -260,6 +260,26 @@ def test_a_query_that_was_down_for_too_long_ends(spark: SparkSession, tmp_path: 
     with pytest.raises(Exception, match="was read up to 4, and offset 4 is missing in what comes later than delete_re"):
         go_on("FAILFAST")
     go_on("PERMISSIVE")
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(("name", "untold"), [("current_offsets", "committed"), ("members", None)])
+def test_a_source_without_transactions_lost_nothing(
+    spark: SparkSession, tmp_path: Path, name: str, untold: Any
+) -> None:
+    """The columns of Spark's own Kafka source, which gives no markers. `members` needs no `untold`."""
+    topic = Topic()
+    for number in range(3):
+        topic.commit("g", number, transaction="committed", producer=7)
+        topic.marker("commit", producer=7)
+    rows = topic.table().select(["topic", "partition", "offset", "timestamp_ms", "key", "value"])
+    for number in range(3):
+        add(tmp_path / "raw", number, rows.slice(2 * number, 1))
+        stream = spark.readStream.schema(spark_schema(rows.schema)).parquet(str(tmp_path / "raw"))
+        drain(tables.changes(as_raw_rows(stream), name, untold=untold, delete_retention="0s"), tmp_path)
+    told = spark.read.parquet(str(tmp_path / "changes"))
+    found = [row["offset"] for row in tables.merged(told, name).collect()] if untold else told.collect()
+    assert found == ([2] if untold else [])
 
 
 _KILLED = """\

@@ -14,7 +14,7 @@ from kafka_records_engine.findings import UNDECIDED_TRANSACTION
 from kafka_records_engine.sources import Context
 from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.engines.going_on import GoingOn, RecordsLost
-from kafka_records_tables.engines.seen_offsets import SEEN, UNTOLD_MS, first_lost, seen_of
+from kafka_records_tables.engines.seen_offsets import IS_TOLD, SEEN, UNTOLD_MS, first_lost, seen_of
 from tests.tables.test_changes import Followed, Row
 from tests.tables.topic import Topic
 
@@ -29,7 +29,8 @@ def told(name: str, **options: Any) -> Followed:
 
 
 def take(followed: Followed, rows: pa.Table, now_ms: int = LATER_MS) -> list[Row]:
-    return followed.take(rows, pa.Table.from_batches([seen_of(batch) for batch in rows.to_batches()], SEEN), now_ms)
+    marked = rows.append_column(IS_TOLD, pc.is_valid(rows["producer_id"]))
+    return followed.take(rows, pa.Table.from_batches([seen_of(batch) for batch in marked.to_batches()], SEEN), now_ms)
 
 
 class Interrupted:
@@ -140,6 +141,32 @@ def test_facts_that_wait_for_nothing_lose_nothing() -> None:
     assert fates(followed) == {0: "none", 4: "committed"}
 
 
+@pytest.mark.parametrize("name", ["current_offsets", "groups", "regressions", "offset_commits", "disappearances"])
+def test_gaps_of_a_source_without_transactions_are_no_loss(name: str) -> None:
+    """It gives neither markers nor aborted records, in pieces however far apart and in any order."""
+    topic = Topic()
+    topic.commit("g", 1, transaction="committed", producer=7)
+    topic.marker("commit", producer=7)
+    topic.commit("g", 2, transaction="aborted", producer=7)
+    topic.marker("abort", producer=7)
+    topic.commit("g", 3, transaction="committed", producer=7)
+    topic.marker("commit", producer=7)
+    topic.commit("h", 4)
+    rows = topic.table().take([0, 4, 6])
+    for column in ("producer_id", "transaction"):
+        at = rows.schema.get_field_index(column)
+        rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, rows.schema.field(at).type))
+    for rest in ([rows.slice(1)], [rows.slice(1, 1), rows.slice(2)], [rows.take([2, 1])]):
+        followed = Followed(name, GoingOn(request_of(name, untold="committed")))
+        take(followed, rows.slice(0, 1), WRITTEN_MS)
+        for piece in rest:
+            take(followed, piece)
+        assert followed.state is not None
+        assert followed.state.read_to == 7
+        if name == "current_offsets":
+            assert {row["group_id"]: row["offset"] for row in followed.rows.values()} == {"g": 3, "h": 4}
+
+
 # -- a cleaner ---------------------------------------------------------------------------------------------------------
 
 
@@ -237,7 +264,7 @@ def test_what_is_missing_is_found_in_any_order() -> None:
         rows = [*offsets.items(), *chance.sample([*offsets.items()], len(offsets) // 2)]
         chance.shuffle(rows)
         columns = [pa.array([row[at] for row in rows], pa.int64()) for at in (0, 1)]
-        table = pa.Table.from_arrays(columns, ["offset", "timestamp_ms"])
+        table = pa.Table.from_arrays([*columns, pa.array([True] * len(rows))], ["offset", "timestamp_ms", IS_TOLD])
         pieces = table.to_batches(max_chunksize=chance.randrange(1, 8))
         seen = pa.Table.from_batches([seen_of(piece) for piece in pieces], SEEN)
         read_to, written_ms = chance.randrange(12), chance.randrange(10)
@@ -247,7 +274,7 @@ def test_what_is_missing_is_found_in_any_order() -> None:
 
 
 def test_a_record_without_a_time_is_old() -> None:
-    row = {"offset": pa.array([3], pa.int64()), "timestamp_ms": pa.array([None], pa.int64())}
+    row = {"offset": pa.array([3], pa.int64()), "timestamp_ms": pa.array([None], pa.int64()), IS_TOLD: [True]}
     seen = seen_of(pa.RecordBatch.from_pydict(row))
     assert seen.to_pylist() == [{"first": 3, "last": 3, "written_ms": UNTOLD_MS}]
     assert np.array_equal(seen.column("first"), [3])

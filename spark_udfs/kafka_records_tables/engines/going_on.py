@@ -21,6 +21,8 @@ from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import in_log_order
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.seen_offsets import UNTOLD_MS, first_lost, last_seen
+from kafka_records_tables.table_options import value_of
+from kafka_records_tables.tables.declaration import DELETE_RETENTION, USUAL_DELETE_RETENTION
 from kafka_records_tables.tables.decoded.latest import codes_of_same, joined
 from kafka_records_tables.tables.decoded.transactions_settled import ABORTED, NONE
 from kafka_records_tables.tables.following.carried_rows import carried, is_by_group
@@ -122,7 +124,7 @@ class GoingOn:
     is_lenient: bool = False
     """Whether rows below what was read are left out, and the query goes on where records are lost. Otherwise both are
     errors."""
-    delete_retention_ms: int = 86_400_000
+    delete_retention_ms: int = value_of(DELETE_RETENTION, USUAL_DELETE_RETENTION)
     """`delete.retention.ms` of the topic."""
 
     def step(self, partition: int, state: LogState | None, came: NewRows) -> tuple[LogState, pa.RecordBatch]:

@@ -1,5 +1,8 @@
 """Which offsets of a log partition a piece of it has: what is missing between them a cleaner has taken.
 
+But not where a source tells no transactions, as Spark's own Kafka source: it leaves out control records, and aborted
+ones under `read_committed`, and its gaps say nothing of a cleaner.
+
 A cleaner takes a tombstone `delete.retention.ms` after it has taken what it deleted, and a marker likewise after the
 records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). Whoever read a value, or a record of an open
 transaction, and comes back later than that does not find what became of it. Of who comes earlier nothing is lost.
@@ -13,23 +16,29 @@ import numpy as np
 import pyarrow as pa
 
 SEEN: Final = pa.schema([("first", pa.int64()), ("last", pa.int64()), ("written_ms", pa.int64())])
-"""Offsets `first` to `last`, none of which is missing, and when the last record was written; UNTOLD_MS where nobody
-tells."""
+"""Offsets `first` to `last`, none of which is known to be missing, and when the last record was written; UNTOLD_MS
+where nobody tells."""
 
 UNTOLD_MS: Final = -1
 
+IS_TOLD: Final = "is_told"
+"""The column that says whether the source of a raw row tells its transaction or its producer, or gives control rows."""
+
+_START: Final = 0
+
 
 def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The offsets that raw rows of one log partition have, as SEEN. The rows have `offset` and `timestamp_ms` and come
-    in any order."""
+    """The offsets that raw rows of one log partition have, as SEEN. The rows have `offset`, `timestamp_ms` and IS_TOLD
+    and come in any order. Before a row that is not told nothing counts as missing."""
     order = np.argsort(rows.column("offset").to_numpy(), kind="stable")
     offsets = rows.column("offset").to_numpy()[order]
     times = rows.column("timestamp_ms").fill_null(UNTOLD_MS).to_numpy()[order]
     cuts = np.flatnonzero(np.diff(offsets) > 1)
     begins, ends = np.append(0, cuts + 1), np.append(cuts, len(offsets) - 1)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(each) for each in (offsets[begins], offsets[ends], times[ends])], SEEN.names
-    )
+    is_told = rows.column(IS_TOLD).to_numpy(zero_copy_only=False)[order]
+    # A part from the start of the log has no gap before it.
+    first = np.where(is_told[begins], offsets[begins], _START)
+    return pa.RecordBatch.from_arrays([pa.array(each) for each in (first, offsets[ends], times[ends])], SEEN.names)
 
 
 def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) -> int | None:

@@ -23,7 +23,7 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, UPSERT, GoingOn, LogState, NewRows
-from kafka_records_tables.engines.seen_offsets import SEEN, seen_of
+from kafka_records_tables.engines.seen_offsets import IS_TOLD, SEEN, seen_of
 from kafka_records_tables.engines.spark_rows import IS_NEEDED, all_rows, is_stream
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FailFast, LastOfKeys, by_partition, stream_of
@@ -151,8 +151,10 @@ class Packets:
         names = columns_of(self.request)
         for batch in batches:
             is_needed = batch.column(IS_NEEDED)
-            for partition, part in _by_number(batch.select(["partition", "offset", "timestamp_ms"])):
-                seen.setdefault(partition, []).append(seen_of(part))
+            numbers = batch.column("partition").to_numpy()
+            places = batch.select(["offset", "timestamp_ms", IS_TOLD])
+            for partition in np.unique(numbers).tolist():
+                seen.setdefault(partition, []).append(seen_of(places.filter(pa.array(numbers == partition))))
             if (needed := batch.filter(is_needed).select(names)).num_rows:
                 yield needed
 

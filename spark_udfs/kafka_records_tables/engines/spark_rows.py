@@ -22,7 +22,9 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.raw import RAW_SCHEMA, raw_rows
 from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.engines.seen_offsets import IS_TOLD
 from kafka_records_tables.engines.spark_tasks import LastOfKeys
+from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -67,8 +69,9 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
 
 
 def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
-    """All raw rows of the topic of a table, in any order, with the columns that the table reads, `timestamp_ms` and
-    IS_NEEDED. Those that the table does not need come without what they hold. Raises what `needed_rows` raises."""
+    """All raw rows of the topic of a table, in any order, with the columns that the table reads, `timestamp_ms`,
+    IS_NEEDED and IS_TOLD. Those that the table does not need come without what they hold. Raises what `needed_rows`
+    raises."""
     return _with_columns(raw, request, ("timestamp_ms",), marks=True)
 
 
@@ -91,7 +94,8 @@ def _with_columns(
         rows = rows.withColumn(name, _required(name, table))
     wanted = _is_wanted(request)
     if marks:
-        rows, columns = rows.withColumn(IS_NEEDED, wanted), columns.add(IS_NEEDED, BooleanType())
+        rows = rows.withColumns({IS_NEEDED: wanted, IS_TOLD: _is_told()})
+        columns = columns.add(IS_NEEDED, BooleanType()).add(IS_TOLD, BooleanType())
         wanted = F.col(IS_NEEDED)
     if needs_all:
         rows = rows.withColumns(
@@ -143,6 +147,11 @@ def _required(name: str, table: Table) -> Column:
     message = f"a row of {table.topic} has no {name}: without it nobody can tell which record of a key is the last"
     kind = RAW_SCHEMA[name].dataType.simpleString()
     return F.coalesce(F.col(name), F.raise_error(F.lit(message)).cast(kind))
+
+
+def _is_told() -> Column:
+    told = F.coalesce(F.col("transaction") != UNKNOWN, F.lit(False))
+    return told | F.col("producer_id").isNotNull() | F.col("control").isNotNull()
 
 
 def _is_wanted(request: TableRequest) -> Column:

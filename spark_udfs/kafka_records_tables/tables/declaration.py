@@ -77,9 +77,13 @@ RETENTION: Final = Option(
 )
 """Brokers take whole minutes, at least one (`OffsetConfig`)."""
 
-DELETE_RETENTION: Final = Option("delete_retention", "duration", "delete.retention.ms of the topic", default="1d")
-"""Asked of streams of any table. Brokers have a day unless somebody says otherwise
-(`log.cleaner.delete.retention.ms`)."""
+USUAL_DELETE_RETENTION: Final = "1d"
+"""What brokers have unless somebody says otherwise (`log.cleaner.delete.retention.ms`)."""
+
+DELETE_RETENTION: Final = Option(
+    "delete_retention", "duration", "delete.retention.ms of the topic", default=USUAL_DELETE_RETENTION
+)
+"""Asked of streams of any table."""
 
 
 @dataclass(frozen=True, slots=True)
