@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kafka_records_tables.tables.declaration import RETENTION
 from kafka_records_tables.tables.words.causes import of_text
 from tools.judge.answers import Difference, Loaded, columns_of, differing
 
 _WRONG: Final = 40
 """How many times too long or too short a retention is that must not make a sure answer a wrong one."""
-
-_LEAST_MS: Final = 60_000
-"""No broker has a shorter retention."""
 
 _TOLD: Final = " told as "
 
@@ -27,7 +25,7 @@ def disappearances(loaded: Loaded) -> Iterator[Difference]:
     session = int(history.settings["group.consumer.session.timeout.ms"])
     yield from _compared(loaded, "disappearances", {"retention": retention, "session_timeout": session})
     if loaded.cut == max(history.cuts):
-        wrong = retention * _WRONG if loaded.cut % 2 else max(retention // _WRONG, _LEAST_MS)
+        wrong = retention * _WRONG if loaded.cut % 2 else max(retention // _WRONG, RETENTION.least_ms)
         options = {"retention": wrong, "session_timeout": 1}
         yield from _compared(loaded, "disappearances", options, is_noted=False)
 

@@ -105,23 +105,28 @@ nobody tells."""
 
 
 def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expected) -> Iterator[LeftOut]:
-    is_under_way = group.state in UNDER_WAY
+    level, why = _level_of_gaps(group, assigned)
     for of in dict.fromkeys((*assigned, *expected)):
         numbers, (least, count) = assigned.get(of, set()), expected.get(of, (0, 0))
         end = max(least, max(numbers, default=-1) + 1)
         missing = list(_gaps(numbers, end))
-        if missing and is_under_way:
-            yield LeftOut(of, missing, TRANSIENT, f"while the group is {group.state}")
-        elif missing and _has_classic_members(group):
-            yield LeftOut(of, missing, TRANSIENT, _BROUGHT_ALONG)
-        elif missing and group.kind == STREAMS and not any(assigned.values()):
-            # The target is empty while a source topic or an internal one is missing (`TargetAssignmentBuilder` of
-            # streams groups), and no record says that it was so.
-            yield LeftOut(of, missing, TRANSIENT, _NOT_READY)
-        elif missing:
-            yield LeftOut(of, missing, BROKEN, _WITH_MEMBERS)
+        if missing:
+            yield LeftOut(of, missing, level, why)
         if count > end:
             yield LeftOut(of, [(end, count - 1)], TRANSIENT, _TOPIC_HAS_IT)
+
+
+def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str, str]:
+    """How bad it is that a target assignment leaves something out, and the end of the sentence about it."""
+    if group.state in UNDER_WAY:
+        return TRANSIENT, f"while the group is {group.state}"
+    if _has_classic_members(group):
+        return TRANSIENT, _BROUGHT_ALONG
+    if group.kind == STREAMS and not any(assigned.values()):
+        # The target is empty while a source topic or an internal one is missing (`TargetAssignmentBuilder` of streams
+        # groups), and no record says that it was so.
+        return TRANSIENT, _NOT_READY
+    return BROKEN, _WITH_MEMBERS
 
 
 def _has_classic_members(group: Group) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.committed.live_offsets import NO_TIME
+from kafka_records_tables.tables.declaration import RETENTION
 from kafka_records_tables.tables.replay.group_replay import CLASSIC, CONSUMER, SHARE, SIMPLE, STREAMS
 from kafka_records_tables.tables.tombstones.member_causes import Said, said
 from kafka_records_tables.tables.words import causes
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.tombstones.tombstone_writes import Write
 
 _CLEAN_UP, _GROUPS, _OFFSETS, _TOPICS = "clean-up", "groups", "offsets", "topics"
-
-_SHORTEST_RETENTION_MS: Final = 60_000
-"""`offsets.retention.minutes` is one at least."""
 
 _CHECKS_MS: Final = 600_000
 """`offsets.retention.check.interval.ms`, which hardly anybody changes."""
@@ -289,7 +287,7 @@ class _Look:
         base, has_base = self._base(known, taken)
         by_time = ~is_explicit & live.is_known[taken]
         if has_base:
-            self._not_due(by_time & (now - base < _SHORTEST_RETENTION_MS), certain=True)
+            self._not_due(by_time & (now - base < RETENTION.least_ms), certain=True)
             swept.longest_ms = int((now - base)[by_time].min()) if by_time.any() else None
         self._not_due(by_time & (now - base < self._retention), certain=False)
         if known is None:
