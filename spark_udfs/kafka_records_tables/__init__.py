@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_records_tables.read import read_table, stream_table
-    from kafka_records_tables.report.offset_files import starting_offsets
-    from kafka_records_tables.report.result import Result, Stream
+    from kafka_records_tables.results.offset_files import starting_offsets
+    from kafka_records_tables.results.result import Result, Stream
     from kafka_records_tables.tables import TABLES, Column, Table
 
 __all__ = ["TABLES", "Column", "Result", "Stream", "Table", "read_table", "starting_offsets", "stream_table"]
@@ -21,9 +21,9 @@ __all__ = ["TABLES", "Column", "Result", "Stream", "Table", "read_table", "start
 _LATER = {
     "read_table": "kafka_records_tables.read",
     "stream_table": "kafka_records_tables.read",
-    "starting_offsets": "kafka_records_tables.report.offset_files",
-    "Result": "kafka_records_tables.report.result",
-    "Stream": "kafka_records_tables.report.result",
+    "starting_offsets": "kafka_records_tables.results.offset_files",
+    "Result": "kafka_records_tables.results.result",
+    "Stream": "kafka_records_tables.results.result",
     "TABLES": "kafka_records_tables.tables",
     "Column": "kafka_records_tables.tables",
     "Table": "kafka_records_tables.tables",

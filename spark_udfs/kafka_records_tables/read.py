@@ -15,7 +15,7 @@ from kafka_records_tables.engines.checked_request import chosen_columns, request
 from kafka_records_tables.engines.joined_tables import asked_of_view, read_view
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
-from kafka_records_tables.report.result import Result, Stream
+from kafka_records_tables.results.result import Result, Stream
 from kafka_records_tables.tables import Table
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from kafka_records_engine.sources.group_requests import (
     ListedGroup,
 )
 from kafka_records_tables.cli.main import main
-from kafka_records_tables.report.csv_lines import write_csv
-from kafka_records_tables.report.json_lines import write_json
+from kafka_records_tables.results.csv_lines import write_csv
+from kafka_records_tables.results.json_lines import write_json
 from kafka_records_tables.runs import asking
 from kafka_records_tables.runs.deleted_file import DeletedFile, deleted_of
 from kafka_records_tables.runs.deletion_lines import lines_of

@@ -173,7 +173,7 @@ def test_help_of_the_command_loads_little(arguments: str) -> None:
         "from kafka_records_tables import TABLES; [(table.names, table.about) for table in TABLES.values()]",
         "from kafka_records_tables.query import query_of; from kafka_records_tables import TABLES\n"
         "query_of(TABLES['current_offsets'], where=['offset>1'], sort=['-offset'])",
-        "from kafka_records_tables.report import finding_lines",
+        "from kafka_records_tables.results import finding_lines",
     ],
 )
 def test_what_tables_say_of_themselves_loads_no_arrow(code: str) -> None:

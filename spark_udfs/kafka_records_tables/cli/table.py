@@ -12,7 +12,7 @@ from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_opti
 from kafka_records_tables.cli.source_options import add_sources, add_topic, given_source, path_argument
 from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, milliseconds, query_of, topic_column
-from kafka_records_tables.report.described import described
+from kafka_records_tables.results.described import described
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.runs.written_output import OFFSET_FORMATS

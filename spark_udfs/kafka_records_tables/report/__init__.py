@@ -1,1 +1,1 @@
-"""Answers as values, and what prints them."""
+"""The report: what is wrong in the tables, since when, how sure, and what to do."""

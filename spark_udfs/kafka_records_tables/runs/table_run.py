@@ -18,7 +18,7 @@ from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
-from kafka_records_tables.report.finding_lines import finding_json, finding_lines
+from kafka_records_tables.results.finding_lines import finding_json, finding_lines
 from kafka_records_tables.runs.catalog import KAFKA, Catalog, catalog_of
 from kafka_records_tables.runs.chosen_logs import with_hint
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OFFSET_FORMATS: Final = ("reset-offsets", "starting-offsets")
-"""The forms of `kafka_records_tables.report.offset_files`, which rows of `current_offsets` can take."""
+"""The forms of `kafka_records_tables.results.offset_files`, which rows of `current_offsets` can take."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def write_batches(
         return
     with replacing(output.path) as part:
         if output.format == "parquet":
-            from kafka_records_tables.report.parquet_file import write_parquet
+            from kafka_records_tables.results.parquet_file import write_parquet
 
             write_parquet(batches, schema, part)
             return
@@ -119,22 +119,22 @@ def _write(
     essential: Collection[str],
 ) -> None:
     if output.format == "json":
-        from kafka_records_tables.report.json_lines import write_json
+        from kafka_records_tables.results.json_lines import write_json
 
         write_json(batches, out)
     elif output.format == "csv":
-        from kafka_records_tables.report.csv_lines import write_csv
+        from kafka_records_tables.results.csv_lines import write_csv
 
         write_csv(batches, schema, out)
     elif output.format in OFFSET_FORMATS:
-        from kafka_records_tables.report.offset_files import write_reset_offsets, write_starting_offsets
+        from kafka_records_tables.results.offset_files import write_reset_offsets, write_starting_offsets
 
         write = write_reset_offsets if output.format == "reset-offsets" else write_starting_offsets
         write(batches, out)
     else:
         import pyarrow as pa
 
-        from kafka_records_tables.report.text_table import write_text
+        from kafka_records_tables.results.text_table import write_text
 
         table = pa.Table.from_batches(batches, schema)
         write_text(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_runtime.printable import printable
-from kafka_records_tables.report.cell_texts import (
+from kafka_records_tables.results.cell_texts import (
     joined,
     joined_items,
     json_texts,

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_records_runtime.jsontext import json_text
-from kafka_records_tables.report.csv_lines import write_csv
-from kafka_records_tables.report.json_lines import write_json
-from kafka_records_tables.report.parquet_file import write_parquet
+from kafka_records_tables.results.csv_lines import write_csv
+from kafka_records_tables.results.json_lines import write_json
+from kafka_records_tables.results.parquet_file import write_parquet
 
 LARGEST_MILLISECONDS = 253402300799999
 

@@ -8,7 +8,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from kafka_records_runtime.printable import json_printable
-from kafka_records_tables.report.cell_texts import json_objects, small_slices, write_lines
+from kafka_records_tables.results.cell_texts import json_objects, small_slices, write_lines
 
 
 def write_json(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:

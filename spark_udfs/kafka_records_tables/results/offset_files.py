@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.query import QueryError
-from kafka_records_tables.report.csv_lines import write_rows
+from kafka_records_tables.results.csv_lines import write_rows
 
 NEEDED: Final = ("group_id", "topic", "partition", "offset", "log_partition")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_runtime.printable import printable
-from kafka_records_tables.report.cell_texts import TEXT, joined, plain_texts, small_slices, write_lines
+from kafka_records_tables.results.cell_texts import TEXT, joined, plain_texts, small_slices, write_lines
 
 _LINE_END: Final = "\r\n"
 _TO_QUOTE: Final = r'[",\r\n]|^[\s\pZ]|[\s\pZ]$|^$'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_records_engine.findings import Finding
-from kafka_records_tables.report.finding_lines import finding_lines
+from kafka_records_tables.results.finding_lines import finding_lines
 
 
 def note(partition: int | None, topic: str | None = "t", what: str = "it is odd", offset: int | None = None) -> Finding:

@@ -9,8 +9,8 @@ from collections.abc import Collection
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables.report.cells import width_of
-from kafka_records_tables.report.text_table import write_text
+from kafka_records_tables.results.cells import width_of
+from kafka_records_tables.results.text_table import write_text
 
 
 def shown(

@@ -1,0 +1,167 @@
+"""What a report consists of. The page, the JSON document and the command are made of these values alone.
+
+Nothing here loads numpy or pyarrow, so that a command can list kinds and levels at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.findings import Finding as ReadingFinding
+    from kafka_records_engine.sources import Counts
+
+Confidence = Literal["high", "medium", "low"]
+"""As in the tables: whether records can tell, or something that no record holds may be the reason."""
+
+
+class Level(IntEnum):
+    """How much a finding should worry an operator."""
+
+    NOTE = 0
+    """Worth knowing; all is well."""
+    LOW = 1
+    """Look at it when there is time."""
+    MODERATE = 2
+    """Look at it this week."""
+    HIGH = 3
+    """Look at it today."""
+    CRITICAL = 4
+    """Somebody loses data, or a coordinator does not work, now or soon."""
+
+    @property
+    def word(self) -> str:
+        """As it stands in JSON and on the command line."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A record that shows something: where it stands, and what it shows, in one line."""
+
+    shows: str
+    topic: str | None = None
+    """The log that it stands in, as `__consumer_offsets`."""
+    partition: int | None = None
+    offset: int | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next. `command` is a whole command line, quoted for a shell, with the source of this report; null
+    where no command helps."""
+
+    what: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Which rows of a table a number or a finding was taken from: those that `table NAME --where …` prints."""
+
+    table: str
+    where: tuple[str, ...] = ()
+    """Conditions as the command takes them; all of them hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFinding:
+    """Something that somebody should look at. One finding is about one cause in one place: all partitions of a topic
+    that a group has the same trouble with are one."""
+
+    kind: str
+    """The name of the rule, as `offsets_expiring`; docs/report.md has all of them."""
+    level: Level
+    title: str
+    """One line without the names of groups, as `offsets of a group that is alive expire soon`."""
+    what: str
+    """A sentence or two, with numbers, for somebody who does not know the tables."""
+    group_ids: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    """Partitions of the topic, where there is one topic; sorted."""
+    transactional_ids: tuple[str, ...] = ()
+    since_timestamp_ms: int | None = None
+    """When it began, in milliseconds since 1970; null where no record tells."""
+    until_timestamp_ms: int | None = None
+    """When it gets worse if nobody does anything, as the first expiry; null where nothing is known."""
+    confidence: Confidence = "high"
+    why_not_sure: str | None = None
+    """What the log cannot know; null with high confidence."""
+    evidence: tuple[Evidence, ...] = ()
+    evidence_count: int = 0
+    """How much evidence there is; `evidence` has the first of it."""
+    rows: tuple[Rows, ...] = ()
+    next: tuple[Step, ...] = ()
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    """The figures that were held against thresholds, by name with their unit, as `{"expires_in_ms": 3600000}`."""
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """The thresholds that decided the level, by name, as in the file of thresholds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number at a glance, as `groups: 65`; `rows` says which rows it counts or sums."""
+
+    name: str
+    label: str
+    value: int | float | None
+    unit: str | None
+    rows: Rows
+    column: str | None = None
+    """The column that was summed; null where rows are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that a page leaves out for its size, and the command that gets it."""
+
+    what: str
+    row_count: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a report was asked for."""
+
+    source: str
+    """As a person would name it: the paths, or the addresses of the brokers."""
+    source_arguments: tuple[str, ...]
+    """What names the source on a command line, as `("--bootstrap", "localhost:9092")`; empty where no command can."""
+    made_timestamp_ms: int
+    at_timestamp_ms: int
+    """The moment that the report is about: `as_of`, or else when it was made for brokers, and the time of the last
+    record for what was stored."""
+    as_of: bool
+    retention_ms: int
+    groups: tuple[str, ...] | None
+    topic_filter: tuple[str, ...]
+    version: str
+    """Of kafka-records."""
+    engine: Literal["local", "spark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All of it. Every number on a page is a row of `tables`, or counts or sums rows of them."""
+
+    asked: Asked
+    findings: tuple[ReportFinding, ...]
+    """The worst first; of one level, the soonest and the largest."""
+    numbers: tuple[Number, ...]
+    tables: Mapping[str, pa.Table]
+    """Rows by the name of their table, sorted as `table` prints them. A table whose topic the source does not have is
+    not there; `missing` says so."""
+    missing: Mapping[str, str]
+    """Why a table is not there, by its name."""
+    reading: Sequence[ReadingFinding]
+    """What was found while reading, each once."""
+    counts: Counts
+    """What was read, once, and not once per table."""

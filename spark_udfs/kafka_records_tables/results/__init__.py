@@ -1,0 +1,1 @@
+"""Answers as values, and what prints them."""
