@@ -53,7 +53,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextStep:
     """What to do next. `command` is a whole command line, quoted for a shell, with the source of this report; null
     where no command helps."""
 
@@ -76,7 +76,7 @@ class ReportFinding:
     that a group has the same trouble with are one."""
 
     kind: str
-    """The name of the rule, as `offsets_expiring`; docs/report.md has all of them."""
+    """The name of the rule, as `offsets_expiring`."""
     level: Level
     title: str
     """One line without the names of groups, as `offsets of a group that is alive expire soon`."""
@@ -98,7 +98,7 @@ class ReportFinding:
     evidence_count: int = 0
     """How much evidence there is; `evidence` has the first of it."""
     rows: tuple[Rows, ...] = ()
-    next: tuple[Step, ...] = ()
+    next: tuple[NextStep, ...] = ()
     measured: Mapping[str, Any] = field(default_factory=dict)
     """The figures that were held against thresholds, by name with their unit, as `{"expires_in_ms": 3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Omission:
     """Something that a page leaves out for its size, and the command that gets it."""
 
     what: str
@@ -128,7 +128,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReportRequest:
     """What a report was asked for."""
 
     source: str
@@ -152,7 +152,7 @@ class Asked:
 class Report:
     """All of it. Every number on a page is a row of `tables`, or counts or sums rows of them."""
 
-    asked: Asked
+    request: ReportRequest
     findings: tuple[ReportFinding, ...]
     """The worst first; of one level, the soonest and the largest."""
     numbers: tuple[Number, ...]
