@@ -289,6 +289,58 @@ def test_a_static_member_may_leave_for_a_time() -> None:
     ]
 
 
+_OF_M = {"group_id": "g", "member_id": "m"}
+_CLIENT = {"client_id": "c", "client_host": "/h", "subscribed_topic_names": (), "server_assignor": None}
+
+
+def _member(topic: Topic, state: int | None, epoch: int = 2) -> None:
+    """A member that joins, unless there is one, and its current assignment."""
+    if state is None:
+        topic.add("ConsumerGroupMemberMetadata", _OF_M, _CLIENT | {"instance_id": None, "rack_id": None})
+        state = 0
+    current = {"member_epoch": epoch, "previous_member_epoch": 1, "state": state}
+    topic.add("ConsumerGroupCurrentMemberAssignment", _OF_M, current)
+
+
+def _epochs(topic: Topic, epoch: int, target: int) -> None:
+    topic.add("ConsumerGroupMetadata", {"group_id": "g"}, {"epoch": epoch})
+    topic.add("ConsumerGroupTargetAssignmentMetadata", {"group_id": "g"}, {"assignment_epoch": target})
+
+
+def test_a_member_that_gives_up_partitions_within_its_epoch_rebalances() -> None:
+    """As a coordinator has it do that no longer subscribes to their topic: the group is Reconciling."""
+    topic = Topic()
+    _epochs(topic, 2, 2)
+    _member(topic, None)
+    _member(topic, 1)
+    _member(topic, 0)
+    assert [told for told in _told(topic) if told[0] >= 4] == [(4, "rebalance_started"), (5, "rebalance_completed")]
+
+
+def test_who_joins_a_group_that_waits_for_its_assignment_rebalances() -> None:
+    """The last member left with the epoch; who comes then may have to wait for an expression to be resolved."""
+    topic = Topic()
+    _epochs(topic, 3, 2)
+    _member(topic, None)
+    topic.add("ConsumerGroupTargetAssignmentMetadata", {"group_id": "g"}, {"assignment_epoch": 3})
+    _member(topic, 0, epoch=3)
+    assert [told for told in _told(topic) if told[1].startswith("rebalance")] == [
+        (2, "rebalance_started"),
+        (5, "rebalance_completed"),
+    ]
+
+
+def test_a_converted_group_may_begin_with_the_generation_it_had() -> None:
+    topic = Topic()
+    empty = {"protocol_type": "consumer", "generation": 2, "protocol": None, "leader": None, "members": ()}
+    topic.add("GroupMetadata", {"group": "g"}, empty, version=3)
+    _member(topic, None)
+    _epochs(topic, 2, 1)
+    in_one_write = [(*row[:8], 1, *row[9:]) for row in topic.rows[1:]]
+    topic.rows[1:] = in_one_write
+    assert [event for _, event in _told(topic)][-3:] == ["converted", "member_joined", "rebalance_started"]
+
+
 def test_a_group_may_end_and_begin_in_one_batch() -> None:
     topic = Topic()
     topic.commit("g", 1)

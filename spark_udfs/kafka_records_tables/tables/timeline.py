@@ -65,8 +65,9 @@ a rebalance is told by its end. Most batches are one write of the coordinator; w
 source that does not tell batches has records for batches.
 
 A rebalance of a classic group lasts from the moment when all members had joined (the time of the state in the record,
-from Kafka 2.1 on) to the record of the assignment; of the others from the first change of the epoch to the record by
-which the last member has followed. One that ends because nobody is left has no end of its own.
+from Kafka 2.1 on) to the record of the assignment; of the others from the first change of the epoch, or from where a
+member has to follow within it, to the record by which the last member has followed. One that ends because nobody is
+left has no end of its own.
 
 What the log cannot know: when a classic group began to rebalance, and which members joined and left it before an
 assignment was written; heartbeats; why a member left; when it was that offsets of a share group were set. Topics in

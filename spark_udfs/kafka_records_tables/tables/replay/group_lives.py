@@ -16,6 +16,7 @@ from kafka_records_tables.tables.replay.group_replay import (
     ROLES,
     SHARE,
     SIMPLE,
+    STABLE,
     TARGET_OF_MEMBER,
 )
 from kafka_records_tables.tables.replay.member_shares import Given, changed, given
@@ -310,7 +311,7 @@ def _of_epochs(life: _Life, told: _Telling) -> Iterator[Moment]:
         if is_new and after.member_count and (before is None or before.kind in (CLASSIC, SIMPLE)):
             yield told.moment(words.REBALANCE_COMPLETED, offset, duration_ms=_since_joined(own[-1]))
         return
-    if is_new and not life.is_rebalancing and after.member_count:
+    if not life.is_rebalancing and after.member_count and (is_new or _has_to_follow(told, after)):
         life.is_rebalancing, life.rebalance_since = True, told.at_ms
         yield told.moment(words.REBALANCE_STARTED, offset)
     if after.is_empty:
@@ -328,6 +329,17 @@ def _is_settled(life: _Life, state: GroupState) -> bool:
     if state.kind != SHARE:
         return state.state == "Stable"
     return state.epoch is not None and life.epochs[state.epoch] == len(life.members)
+
+
+def _has_to_follow(told: _Telling, state: GroupState) -> bool:
+    """Whether members have to follow though the epoch has the same number: it changed while nobody was there, a member
+    that no longer subscribes to a topic gives it up, or a converted group has as its epoch the generation it had."""
+    if state.state in ("Assigning", "NotReady"):
+        return True
+    is_converted = told.before is not None and told.before.kind != state.kind
+    current = (each.event.value for each in told.unit if ROLES.get(each.event.record) == CURRENT)
+    is_behind = is_converted or any(value[1] != STABLE.get(state.kind) for value in current if value)
+    return state.state == "Reconciling" and is_behind
 
 
 def _is_first_generation(before: GroupState, after: GroupState) -> bool:

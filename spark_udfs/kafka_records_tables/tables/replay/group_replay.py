@@ -76,7 +76,8 @@ PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
 ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.items()}
 """By record, what it says of its group: one of the words above."""
 
-_STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
+STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
+"""By kind, the state of a member that has what it is to have in its epoch."""
 
 _FIRST_EPOCH: Final = 1
 """The epoch of a group, and of its target assignment, before any record names one."""
@@ -152,7 +153,7 @@ class Group:
         epoch = _FIRST_EPOCH if self.epoch is None else self.epoch
         if epoch > self.target_epoch:
             return "Assigning"
-        are_there = self.reached[self.target_epoch, int(_STABLE[self.kind])] == len(self.members)
+        are_there = self.reached[self.target_epoch, int(STABLE[self.kind])] == len(self.members)
         return "Stable" if are_there else "Reconciling"
 
     def set_member(self, member_id: str, epoch: int, state: int) -> None:
@@ -270,7 +271,7 @@ class Replay:
         if role == GROUP:
             group.made_at, group.has_record = event.offset, True
         elif role in (MEMBER, CURRENT) and event.key[1] not in group.members:
-            group.set_member(event.key[1], 0, int(_STABLE.get(group.kind, 0)))
+            group.set_member(event.key[1], 0, int(STABLE.get(group.kind, 0)))
         if not group.has_record:
             group.made_at = max(group.made_at, event.offset)
 

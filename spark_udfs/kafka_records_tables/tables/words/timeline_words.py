@@ -31,7 +31,10 @@ MEANINGS: Final = {
     MEMBER_LEFT: "a member left, was fenced or timed out",
     EMPTIED: "the last member is gone",
     EPOCH: "the group has another epoch, a classic group another generation; detail has both",
-    REBALANCE_STARTED: "the epoch has changed, and members have to follow; no record tells that of classic groups",
+    REBALANCE_STARTED: (
+        "members have to follow: the epoch has changed, or one of them has to give something up within it; no record "
+        "tells that of classic groups"
+    ),
     REBALANCE_COMPLETED: (
         "every member has what it is to have: with the record of the leader's assignment in a classic group, in the "
         "others when the last member has followed"
