@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from kafka_records_codegen.loader import load
 from tools.follow import kept_lists
 from tools.follow.__main__ import _followed, main
 from tools.follow.page import _tables, page
-from tools.follow.planning import FollowError, plan, unwritten
+from tools.follow.planning import plan, unwritten
+from tools.follow.refusals import FollowError
 from tools.follow.spec_form import spec_text, split_head
 from tools.follow.vectors import Differences
 
@@ -40,6 +42,25 @@ def write(folder: Path, *specs: dict[str, Any], head: str = HEAD) -> Path:
     return folder.parent
 
 
+TWO = field("Two", versions="1+")
+
+BY_HAND = """\
+{
+  "apiKey": 5, "type": "request", "listeners": ["broker"], "name": "TellRequest",
+  "validVersions": "0",
+  "flexibleVersions": "0+",
+  "fields": [
+    { "name": "Count", "type": "int32",
+      "versions": "0+",
+      "default": -1, "about": "Our words for Count." },
+
+    { "name": "Sum", "type": "int32", "versions": "0+", "default": -1, "about": "Our words for Sum." },
+    { "name": "Rest", "type": "int32",
+      "versions": "0+", "default": -1, "about": "Our words for Rest." }
+  ] }
+"""
+
+
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
     write(tmp_path / "ours" / "rpc", spec("TellRequest", [field("Count", default=-1)], listeners=["broker"]))
@@ -59,6 +80,10 @@ def follow(ours: Path, theirs: Path, title: str = "9.9") -> list[str]:
 def of(folder: Path, path: str) -> tuple[str, dict[str, Any]]:
     head, body = split_head((folder / path).read_text(encoding="utf-8"))
     return head, json.loads(body)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
 
 
 def release(tmp_path: Path, ours: Path) -> Path:
@@ -98,16 +123,63 @@ class TestPlan:
 
     def test_a_second_run_changes_nothing(self, tmp_path: Path, ours: Path) -> None:
         theirs = release(tmp_path, ours)
-        write(theirs / "rpc", spec("TellRequest", [field("Count"), field("Two")]), head="")
+        write(theirs / "rpc", spec("TellRequest", [field("Count"), TWO], validVersions="0-1"), head="")
         follow(ours, theirs)
         assert plan(ours, read_spec_set(str(theirs), str(ours)), "9.9").texts == {}
 
-    def test_new_messages_and_those_that_are_gone(self, tmp_path: Path, ours: Path) -> None:
+    def test_lines_that_say_the_same_stay_as_somebody_wrote_them(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        path = ours / "rpc" / "TellRequest.json"
+        path.write_text(HEAD + BY_HAND, encoding="utf-8")
+        fields = [field(name, default=-1) for name in ("Count", "Sum", "Rest")]
+        write(theirs / "rpc", spec("TellRequest", fields, listeners=["broker"]), head="")
+        assert follow(ours, theirs) == []
+        assert path.read_text(encoding="utf-8") == HEAD + BY_HAND
+        more = [*fields[:2], TWO, *fields[2:]]
+        write(theirs / "rpc", spec("TellRequest", more, listeners=["broker"], validVersions="0-1"), head="")
+        assert len(follow(ours, theirs)) == 2
+        start, rest = BY_HAND.replace('"0",', '"0-1",').split('    { "name": "Rest"')
+        two = '    { "name": "Two", "type": "int32", "versions": "1+",\n      "about": "?" },\n'
+        text = path.read_text(encoding="utf-8")
+        assert text == f'{HEAD}// ? 9.9: versions 0-1, before 0\n{start}{two}    {{ "name": "Rest"{rest}'
+
+    def test_attributes_in_another_order_are_written_anew(self, tmp_path: Path, ours: Path) -> None:
+        path = ours / "rpc" / "TellRequest.json"
+        said = spec("TellRequest", [field("Count"), field("Sum")])
+        path.write_text(HEAD + json.dumps(dict(reversed(said.items()))), encoding="utf-8")
+        theirs = release(tmp_path, ours)
+        now = {**said, "validVersions": "0-1"}
+        write(theirs / "rpc", now, head="")
+        assert len(follow(ours, theirs)) == 1
+        assert path.read_text(encoding="utf-8") == spec_text(f"{HEAD}// ? 9.9: versions 0-1, before 0\n", now)
+
+    def test_a_release_brings_messages_and_drops_others(self, tmp_path: Path, ours: Path) -> None:
         theirs = release(tmp_path, ours)
         (theirs / "rpc" / "TellRequest.json").unlink()
         write(theirs / "rpc", spec("SayRequest", [field("Words")], apiKey=6), head="")
-        assert follow(ours, theirs)[0] == "rpc/SayRequest.json:1: comment: what it is, in one line"
+        specs = replace(read_spec_set(str(theirs), str(ours)), kind="release", release="9.9.0")
+        plan(ours, specs, "9.9").carry_out(ours)
+        assert unwritten(ours)[0] == f"{ours}/rpc/SayRequest.json:1: comment: what it is, in one line"
         assert [path.name for path in sorted((ours / "rpc").iterdir())] == ["SayRequest.json"]
+
+    def test_a_folder_with_only_some_specs(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        write(ours / "rpc", spec("SayRequest", [field("Words")], apiKey=6))
+        for path in theirs.rglob("*.json"):
+            path.unlink()
+        write(theirs / "rpc", spec("SayRequest", [field("Words")], apiKey=6))
+        before = files(ours)
+        with pytest.raises(FollowError) as refused:
+            follow(ours, theirs)
+        assert str(refused.value) == (
+            f"{theirs} lacks 3 of our messages, and the whole folder is followed:\n"
+            "  consumer_offsets/BallKey.json\n"
+            "  consumer_offsets/BallValue.json\n"
+            "  rpc/TellRequest.json\n"
+            f"Copy those that stay as they are to {theirs} (cp -rn message_specs/. {theirs} does it with all); "
+            "delete those that are to go from message_specs"
+        )
+        assert files(ours) == before
 
     def test_what_is_left_out_does_not_come_in(self, tmp_path: Path, ours: Path) -> None:
         theirs = release(tmp_path, ours)
@@ -148,13 +220,59 @@ class TestPlan:
                 (theirs / "consumer_offsets" / f"{name}.json").unlink()
         if versions is not None:
             write(theirs / "consumer_offsets", spec("BallValue", [field("Size")], validVersions=versions))
-        before = (ours / "consumer_offsets/BallValue.json").read_bytes()
+        specs = replace(read_spec_set(str(theirs), str(ours)), kind="release", release="9.9.0")
+        before = files(ours)
         with pytest.raises(FollowError) as refused:
-            follow(ours, theirs)
+            plan(ours, specs, "9.9")
         others = "the others" if versions else "them"
         said = str(refused.value).split("\n")[-1]
         assert said == f"consumer_offsets/BallValue.json: the release {line} to give {others} up"
-        assert (ours / "consumer_offsets/BallValue.json").read_bytes() == before
+        assert files(ours) == before
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"type": "string"}, "8:31: fields[0].type: {} Size: int32 is string now, which {} in versions 0-1 "),
+            ({"type": "int64"}, "8:31: fields[0].type: {} Size: int32 is int64 now, which {} in versions 0-1 "),
+            ({"versions": "1+"}, "8:15: fields[0].name: {} Size: int32 is nothing now, which {} in versions 0 "),
+            (None, "8:15: fields[0].name: {} Size: int32 is nothing now, which {} in versions 0-1 "),
+        ],
+        ids=["text", "wider", "later", "gone"],
+    )
+    @pytest.mark.parametrize("place", ["consumer_offsets/BallValue.json", "rpc/TellRequest.json"])
+    def test_fields_that_bytes_hold_are_not_given_up(
+        self, tmp_path: Path, ours: Path, place: str, change: dict[str, str] | None, said: str
+    ) -> None:
+        name = Path(place).stem
+        whole = [field("Size"), field("Rest")]
+        write(ours / Path(place).parent, spec(name, whole, validVersions="0-1"), head="")
+        theirs = release(tmp_path, ours)
+        fields = [field("Rest")] if change is None else [field("Size", **change), field("Rest")]
+        write(theirs / Path(place).parent, spec(name, fields, validVersions="0-1"), head="")
+        before = files(ours)
+        with pytest.raises(FollowError) as refused:
+            follow(ours, theirs)
+        (line,) = str(refused.value).split("\n")
+        assert line.startswith(f"{ours / place}:{said.format(name, 'breaks bytes that exist')}(rule field-")
+        assert line.endswith(f": make this change in {place} by hand to give them up")
+        assert files(ours) == before
+
+    def test_a_tag_and_what_is_inserted(self, tmp_path: Path, ours: Path) -> None:
+        tags = [field(name, tag=number, taggedVersions="0+") for number, name in enumerate(("Mark", "Sign"))]
+        write(ours / "consumer_offsets", spec("BallValue", [field("Size"), *tags]), head="")
+        theirs = release(tmp_path, ours)
+        tags = [{**tag, "tag": 1 - tag["tag"]} for tag in tags]
+        write(theirs / "consumer_offsets", spec("BallValue", [field("Size"), field("More"), *tags]), head="")
+        with pytest.raises(FollowError) as refused:
+            follow(ours, theirs)
+        rules = [line.split("(rule ")[1].split(":")[0] for line in str(refused.value).split("\n")]
+        assert sorted(rules) == ["field-inserted", "tag-number", "tag-number"]
+
+    def test_who_makes_the_change_by_hand_goes_on(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        for folder in (theirs, ours):
+            write(folder / "consumer_offsets", spec("BallValue", [field("Size", type="string")], validVersions="0-1"))
+        assert follow(ours, theirs) == []
 
 
 class TestCommand:
@@ -162,13 +280,13 @@ class TestCommand:
         self, tmp_path: Path, ours: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         theirs = release(tmp_path, ours)
-        write(theirs / "rpc", spec("TellRequest", [field("Count"), field("Two")]), head="")
+        write(theirs / "rpc", spec("TellRequest", [field("Count"), TWO], validVersions="0-1"), head="")
         ours.rename(tmp_path / "message_specs")
         monkeypatch.chdir(tmp_path)
         assert main(["specs", "theirs"]) == 1
         assert capsys.readouterr() == (
             "message_specs/rpc/TellRequest.json: changed\n"
-            "message_specs/rpc/TellRequest.json:4: comment: theirs: other fields\n"
+            "message_specs/rpc/TellRequest.json:4: comment: theirs: versions 0-1, before 0\n"
             "message_specs/rpc/TellRequest.json:15: about of Two\n",
             "2 places lack words of ours: write them where `?` stands, and run this again\n",
         )

@@ -22,7 +22,8 @@ from tools.broker import MissingPrerequisite
 from tools.follow import kept_lists, vectors
 from tools.follow.classes import message_classes
 from tools.follow.page import page
-from tools.follow.planning import FollowError, is_wanted, plan, unwritten
+from tools.follow.planning import is_wanted, plan, unwritten
+from tools.follow.refusals import FollowError
 from tools.java_compiler import CompileError
 from tools.kafka_releases import COUNTS, DESCRIBED, SPEC_COUNTS
 
@@ -36,7 +37,9 @@ _EPILOG: Final = """\
 
   specs    changes message_specs: versions, fields, tags, new messages, messages that are gone. Words stay ours. Where
            words are missing, `?` stands in the spec; every such place is listed, and the exit status is 1. Write
-           them and run it again. What nobody wants goes into tools/follow/left_out.txt.
+           them and run it again. What nobody wants goes into tools/follow/left_out.txt. Nothing is changed where
+           bytes that exist would break, by the rules of `kafka-records-codegen compare`, or where a folder of specs
+           lacks messages of ours: each is listed with what to do, and the exit status is 1.
   vectors  lets the message classes of the release write messages of new versions and read all others, brings
            tests/data up to it, and writes its page in docs/releases.
 

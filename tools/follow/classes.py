@@ -15,7 +15,7 @@ from kafka_records_codegen.evolution.spec_sets import SpecSet
 from kafka_records_codegen.spec.attributes import MessageSpec
 from tools.broker import class_jars, jars_by_maven, java
 from tools.follow.merging import plain
-from tools.follow.planning import FollowError
+from tools.follow.refusals import FollowError
 from tools.follow.vectors import MessageClasses
 from tools.java_compiler import compile_java
 from tools.kafka_releases import LATEST

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kafka_records_codegen.evolution.spec_sets import SpecSet
-from kafka_records_codegen.loader import load_with_specs
+from kafka_records_codegen.evolution.spec_sets import SpecSet, read_spec_set
 from kafka_records_codegen.model.resolve import SpecFile
 from kafka_records_codegen.spec.attributes import MessageSpec
-from tools.compare_specs import WITHOUT_SPECS
 from tools.follow.merging import UNWRITTEN, merged
-from tools.follow.spec_form import spec_text, split_head
+from tools.follow.refusals import CLIENTS, RECORDS, FollowError, is_followed, refusals
+from tools.follow.spec_form import changed_text, spec_text, split_head
 
 LEFT_OUT: Final = Path(__file__).with_name("left_out.txt")
 
-_RECORDS: Final = {
-    "kafka_group_coordinator": "consumer_offsets",
-    "kafka_share_coordinator": "share_group_state",
-    "kafka_transaction_coordinator": "transaction_state",
-}
-"""The module of a release → the folder of ours for the records of its coordinator."""
-
-_CLIENTS: Final = "kafka_clients"
 _REQUESTS: Final = ("request", "response", "header")
-_STORED: Final = ("consumer_offsets", "consumer_protocol", "control", "share_group_state", "transaction_state")
-"""The folders of what stands in topics, where bytes outlive the release that wrote them."""
-
-
-class FollowError(Exception):
-    """The release cannot be followed as it stands; the text says what somebody has to decide or write."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +45,14 @@ def left_out() -> frozenset[str]:
 def plan(specs: Path, release: SpecSet, title: str) -> Plan:
     """What has to change in the folder `specs` to hold the messages of `release`, which texts call `title`.
 
-    Raises FollowError where bytes in topics would be given up.
+    Raises FollowError where bytes that exist would be given up, and for a folder that lacks messages of ours.
     """
-    ours = load_with_specs(specs).files
-    theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
-    refused = [*_given_up(ours, theirs, release.absent)]
+    described = read_spec_set(str(specs), release.title)
+    refused = refusals(described, release)
     if refused:
         raise FollowError("\n".join(refused))
+    ours = described.loaded.files
+    theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
     texts: dict[str, str | None] = {}
     for name, file in sorted(theirs.items()):
         mine = ours.get(name)
@@ -76,14 +62,8 @@ def plan(specs: Path, release: SpecSet, title: str) -> Plan:
         text = _text(specs / path if mine else None, file.spec, mine.spec if mine else None, title)
         if text is not None:
             texts[path] = text
-    gone = [mine for name, mine in ours.items() if name not in theirs and _is_followed(mine, release.absent)]
+    gone = [mine for name, mine in ours.items() if name not in theirs and is_followed(mine, release.absent)]
     return Plan(texts | dict.fromkeys((mine.path for mine in gone), None))
-
-
-def _is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
-    """Whether the release should have a message of ours: some have no spec, and some modules could not be had."""
-    module = next((theirs for theirs, folder in _RECORDS.items() if folder == mine.folder), _CLIENTS)
-    return mine.folder not in WITHOUT_SPECS and module not in absent
 
 
 def is_wanted(file: SpecFile) -> bool:
@@ -93,27 +73,12 @@ def is_wanted(file: SpecFile) -> bool:
 
 def _folder_of(file: SpecFile) -> str | None:
     """The folder of ours that a new message belongs to; None for modules that hold nothing for us."""
-    if file.folder in _RECORDS:
-        return _RECORDS[file.folder]
-    if file.folder == _CLIENTS:
+    if file.folder in RECORDS:
+        return RECORDS[file.folder]
+    if file.folder == CLIENTS:
         return "rpc" if file.spec.type in _REQUESTS else "control"
     is_module = file.folder.startswith("kafka_")
     return None if is_module else file.folder
-
-
-def _given_up(ours: Mapping[str, SpecFile], theirs: Mapping[str, SpecFile], absent: tuple[str, ...]) -> Iterator[str]:
-    """What stands in topics and the release cannot read any more."""
-    for name, mine in ours.items():
-        if mine.folder not in _STORED or not _is_followed(mine, absent):
-            continue
-        kept = theirs[name].spec.versions if name in theirs else None
-        if kept is None:
-            yield f"{mine.path}: the release has no {name}, of which topics hold bytes: delete the spec to give them up"
-        elif not set(mine.spec.versions) <= set(kept):
-            yield (
-                f"{mine.path}: the release has versions {kept} of {name}, and topics hold bytes of "
-                f"{mine.spec.versions}: change its validVersions to {kept} to give the others up"
-            )
 
 
 def _text(ours: Path | None, theirs: MessageSpec, spec: MessageSpec | None, title: str) -> str | None:
@@ -125,7 +90,7 @@ def _text(ours: Path | None, theirs: MessageSpec, spec: MessageSpec | None, titl
     before = json.loads(body)
     if now == before:
         return None
-    return spec_text(f"{head}// {UNWRITTEN} {title}: {_in_short(before, now)}\n", now)
+    return f"{head}// {UNWRITTEN} {title}: {_in_short(before, now)}\n{changed_text(body, before, now)}"
 
 
 def _in_short(before: Mapping[str, object], now: Mapping[str, object]) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import Any, Final
 
 Json = dict[str, Any]
 
 _WIDTH: Final = 100
+_TOKEN: Final = re.compile(r'\s*(?:"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+)')
+"""A token of JSON with the blanks before it."""
+
 MESSAGE_ATTRIBUTES: Final = (
     *("apiKey", "type", "listeners", "name", "validVersions", "deprecatedVersions", "flexibleVersions"),
     "latestVersionUnstable",
@@ -34,6 +40,25 @@ def spec_text(head: str, spec: Mapping[str, Any]) -> str:
         lines[-1] += ","
         lines += _list("commonStructs", [_struct(struct) for struct in spec["commonStructs"]], "  ")
     return head + "\n".join([*lines, "}", ""])
+
+
+def changed_text(body: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The text of a spec, without its head, that said `before`, and says `now`: what says something else is written
+    anew, the rest stays as somebody wrote it. Of a spec whose attributes stand in another order than here, all is
+    written anew."""
+    form, wanted = (spec_text("", spec) for spec in (before, now))
+    written = _TOKEN.findall(body)
+    if list(map(str.strip, written)) != list(map(str.strip, _TOKEN.findall(form))):
+        return wanted
+    old, new = (text.rstrip().split("\n") for text in (form, wanted))
+    begins = [0, *accumulate(len(_TOKEN.findall(line)) for line in old)]
+    text = ""
+    for what, start, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if what == "equal":
+            text += "".join(written[begins[start] : begins[end]])
+        else:
+            text += "".join(f"\n{line}" for line in new[first:last])
+    return text + "\n"
 
 
 def _struct(struct: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_records_runtime.schema import covers
 from tools.broker import java
-from tools.follow.planning import FollowError
+from tools.follow.refusals import FollowError
 from tools.java_compiler import compile_java
 from tools.random_messages import random_message
 
