@@ -70,6 +70,10 @@ generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference and docs
 	$(BIN)/kafka-records-codegen docs $(REFERENCE)
 	$(BIN)/python -m tools.table_pages
 
+.PHONY: notebooks
+notebooks: $(INSTALLED) ## Run the notebooks under examples/ and write what their cells show.
+	$(BIN)/python -m tools.notebooks
+
 .PHONY: check
 check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are written with what would be written.
 	$(BIN)/kafka-records-codegen generate $(GENERATED) --check

@@ -165,3 +165,9 @@ class Report:
     """What was found while reading, each once."""
     counts: Counts
     """What was read, once, and not once per table."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings by level, the numbers, and what could not be read."""
+        from kafka_records_tables.report.notebook_html import report_html
+
+        return report_html(self)

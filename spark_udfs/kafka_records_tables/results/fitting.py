@@ -74,7 +74,7 @@ def fitting(
     from the right. What is left of the room is shared so that the widest columns are equally wide.
     Texts of `essential` columns are folded, unless there are very many rows.
     """
-    columns = [_column(table, at, is_folded=True) for at in _shown(table)]
+    columns = [_column(table, at, is_folded=True) for at in telling_columns(table)]
     for each in ([_unfolded(column) for column in columns], columns):
         if _total(GAP, (column.natural for column in each)) <= room:
             return ShownTable(each, GAP, [], {})
@@ -114,8 +114,8 @@ def _total(gap: str, widths: Iterable[int]) -> int:
 # -- what is left out --------------------------------------------------------------------------------------------------
 
 
-def _shown(table: pa.Table) -> Iterator[int]:
-    """The columns but for milliseconds that a time beside them tells as well."""
+def telling_columns(table: pa.Table) -> Iterator[int]:
+    """Where the columns stand, but for milliseconds that a time beside them tells as well."""
     names = table.schema.names
     for at, name in enumerate(names):
         time = name.removesuffix("_ms")

@@ -47,6 +47,12 @@ class Result:
         damage = sum(finding.severity == "damage" for finding in self.findings)
         return f"<{self.declaration.name}: {len(self)} rows, {damage} findings of damage>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows, when they happened, what was found and how much was read."""
+        from kafka_records_tables.results.result_html import result_html
+
+        return result_html(self.declaration, self.table, self.findings, self.counts)
+
 
 class Stream:
     """The rows of a table as they come, a `pyarrow.RecordBatch` at a time, for answers too large to hold.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.sources import Counts
 from kafka_records_runtime.errors import plural
+from kafka_records_tables.results.count_words import read_words
 from kafka_records_tables.runs.endings import DAMAGE, OK
 from kafka_records_tables.runs.standard_error import say
 
@@ -99,12 +100,7 @@ class RecordTotals:
 
     def read(self) -> str:
         """How much was read."""
-        counts = self.counts
-        return (
-            f"{plural(counts.records, 'record')} and {plural(counts.markers, 'transaction marker')} "
-            f"in {plural(counts.files, 'file') + ' of ' if self.has_files else ''}"
-            f"{plural(counts.partitions, 'partition')}"
-        )
+        return read_words(self.counts, self.has_files)
 
     def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:
         """Count what was accepted in one record."""

@@ -1,0 +1,19 @@
+"""How much was read, in words. Loads nothing but the standard library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_records_runtime.errors import plural
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Counts
+
+
+def read_words(counts: Counts, has_files: bool) -> str:
+    """As `850 records and 9 transaction markers in 30 files of 6 partitions`; without the files where there are
+    none."""
+    return (
+        f"{plural(counts.records, 'record')} and {plural(counts.markers, 'transaction marker')} "
+        f"in {plural(counts.files, 'file') + ' of ' if has_files else ''}{plural(counts.partitions, 'partition')}"
+    )

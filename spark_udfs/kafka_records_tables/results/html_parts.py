@@ -1,0 +1,99 @@
+"""Rows, findings and texts as HTML for notebooks: no script, no request, no style sheet, and no text that is markup.
+
+A notebook may take away elements and attributes that it does not trust, so what is said does not hang on styles. Colors
+are those of the notebook, light or dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_runtime.errors import plural
+from kafka_records_runtime.printable import printable
+from kafka_records_tables.results.cells import CUT, NULL, cell_texts, holds_numbers
+from kafka_records_tables.results.finding_lines import finding_lines
+from kafka_records_tables.results.fitting import telling_columns
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
+
+MOST_ROWS: Final = 20
+"""Rows that a notebook shows of a table."""
+LONGEST_CELL: Final = 80
+"""Characters of a text in a cell."""
+LONGEST_LINE: Final = 600
+"""Characters of a line about a finding."""
+MOST_FINDINGS: Final = 10
+"""Findings of one kind that are lines of their own."""
+
+_TEXT: Final = "text-align:left;white-space:nowrap"
+_NUMBER: Final = "text-align:right;white-space:nowrap"
+
+
+def text_html(text: str, longest: int = LONGEST_LINE) -> str:
+    """Any text as text: what is not printable escaped, the rest of a long one cut, and isolated from what stands beside
+    it, for letters that are written from right to left would turn that around."""
+    return f"<bdi>{escape(_cut(printable(text[: longest + 1]), longest))}</bdi>"
+
+
+def rows_html(table: pa.Table, most: int = MOST_ROWS) -> str:
+    """The first rows, in a frame that scrolls when they are wide, and below it what is not shown.
+
+    Every column is there but for milliseconds that a time beside them tells as well; its name tells what it means when
+    one points at it.
+    """
+    columns = list(telling_columns(table))
+    head = table.slice(0, most)
+    fields = [table.schema.field(at) for at in columns]
+    header = "".join(_header(field) for field in fields)
+    cut: list[str] = []
+    cells = [_cells(head.column(at), field, cut) for at, field in zip(columns, fields, strict=True)]
+    lines = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*cells, strict=True))
+    notes = [f"{len(head)} of {plural(len(table), 'row')}"] if len(head) < len(table) else []
+    notes += [f"long texts cut in {', '.join(map(escape, cut))}"] if cut else []
+    rows = f"<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{lines}</tbody></table>"
+    return f'<div style="overflow-x:auto">{rows}</div>' + (
+        f"<p>{'; '.join(notes)}: <code>.table</code> has all</p>" if notes else ""
+    )
+
+
+def _header(field: pa.Field) -> str:
+    about = (field.metadata or {}).get(b"comment", b"").decode()
+    style = _NUMBER if holds_numbers(field.type) else _TEXT
+    return f'<th scope="col" style="{style}" title="{escape(about)}">{escape(printable(field.name))}</th>'
+
+
+def _cells(column: pa.ChunkedArray, field: pa.Field, cut: list[str]) -> list[str]:
+    """The cells of one column; its name comes into `cut` where a text is too long."""
+    values = column.combine_chunks()
+    if pa.types.is_string(field.type):
+        # A text may have a million characters, of which the rest need not be made printable.
+        values = pc.utf8_slice_codeunits(values, 0, LONGEST_CELL + 1)
+    found = []
+    texts: Sequence[str] = cell_texts(values).to_pylist()
+    for text, is_null in zip(texts, values.is_null().to_pylist(), strict=True):
+        if len(text) > LONGEST_CELL and field.name not in cut:
+            cut.append(field.name)
+        if is_null:
+            found.append(f'<td style="{_TEXT};opacity:0.5">{NULL}</td>')
+        elif holds_numbers(field.type):
+            found.append(f'<td style="{_NUMBER}">{text}</td>')
+        else:
+            found.append(f'<td style="{_TEXT}"><bdi>{escape(_cut(text, LONGEST_CELL))}</bdi></td>')
+    return found
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[:longest] + CUT
+
+
+def findings_html(findings: Iterable[Finding]) -> str:
+    """What was found while reading, a line each, as the command says it; empty without any."""
+    way = ".findings has all of them"
+    lines = [f"<li>{text_html(line)}</li>\n" for line in finding_lines(findings, way, MOST_FINDINGS)]
+    return f"<ul>\n{''.join(lines)}</ul>" if lines else ""
