@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ PREFIX = "kafka_records.spark."
 SOURCE_ROOTS = [str(ROOT / name) for name in ("generated", "generator", "spark_udfs")]
 
 
+@cache
 def loaded_by(code: str, blocked: tuple[str, ...] = ()) -> set[str]:
     """Top-level modules present after `code`, run where importing a `blocked` one fails."""
     program = "\n".join(
