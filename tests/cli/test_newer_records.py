@@ -6,7 +6,7 @@ import importlib
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,31 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write(home / "newer_kafka", generate(load(specs.parent), "newer_kafka"))
     sys.path.insert(0, str(home))
     yield "newer_kafka"
+    sys.path.remove(str(home))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
+    """Makes a package of the specs of one topic with texts of OffsetCommitValue or TransactionLogValue replaced."""
+    home = tmp_path_factory.mktemp("packages")
+
+    def make(name: str, replaced: Mapping[str, str], folder: str = "consumer_offsets") -> str:
+        specs = tmp_path_factory.mktemp("specs")
+        (specs / folder).mkdir()
+        for path in (ROOT / "message_specs" / folder).glob("*.json"):
+            text = path.read_text(encoding="utf-8")
+            if path.name in ("OffsetCommitValue.json", "TransactionLogValue.json"):
+                for old, new in replaced.items():
+                    assert old in text
+                    text = text.replace(old, new)
+            if path.stem.startswith(("OffsetCommit", "LegacyOffsetCommit", "TransactionLog")):
+                (specs / folder / path.name).write_text(text, encoding="utf-8")
+        write(home / name, generate(load(specs), name))
+        importlib.invalidate_caches()
+        return name
+
+    sys.path.insert(0, str(home))
+    yield make
     sys.path.remove(str(home))
 
 
@@ -129,3 +154,63 @@ def test_a_dump_by_the_newer_package(segment: str, newer: str) -> None:
 def _hex(data: bytes | None) -> str:
     assert data is not None
     return data.hex()
+
+
+# -- a package that does not do ----------------------------------------------------------------------------------------
+
+READS = "current_offsets reads OffsetCommitValue as kafka_records has it, and there "
+RENAMED = "it has no field offset, but offset_read; bytes hold no names, so the specs may give it this one"
+OFFSET = '"name": "offset", "type": "int64"'
+UNFIT = [
+    ({'"name": "offset"': '"name": "offsetRead"'}, RENAMED),
+    ({OFFSET: OFFSET.replace("int64", "string")}, "the field offset is string, not int64"),
+    ({OFFSET: OFFSET.replace("int64", "[]int64")}, "the field offset is []int64, not int64"),
+]
+
+
+@pytest.mark.parametrize(("replaced", "what"), UNFIT, ids=["renamed", "retyped", "array"])
+def test_a_package_with_other_fields_is_refused(
+    segment: str, made: Callable[..., str], request: pytest.FixtureRequest, replaced: dict[str, str], what: str
+) -> None:
+    package = made(f"unfit_{request.node.callspec.id}", replaced)
+    for engine in ("local", "spark"):
+        ran = run("table", "current_offsets", segment, "--package", package, "--engine", engine)
+        assert ran == (2, "", f"kafka-records: --package {package}: {READS}{what}\n")
+    with pytest.raises(ValueError, match=r"^the package unfit") as refused:
+        read_table("current_offsets", segment, package=package)
+    assert str(refused.value) == f"the package {package} does not do: {READS}{what}"
+
+
+def test_a_view_names_each_table_that_cannot_read(segment: str, made: Callable[..., str]) -> None:
+    package = made("unfit_view", {'"name": "offset"': '"name": "offsetRead"'})
+    with pytest.raises(ValueError, match="does not do") as refused:
+        read_table("open_transactions", segment, package=package)
+    assert "pending_offsets reads OffsetCommitValue as kafka_records has it" in str(refused.value)
+    assert "transactions is made of the records of a folder transaction_state: it has no TransactionLog" in str(
+        refused.value
+    )
+
+
+def test_a_struct_with_more_fields_does(made: Callable[..., str]) -> None:
+    """A tag that a newer release puts into the partitions of a transaction is none of the table's business."""
+    old = '"name": "PartitionIds"'
+    tag = '"name": "Why", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+", "about": "Why." },\n'
+    package = made("more_inside", {f"{{ {old}": f"{{ {tag} {{ {old}"}, "transaction_state")
+    source = str(ROOT / "tests/data/topics/kafka-4.3/segments")
+    ours, theirs = (read_table("transactions", source, package=name).table for name in ("kafka_records", package))
+    assert ours.num_rows > 0
+    assert theirs.equals(ours)
+
+
+def test_what_the_given_package_does_not_know_either(segment: str, made: Callable[..., str]) -> None:
+    package = made("no_newer", {})
+    either = (
+        f"these may be newer than the specs that {package} was made of too: a package of the specs of a newer Kafka "
+        "reads them"
+    )
+    assert _rows("table", "current_offsets", segment, "--package", package)[2][-1] == either
+    assert _rows("dump", segment, "--package", package)[2][1:] == [
+        f"of a type the package {package} does not know: 40 (1)",
+        f"of a value version the package {package} does not know: OffsetCommit v5 (1)",
+        either,
+    ]

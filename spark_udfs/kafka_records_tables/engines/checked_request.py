@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from kafka_records_engine import arguments
+from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
 from kafka_records_tables.table_options import moment, option_values
@@ -49,7 +50,7 @@ def request_of(
     as_of_ms = None if as_of is None else moment("as_of", as_of)
     values = option_values(declaration, options or {}, as_of_ms)
     own = tuple(values.items())
-    return TableRequest(module, as_of_ms, _checked_untold(untold), groups, _checked_package(package), own)
+    return TableRequest(module, as_of_ms, _checked_untold(untold), groups, _checked_package(package, declaration), own)
 
 
 def of_records(table: str | Table) -> str | Table:
@@ -90,7 +91,7 @@ def _checked_module(table: Table) -> str:
     return module
 
 
-def _checked_package(package: str) -> str:
+def _checked_package(package: str, table: Table) -> str:
     try:
         found = find_spec(arguments.text("package", package)) if package else None
     except ModuleNotFoundError:  # a package of that name would have to be inside of another one
@@ -100,6 +101,9 @@ def _checked_package(package: str) -> str:
             f"there is no package {package!r}: package is one that kafka-records-codegen has made, and its directory "
             "belongs into PYTHONPATH"
         )
+    unfit = misfits(table, package)
+    if unfit:
+        raise ValueError(f"the package {package} does not do: {'; '.join(unfit)}")
     return package
 
 

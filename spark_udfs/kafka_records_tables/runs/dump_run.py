@@ -57,7 +57,8 @@ class DumpRun:
         self._with_bytes = with_bytes
         self._names = names_of(self._source)
         self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
-        self._files, self._records = FileTotals(place=given.place), RecordTotals(has_files=given.has_files)
+        self._files = FileTotals(place=given.place)
+        self._records = RecordTotals(has_files=given.has_files, package=catalog.package)
         self._text = json_lines(sys.stdout)
         self._passed_over = 0
 

@@ -15,11 +15,12 @@ from kafka_records_engine.findings import OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError, UnsupportedVersion, plural
 from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.results.finding_lines import finding_json, finding_lines
-from kafka_records_tables.runs.catalog import KAFKA, Catalog, catalog_of
+from kafka_records_tables.runs.catalog import KAFKA, catalog_of
 from kafka_records_tables.runs.chosen_logs import with_hint
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
 from kafka_records_tables.runs.given_source import GivenSource
@@ -36,7 +37,7 @@ from kafka_records_tables.runs.written_output import (
     write_batches,
 )
 from kafka_records_tables.selection import HELD, Selection
-from kafka_records_tables.tables import TABLES, input_called
+from kafka_records_tables.tables import TABLES, tables_read
 from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
@@ -214,7 +215,8 @@ class TableRun:
 
     def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
         given = self._task.given
-        files, records = FileTotals(place=given.place), RecordTotals(counts, has_files=given.has_files)
+        files = FileTotals(place=given.place)
+        records = RecordTotals(counts, has_files=given.has_files, package=self._task.package)
         for finding in findings:
             if finding.reason in OF_LOGS:
                 files.count(finding)
@@ -291,14 +293,13 @@ def _check(task: TableTask) -> None:
 
 
 def _check_package(table: Table, package: str) -> None:
-    for name in table.inputs:
-        _check_package(input_called(name), package)
-    if package == KAFKA or not table.records:
+    if package == KAFKA or not any(each.records for each in tables_read(table)):
         return
     own = catalog_of(package)
-    folder = Catalog().folder_of(table.topic)
-    there = Catalog(own.package, folder).record_names if folder in own.folders else set()
-    missing = [name for name in table.records if name not in there]
-    if own.folder is not None or missing:
-        lacks = f"it has no {', '.join(missing)}" if missing else f"write --package {own.package}, without a folder"
-        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folder}: {lacks}")
+    if own.folder is not None:
+        folders = ", ".join(sorted({each.folder for each in tables_read(table) if each.records}))
+        lacks = f"write --package {own.package}, without a folder"
+        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folders}: {lacks}")
+    unfit = misfits(table, package)
+    if unfit:
+        raise CommandError(f"--package {package}: {'; '.join(unfit)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_engine.sources import Counts
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.results.count_words import read_words
+from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import DAMAGE, OK
 from kafka_records_tables.runs.standard_error import say
 
@@ -69,6 +70,10 @@ _NEWER: Final = (
     "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
     "--package NAME"
 )
+_NEWER_THAN_GIVEN: Final = (
+    "these may be newer than the specs that {package} was made of too: a package of the specs of a newer Kafka reads "
+    "them"
+)
 
 
 @dataclass(slots=True)
@@ -81,6 +86,8 @@ class RecordTotals:
     has_newer: bool = False
     """Whether records could not be decoded because of their version."""
     has_files: bool = True
+    package: str = KAFKA
+    """The package whose schemas the records were decoded by."""
     unknown_types: Counter[str] = field(default_factory=Counter)
     unknown_versions: Counter[str] = field(default_factory=Counter)
     _told: Counter[str] = field(default_factory=Counter)
@@ -122,17 +129,21 @@ class RecordTotals:
         if self.undecodable:
             say(f"{plural(self.undecodable, 'record')} could not be decoded")
         if self.unknown_types:
-            say(f"of a type this build does not know: {_listed(self.unknown_types)}")
+            say(f"of a type {self._knower} does not know: {_listed(self.unknown_types)}")
         if self.unknown_versions:
-            say(f"of a value version this build does not know: {_listed(self.unknown_versions)}")
+            say(f"of a value version {self._knower} does not know: {_listed(self.unknown_versions)}")
         if self.has_newer or self.unknown_types or self.unknown_versions:
-            say(_NEWER)
+            say(_NEWER if self.package == KAFKA else _NEWER_THAN_GIVEN.format(package=self.package))
         if counts.with_bytes_left:
             left = plural(counts.bytes_left, "byte")
             holders = plural(counts.with_bytes_left, "record")
             say(f"left alone behind a key or value, as Kafka does: {left} in {holders}")
         if counts.leniencies:
             say(f"accepted as Kafka accepts it: {_listed(counts.leniencies)}")
+
+    @property
+    def _knower(self) -> str:
+        return "this build" if self.package == KAFKA else f"the package {self.package}"
 
     @property
     def status(self) -> int:

@@ -72,7 +72,7 @@ def _share_partition_keys(keys: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    group, topic_id, partition = keys.flatten()
+    group, topic_id, partition = (pc.struct_field(keys, name) for name in ("group_id", "topic_id", "partition"))
     return pc.binary_join_element_wise(group, topic_id, partition.cast(pa.string()), ":")
 
 

@@ -131,10 +131,12 @@ def _columns(found: DecodedRecords, types: tuple[int, ...], context: Context) ->
 def _renamed(lists: Any, kind: Any) -> Any:
     """The same lists of structs, under the names of the table's own fields."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     offsets = lists.offsets
     items = lists.values
-    members = [member.cast(field.type) for member, field in zip(items.flatten(), kind.value_type, strict=True)]
+    found = (pc.struct_field(items, name) for name in ("topic", "partition_ids"))
+    members = [member.cast(field.type) for member, field in zip(found, kind.value_type, strict=True)]
     structs = pa.StructArray.from_arrays(members, fields=list(kind.value_type))
     mask = lists.is_null() if lists.null_count else None
     return pa.ListArray.from_arrays(offsets, structs, type=kind, mask=mask)
