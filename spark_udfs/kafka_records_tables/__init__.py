@@ -11,18 +11,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from kafka_records_tables.read import read_table, stream_table
+    from kafka_records_tables.read import read_table, read_tables, stream_table
     from kafka_records_tables.results.offset_files import starting_offsets
-    from kafka_records_tables.results.result import Result, Stream
+    from kafka_records_tables.results.result import Result, Results, Stream
     from kafka_records_tables.tables import TABLES, Column, Table
 
-__all__ = ["TABLES", "Column", "Result", "Stream", "Table", "read_table", "starting_offsets", "stream_table"]
+__all__ = [
+    "TABLES",
+    "Column",
+    "Result",
+    "Results",
+    "Stream",
+    "Table",
+    "read_table",
+    "read_tables",
+    "starting_offsets",
+    "stream_table",
+]
 
 _LATER = {
     "read_table": "kafka_records_tables.read",
+    "read_tables": "kafka_records_tables.read",
     "stream_table": "kafka_records_tables.read",
     "starting_offsets": "kafka_records_tables.results.offset_files",
     "Result": "kafka_records_tables.results.result",
+    "Results": "kafka_records_tables.results.result",
     "Stream": "kafka_records_tables.results.result",
     "TABLES": "kafka_records_tables.tables",
     "Column": "kafka_records_tables.tables",

@@ -1,8 +1,8 @@
-"""`read_table` and `stream_table`: a table over any source, read by processes on this machine."""
+"""`read_table`, `stream_table` and `read_tables`: tables over any source, read by processes on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,19 +11,22 @@ import pyarrow as pa
 from kafka_records_engine import arguments
 from kafka_records_engine.sources import Context
 from kafka_records_tables.engines import local
-from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called
+from kafka_records_tables.engines.checked_request import chosen_columns, options_of_each, request_of, table_called
 from kafka_records_tables.engines.joined_tables import asked_of_view, read_view
+from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
-from kafka_records_tables.results.result import Result, Stream
+from kafka_records_tables.engines.several_tables import SeveralTables
+from kafka_records_tables.results.result import Result, Results, Stream
 from kafka_records_tables.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_tables.engines.local import RunReport
+    from kafka_records_tables.engines.log_tasks import RunReport
     from kafka_records_tables.engines.request import TableRequest
+    from kafka_records_tables.engines.several_tables import RunTasks
 
 
 def read_table(
@@ -119,9 +122,13 @@ def read_table(
         **options,
     )
     with stream:
-        rows = pa.Table.from_batches(list(stream), schema=stream.schema)
-    rows = rows.sort_by([(name, "ascending") for name in stream.declaration.sort])
+        rows = _sorted(stream.declaration, list(stream))
     return Result(stream.declaration, rows.select(chosen), stream.findings, stream.counts)
+
+
+def _sorted(table: Table, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    rows = pa.Table.from_batches(batches, schema=table.schema)
+    return rows.sort_by([(name, "ascending") for name in table.sort])
 
 
 def stream_table(
@@ -140,22 +147,15 @@ def stream_table(
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
     request = request_of(table, group=group, as_of=as_of, untold=untold, package=package, options=options)
-    if processes is not None:
-        arguments.count("processes", processes, "processes")
-    if spark is not None:
-        arguments.session("spark", spark)
-    if on_progress is not None:
-        arguments.function("on_progress", on_progress)
+    run = _engine(processes, spark, on_progress)
     declaration = request.table
 
     def read(
         asked: TableRequest, logs: Sequence[LogPartition], report: RunReport, moved: OnProgress | None
     ) -> Iterator[pa.RecordBatch]:
-        if spark is not None:
-            from kafka_records_tables.engines.spark_engine import run
-
-            return run(spark, asked, logs, report, on_progress=moved)
-        return local.run(asked, logs, report, processes=processes, on_progress=moved)
+        reports = RunReports({0: report})
+        for _, rows in run([LogTask(log, ((0, asked),)) for log in logs], reports, moved):
+            yield rows
 
     if declaration.inputs:
         view, of_inputs = asked_of_view(request, source)
@@ -174,3 +174,96 @@ def stream_table(
             return read(asked_of_all, logs, report, on_progress)
 
     return Stream(declaration, declaration.schema, start)
+
+
+def read_tables(
+    tables: Sequence[str | Table],
+    source: Any,
+    *,
+    group: str | Sequence[str] | None = None,
+    as_of: datetime | int | str | None = None,
+    untold: Literal["committed"] | None = None,
+    topic: str | None = None,
+    package: str = "kafka_records",
+    processes: int | None = None,
+    spark: SparkSession | None = None,
+    on_progress: OnProgress | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Results:
+    """Several tables over a source, all of them in memory. Each log partition is read once for all of them.
+
+    Each answer is what `read_table` gives. A table that two views are made of is read once as well.
+
+    Parameters
+    ----------
+    tables
+        Names of tables, or declarations of your own, each once.
+    source, group, as_of, untold, package, processes, spark, on_progress
+        As for `read_table`, for all tables.
+    topic
+        The topic that files or rows hold which do not say so; that of the tables by default, if they have one topic.
+    options
+        What single tables can be asked, by the names of their options: every table that has an option of the name is
+        asked the same.
+
+    Returns
+    -------
+    Results
+        A mapping from the names of the tables, in their order, to `Result`. `.missing` says by name why a table has
+        none: the source lacks its topic. `.reading` has what was found while reading, once; `.findings` has that and
+        what the tables found; `.counts` has what was read, once.
+
+    Raises
+    ------
+    UnknownTable, UnknownOption
+        For a name that is none; for an option that none of the tables has.
+    TypeError, ValueError
+        For other arguments that are not what they should be, before anything is read. So a table that is about logs as
+        they are now is refused with `as_of`, and `log_ends` with `group`.
+    LogSourceError
+        For a source that is not there or holds no log of any of the tables.
+    Exception
+        Whatever `read_table` raises for one of the tables.
+
+    Examples
+    --------
+    >>> results = read_tables(["groups", "members", "lag"], "/var/lib/kafka/data")
+    >>> results["groups"].table.num_rows, results.missing
+    """
+    if isinstance(tables, str):
+        raise TypeError(f"tables is a list of tables: write [{tables!r}]")
+    declarations = [table_called(table) for table in tables]
+    requests = [
+        request_of(table, group=group, as_of=as_of, untold=untold, package=package, options=own)
+        for table, own in zip(declarations, options_of_each(declarations, options or {}), strict=True)
+    ]
+    run = _engine(processes, spark, on_progress)
+    several = SeveralTables(requests, source, topic)
+    several.read(run, on_progress)
+    results = {}
+    for table in declarations:
+        if table.name in several.there:
+            rows, report = several.answer(table.name)
+            results[table.name] = Result(table, _sorted(table, rows), tuple(report.findings), report.counts)
+    return Results(results, several.missing, several.reading)
+
+
+def _engine(processes: int | None, spark: SparkSession | None, on_progress: OnProgress | None) -> RunTasks:
+    """What reads: processes on this machine, or Spark. Raises TypeError and ValueError for what is no argument."""
+    if processes is not None:
+        arguments.count("processes", processes, "processes")
+    if spark is not None:
+        arguments.session("spark", spark)
+    if on_progress is not None:
+        arguments.function("on_progress", on_progress)
+
+    def run(
+        tasks: Sequence[LogTask], reports: RunReports, moved: OnProgress | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        if spark is not None:
+            from kafka_records_tables.engines import spark_engine
+
+            return spark_engine.run(spark, tasks, reports, on_progress=moved)
+        return local.run(tasks, reports, processes=processes, on_progress=moved)
+
+    return run

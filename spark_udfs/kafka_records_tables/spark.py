@@ -418,7 +418,8 @@ def _there(view: Table, source: Any, of_inputs: Iterator[AskedOfInput]) -> list[
     """Without the inputs that the view may lack and the source does lack."""
     if not view.may_lack:
         return list(of_inputs)
-    there = logs_there(view, source_of(source))
+    of = source_of(source)
+    there = logs_there(view, lambda each: logs_to_read(each, of))
     return [(each, groups, options) for each, groups, options in of_inputs if each.inputs or each.name in there]
 
 

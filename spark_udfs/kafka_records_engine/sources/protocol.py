@@ -61,6 +61,9 @@ class LogPartition(Protocol):
 
     Picklable. `size` is in bytes, as far as it is known before reading; bigger partitions are read first, and progress
     is measured by it. `in_memory` says that pickling copies the rows, so that a second process saves no time.
+
+    A log partition that has other rows with `Context.history` than without says so by one more member, `has_history`:
+    tables that want the one and tables that want the other cannot share a reading of it.
     """
 
     @property
@@ -129,6 +132,13 @@ class Counts:
             if each.name != "leniencies":
                 setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
         self.leniencies.update(other.leniencies)
+
+    def widen(self, other: Counts) -> None:
+        """Take each number of `other` that is larger: both were counted where the same was read."""
+        for each in fields(self):
+            if each.name != "leniencies":
+                setattr(self, each.name, max(getattr(self, each.name), getattr(other, each.name)))
+        self.leniencies |= other.leniencies
 
 
 MOST_OF_A_KIND: Final = 1000

@@ -141,6 +141,11 @@ class SnapshotPartition:
         """Never."""
         return False
 
+    @property
+    def has_history(self) -> bool:
+        """Always: it may have rows that the log has lost."""
+        return True
+
     def has_lost_rows(self) -> bool:
         """Whether there are rows that the log had lost when the snapshot was taken last."""
         return bool(stored_log(self.root, self.topic, self.partition).surveys)

@@ -11,8 +11,8 @@ from typing import Any
 from kafka_records_engine import arguments
 from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.engines.request import TableRequest
-from kafka_records_tables.near_names import UnknownColumn, UnknownTable, near
-from kafka_records_tables.table_options import moment, option_values
+from kafka_records_tables.near_names import UnknownColumn, UnknownOption, UnknownTable, near
+from kafka_records_tables.table_options import moment, option_values, own_options
 from kafka_records_tables.tables import TABLES, Table, is_of_records
 
 
@@ -51,6 +51,23 @@ def request_of(
     values = option_values(declaration, options or {}, as_of_ms)
     own = tuple(values.items())
     return TableRequest(module, as_of_ms, _checked_untold(untold), groups, _checked_package(package, declaration), own)
+
+
+def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of some options, for each table those that it has. Raises UnknownOption for one that none has, and ValueError for
+    a table that is named twice or none at all."""
+    names = [table.name for table in tables]
+    if not names:
+        raise ValueError(f"no table is asked for; there are {', '.join(TABLES)}")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the table {name} is asked for twice")
+    known = [option.name for option in own_options(tables)]
+    for name in given:
+        if name not in known:
+            there_are = f"; {near(name, known)}" if known else ""
+            raise UnknownOption(f"none of {', '.join(names)} has an option {name!r}{there_are}")
+    return [{option.name: given[option.name] for option in table.options if option.name in given} for table in tables]
 
 
 def of_records(table: str | Table) -> str | Table:

@@ -18,7 +18,7 @@ from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import LogPartition, Source
+    from kafka_records_engine.sources import LogPartition
     from kafka_records_tables.engines.request import OnProgress, TableRequest
     from kafka_records_tables.tables import Table
 
@@ -57,16 +57,16 @@ def asked_of_view(request: TableRequest, given: Any) -> tuple[TableRequest, dict
     each table at the bottom of the view. Raises LogSourceError if the topic of one is not there that the view cannot do
     without."""
     source = source_of(given)
-    return with_known_topics(request, source), logs_there(request.table, source)
+    return with_known_topics(request, source), logs_there(request.table, lambda each: logs_to_read(each, source))
 
 
-def logs_there(view: Table, source: Source) -> dict[str, Sequence[LogPartition]]:
+def logs_there(view: Table, logs_of: Callable[[Table], Sequence[LogPartition]]) -> dict[str, Sequence[LogPartition]]:
     """What has to be read for each table at the bottom of a view, none for those it may lack whose topic the source
-    does not have. Raises LogSourceError for others, and where there is nothing to read."""
+    does not have, so that `logs_of` raises LogSourceError. Raises it for others, and where there is nothing to read."""
     logs, missing = {}, []
     for each in tables_read(view):
         try:
-            logs[each.name] = logs_to_read(each, source)
+            logs[each.name] = logs_of(each)
         except LogSourceError as error:
             if each.name not in view.may_lack:
                 raise

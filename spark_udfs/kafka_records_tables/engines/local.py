@@ -19,20 +19,19 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import Finding, sorted_findings
-from kafka_records_engine.sources import Counts
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import read_frame, write_frame
+from kafka_records_tables.engines.shared_reading import SharedReading
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_tables.engines.request import OnProgress, TableRequest
+    from kafka_records_tables.engines.log_tasks import LogTask, RunReports
+    from kafka_records_tables.engines.request import OnProgress
 
 SMALL: Final = 64 * 1024 * 1024
 """A source of at most N bytes is read in this process, unless the caller asks for more processes."""
@@ -72,44 +71,26 @@ class WorkerEnded(KafkaRecordsError, RuntimeError):
         )
 
 
-@dataclass(slots=True)
-class RunReport:
-    """Findings and counts of a run, beside its rows; complete when the rows are at their end."""
-
-    findings: list[Finding] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
-
-    def add(self, findings: Sequence[Finding], counts: Counts) -> None:
-        """Add findings and counts of one log partition. A finding about a whole data directory comes with each of its
-        partitions, and is kept once."""
-        known = {(found.file, found.what) for found in self.findings if found.is_about_file}
-        new = [found for found in findings if not found.is_about_file or (found.file, found.what) not in known]
-        if new:
-            self.findings = sorted_findings([*self.findings, *new])
-        self.counts.add(counts)
-
-
 def run(
-    request: TableRequest,
-    logs: Sequence[LogPartition],
-    report: RunReport,
+    tasks: Sequence[LogTask],
+    reports: RunReports,
     *,
     processes: int | None = None,
     on_progress: OnProgress | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a table over some log partitions, in no particular order.
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of some tables over some log partitions, each with the number of its request, in no particular order.
 
     Parameters
     ----------
-    request
-        The table and what is asked of it.
-    logs
-        What to read, biggest first.
-    report
-        Gets the findings and counts.
+    tasks
+        What to read, and for which tables.
+    reports
+        Get the findings and counts.
     processes
         How many processes to read with, this one not counted; 1 reads in this one. By default a process per core where
         there is enough to read.
+    on_progress
+        Called with the number of bytes that were read so far, and with that of all bytes.
 
     Raises
     ------
@@ -118,13 +99,13 @@ def run(
     Exception
         Whatever a table raises, from whichever process.
     """
-    ordered = sorted(logs, key=lambda log: (-log.size, log.topic, log.partition))
-    total = sum(log.size for log in ordered)
-    count = _processes(processes, ordered, total)
+    ordered = sorted(tasks, key=lambda task: (-task.log.size, task.log.topic, task.log.partition))
+    total = sum(task.log.size for task in ordered)
+    count = _processes(processes, [task.log for task in ordered], total)
     watched = _Watched(total, on_progress)
     if count < 2:
-        return _here(request, ordered, report, watched)
-    return _Workers(request, ordered, report, watched, count).rows()
+        return _here(ordered, reports, watched)
+    return _Workers(ordered, reports, watched, count).rows()
 
 
 def _processes(wanted: int | None, logs: Sequence[LogPartition], total: int) -> int:
@@ -154,35 +135,29 @@ class _Watched:
             self._on_progress(min(sum(self._done.values()), self._total), self._total)
 
 
-def _here(
-    request: TableRequest, logs: Sequence[LogPartition], report: RunReport, watched: _Watched
-) -> Iterator[pa.RecordBatch]:
-    for number, log in enumerate(logs):
-        context = request.context(log.topic, log.partition)
-        context.progress = partial(watched.moved, number)
-        yield from request.answer(log, context)
-        report.add(context.findings, context.counts)
-        watched.moved(number, log.size)
+def _here(tasks: Sequence[LogTask], reports: RunReports, watched: _Watched) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for number, task in enumerate(tasks):
+        reading = SharedReading(task, partial(watched.moved, number))
+        yield from reading.rows()
+        reports.add(reading.report())
+        watched.moved(number, task.log.size)
 
 
 class _Workers:
     """Some processes, each of which takes one log partition after another. A thread for each reads what it sends."""
 
-    def __init__(
-        self, request: TableRequest, logs: Sequence[LogPartition], report: RunReport, watched: _Watched, count: int
-    ) -> None:
-        self._request = request
-        self._logs = logs
-        self._left = deque(range(len(logs)))
-        self._report = report
+    def __init__(self, tasks: Sequence[LogTask], reports: RunReports, watched: _Watched, count: int) -> None:
+        self._tasks = tasks
+        self._left = deque(range(len(tasks)))
+        self._reports = reports
         self._watched = watched
         self._said: queue.Queue[tuple[str, Any]] = queue.Queue(_QUEUED)
         self._stopped = threading.Event()
         self._count = count
         self._processes: list[subprocess.Popen[bytes]] = []
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all partitions, as they come."""
+    def rows(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of all partitions, as they come, with the numbers of their requests."""
         threads = []
         try:
             for _ in range(self._count):
@@ -199,7 +174,7 @@ class _Workers:
                 elif kind == "progress":
                     self._watched.moved(*content)
                 elif kind == "report":
-                    self._report.add(*content)
+                    self._reports.add(content)
                 elif kind == "error":
                     raise content
                 else:
@@ -231,11 +206,11 @@ class _Workers:
         self._say("idle", None)
 
     def _read(self, process: subprocess.Popen[bytes], number: int) -> None:
-        log = self._logs[number]
+        log = self._tasks[number].log
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            write_frame(process.stdin, pickle.dumps((self._request, log)))
+            write_frame(process.stdin, pickle.dumps(self._tasks[number]))
             process.stdin.flush()
         except OSError:
             raise self._ended(process, log) from None
@@ -245,8 +220,9 @@ class _Workers:
                 raise self._ended(process, log)
             kind, content = pickle.loads(frame)
             if kind == "batch":
-                for batch in pa.ipc.open_stream(content):
-                    self._say("batch", batch)
+                request, stream = content
+                for batch in pa.ipc.open_stream(stream):
+                    self._say("batch", (request, batch))
             elif kind == "progress":
                 self._say("progress", (number, content))
             elif kind == "log":

@@ -19,14 +19,13 @@ from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_tables.engines.spark_failures import SparkFailed, memory_ran_out
 from kafka_records_tables.engines.spark_tasks import FRAMES, LogFrames
-from kafka_records_tables.engines.spread_tasks import spread
+from kafka_records_tables.engines.spread_tasks import spread_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafka_records_engine.sources import LogPartition
-    from kafka_records_tables.engines.local import RunReport
-    from kafka_records_tables.engines.request import OnProgress, TableRequest
+    from kafka_records_tables.engines.log_tasks import LogTask, RunReports
+    from kafka_records_tables.engines.request import OnProgress
 
 _NUMBERS: Final = StructType([StructField("id", LongType(), False)])
 
@@ -36,13 +35,13 @@ _LOOK_EVERY: Final = 0.25
 
 def run(
     spark: SparkSession,
-    request: TableRequest,
-    logs: Sequence[LogPartition],
-    report: RunReport,
+    tasks: Sequence[LogTask],
+    reports: RunReports,
     *,
     on_progress: OnProgress | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a table over some log partitions, in no particular order; what `engines.local.run` gives.
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of some tables over some log partitions, each with the number of its request, in no particular order;
+    what `engines.local.run` gives.
 
     The workers have to see the same files. Rows, findings and counts come from one job, and its answer goes through the
     memory of the driver: `kafka_records_tables.spark.read_table` gives a DataFrame, whose rows stay with the workers.
@@ -51,12 +50,10 @@ def run(
     ----------
     spark
         The session, of the classic kind or of Spark Connect.
-    request
-        The table and what is asked of it.
-    logs
-        What to read.
-    report
-        Gets the findings and counts.
+    tasks
+        What to read, and for which tables.
+    reports
+        Get the findings and counts.
     on_progress
         Called with the number of bytes that were read so far, and with that of all bytes. The bytes of a log partition
         are counted when its task is done.
@@ -68,12 +65,12 @@ def run(
     Exception
         Whatever a table raises, from whichever task.
     """
-    ordered = spread(logs)
+    ordered = spread_by(tasks, lambda task: task.log)
     if not ordered:
         return
-    frames = over_logs(spark, len(ordered), LogFrames(request, tuple(ordered)), spark_schema(FRAMES))
+    frames = over_logs(spark, len(ordered), LogFrames(tuple(ordered)), spark_schema(FRAMES))
     try:
-        with _no_noise(), _watched(spark, [log.size for log in ordered], on_progress):
+        with _no_noise(), _watched(spark, [task.log.size for task in ordered], on_progress):
             collected = frames.collect()
     except Exception as error:
         if isinstance(error, PySparkException) or memory_ran_out(error):
@@ -82,9 +79,10 @@ def run(
     for row in collected:
         kind, content = row["kind"], bytes(row["content"])
         if kind == "rows":
-            yield from pa.ipc.open_stream(content)
+            for batch in pa.ipc.open_stream(content):
+                yield row["request"], batch
         elif kind == "report":
-            report.add(*pickle.loads(content))
+            reports.add(pickle.loads(content))
         else:
             raise pickle.loads(content)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +23,16 @@ from kafka_records_engine.sources import Context
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import portable
 from kafka_records_tables.engines.joined_tables import read_here
+from kafka_records_tables.engines.shared_reading import SharedReading
 from kafka_records_tables.tables.decoded.latest import Latest
 from kafka_records_tables.tables.decoded.transactions_settled import outside_transactions
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition, Source
+    from kafka_records_tables.engines.log_tasks import LogTask
     from kafka_records_tables.engines.request import TableRequest
+
+T = TypeVar("T")
 
 FINDINGS: Final = pa.schema(
     [
@@ -55,9 +59,9 @@ FINDINGS: Final = pa.schema(
 )
 """A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
 
-FRAMES: Final = pa.schema([("kind", pa.string()), ("content", pa.binary())])
-"""What a task of `LogFrames` gives, a frame per row: `rows` (an Arrow stream), `report` (pickled findings and counts)
-or `error` (a pickled exception)."""
+FRAMES: Final = pa.schema([("kind", pa.string()), ("request", pa.int32()), ("content", pa.binary())])
+"""What a task of `LogFrames` gives, a frame per row: `rows` of the request with a number (an Arrow stream), `report` (a
+pickled `TaskReport`) or `error` (a pickled exception)."""
 
 _ROWS_PER_FRAME: Final = 65_536
 
@@ -142,29 +146,33 @@ class LogFrames:
     An exception is a frame too. If it ended the task, the driver would get its traceback as text, and no exception.
     """
 
-    request: TableRequest
-    logs: Sequence[LogPartition]
+    tasks: Sequence[LogTask]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for log in _of_numbers(batches, self.logs):
-            context = self.request.context(log.topic, log.partition)
+        for task in _of_numbers(batches, self.tasks):
             try:
-                for rows in self.request.answer(log, context):
+                reading = SharedReading(task, _nobody_looks)
+                for number, rows in reading.rows():
                     for start in range(0, rows.num_rows, _ROWS_PER_FRAME):
-                        yield _frame("rows", stream_of(rows.slice(start, _ROWS_PER_FRAME)))
-                yield _frame("report", pickle.dumps((context.findings, context.counts)))
+                        yield _frame("rows", stream_of(rows.slice(start, _ROWS_PER_FRAME)), number)
+                yield _frame("report", pickle.dumps(reading.report()))
             except Exception as error:
                 yield _frame("error", pickle.dumps(portable(error)))
 
 
-def _of_numbers(batches: Iterator[pa.RecordBatch], logs: Sequence[LogPartition]) -> Iterator[LogPartition]:
+def _nobody_looks(done: int) -> None:
+    """Spark counts the tasks that are done."""
+
+
+def _of_numbers(batches: Iterator[pa.RecordBatch], tasks: Sequence[T]) -> Iterator[T]:
     for batch in batches:
         for number in batch.column("id").to_pylist():
-            yield logs[number]
+            yield tasks[number]
 
 
-def _frame(kind: str, content: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([kind]), pa.array([content], pa.binary())], schema=FRAMES)
+def _frame(kind: str, content: bytes, request: int | None = None) -> pa.RecordBatch:
+    columns = [pa.array([kind]), pa.array([request], pa.int32()), pa.array([content], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=FRAMES)
 
 
 def stream_of(rows: pa.RecordBatch) -> bytes:

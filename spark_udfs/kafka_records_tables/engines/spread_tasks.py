@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
+
+T = TypeVar("T")
 
 
 def spread(logs: Sequence[LogPartition]) -> list[LogPartition]:
     """The logs, biggest first; where brokers lead them, those of one broker far from each other, since Spark starts
     tasks in this order and as many at a time as there are cores."""
-    by_leader: dict[object, list[LogPartition]] = {}
-    for log in sorted(logs, key=lambda log: (-log.size, log.topic, log.partition)):
-        by_leader.setdefault(getattr(log, "leader", None), []).append(log)
-    return [log for turn in zip_longest(*by_leader.values()) for log in turn if log is not None]
+    return spread_by(logs, lambda log: log)
+
+
+def spread_by(tasks: Iterable[T], log_of: Callable[[T], LogPartition]) -> list[T]:
+    """Tasks in the order of `spread`, each by the log that it reads."""
+    by_leader: dict[object, list[T]] = {}
+    for task in sorted(tasks, key=lambda task: _by_size(log_of(task))):
+        by_leader.setdefault(getattr(log_of(task), "leader", None), []).append(task)
+    nothing = object()
+    turns = zip_longest(*by_leader.values(), fillvalue=nothing)
+    return [cast("T", task) for turn in turns for task in turn if task is not nothing]
+
+
+def _by_size(log: LogPartition) -> tuple[int, str, int]:
+    return -log.size, log.topic, log.partition

@@ -1,4 +1,4 @@
-"""A worker of the local engine: a process that reads requests from standard input and writes rows to its output."""
+"""A worker of the local engine: a process that reads tasks from standard input and writes rows to its output."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kafka_records_engine.lean import leave_pandas_out, let_pandas_in
 from kafka_records_tables.engines.frames import portable, read_frame, write_frame
+from kafka_records_tables.engines.shared_reading import SharedReading
 
 _SOURCES: Final = "kafka_records_engine.sources"
 """The logger of those who read, and who say what they wait for."""
@@ -52,8 +53,6 @@ class _Told(logging.Handler):
 
 
 def _answer(frame: bytes, answers: IO[bytes]) -> None:
-    request, log = pickle.loads(frame)
-    context = request.context(log.topic, log.partition)
     last = time.monotonic()
 
     def progress(done: int) -> None:
@@ -62,13 +61,13 @@ def _answer(frame: bytes, answers: IO[bytes]) -> None:
             last = time.monotonic()
             _say(answers, "progress", done)
 
-    context.progress = progress
-    for batch in request.answer(log, context):
+    reading = SharedReading(pickle.loads(frame), progress)
+    for number, batch in reading.rows():
         held = pa.BufferOutputStream()
         with pa.ipc.new_stream(held, batch.schema) as stream:
             stream.write_batch(batch)
-        _say(answers, "batch", held.getvalue())
-    _say(answers, "report", (context.findings, context.counts))
+        _say(answers, "batch", (number, held.getvalue()))
+    _say(answers, "report", reading.report())
 
 
 def _say(answers: IO[bytes], kind: str, content: Any) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kafka_records_tables.engines.local import RunReport
+from kafka_records_engine.findings import sorted_findings
+from kafka_records_tables.engines.log_tasks import RunReport
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -52,6 +53,42 @@ class Result:
         from kafka_records_tables.results.result_html import result_html
 
         return result_html(self.declaration, self.table, self.findings, self.counts)
+
+
+class Results(Mapping[str, Result]):
+    """The answers of some tables over one source, by the names of the tables."""
+
+    def __init__(self, results: Mapping[str, Result], missing: Mapping[str, str], reading: RunReport) -> None:
+        self._results = dict(results)
+        self.missing = dict(missing)
+        """Why a table that was asked for is not among the answers, by its name: the source lacks its topic."""
+        self.reading = tuple(reading.findings)
+        """What was found while reading, each once, whichever tables it concerns; each `Result` has it too."""
+        self.counts = reading.counts
+        """How much was read, once. Each `Result` counts what was read for it."""
+
+    def __getitem__(self, name: str) -> Result:
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found while reading and by all tables, each once, by place."""
+        of_tables = (found for result in self._results.values() for found in result.findings)
+        return tuple(sorted_findings(dict.fromkeys((*self.reading, *of_tables))))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no table is missing, and nothing is missing in any because it was damaged or could not be decoded."""
+        return not self.missing and all(result.is_complete for result in self._results.values())
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} tables: {', '.join(self)}>"
 
 
 class Stream:

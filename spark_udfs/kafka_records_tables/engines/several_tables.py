@@ -1,0 +1,157 @@
+"""Several tables over one source: what they have in common is read once, for all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources import Context, Counts
+from kafka_records_engine.sources.given import source_of
+from kafka_records_tables.engines.joined_tables import input_requests, logs_there, read_view
+from kafka_records_tables.engines.log_tasks import LogTask, RunReport, RunReports
+from kafka_records_tables.engines.logs_to_read import logs_to_read, topics_known_to, uses_topics
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
+    from kafka_records_engine.sources.known_topics import KnownTopics
+    from kafka_records_tables.engines.request import OnProgress, TableRequest
+    from kafka_records_tables.tables import Table
+
+RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterator[tuple[int, pa.RecordBatch]]]
+"""Gives the rows of some tasks, with the numbers of their requests: what an engine does."""
+
+
+class SeveralTables:
+    """What has to be read for some tables: itself, or the inputs of a view, each once however many want it.
+
+    `topic` is the topic of files or rows that do not name one. Raises LogSourceError if there is nothing to read for
+    any of them, and TypeError and ValueError for what is no source.
+    """
+
+    def __init__(self, requests: Sequence[TableRequest], given: Any, topic: str | None) -> None:
+        topics = {request.table.topic for request in requests}
+        self._topic = topic
+        self._source = source_of(given, topic or (topics.pop() or None if len(topics) == 1 else None))
+        self._logs: dict[str, Sequence[LogPartition] | LogSourceError] = {}
+        self._read: list[tuple[TableRequest, Sequence[LogPartition]]] = []
+        self._answers: dict[str, tuple[TableRequest, dict[str, Sequence[LogPartition]]]] = {}
+        self._rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+        self._reports = RunReports()
+        self._ends = RunReports()
+        self.missing: dict[str, str] = {}
+        """Why there is nothing to read for a table, by its name."""
+        self._plan([self._with_known_topics(request) for request in requests])
+
+    @property
+    def reading(self) -> RunReport:
+        """What was found while reading, and what was read, once. A look at where logs end is counted where nothing else
+        was read."""
+        whole, ends = self._reports.reading, self._ends.reading
+        whole.add(ends.findings, Counts() if whole.counts.partitions else ends.counts)
+        return whole
+
+    @property
+    def there(self) -> list[str]:
+        """The names of the tables that are not missing."""
+        return list(self._answers)
+
+    def read(self, run: RunTasks, on_progress: OnProgress | None) -> None:
+        """Read all of it, and look where logs end when that is done: what a group has committed meanwhile would be
+        beyond an end that was looked at before."""
+        for are_ends, reports in ((False, self._reports), (True, self._ends)):
+            tasks = self._tasks(are_ends)
+            if tasks:
+                for number, batch in run(tasks, reports, None if are_ends else on_progress):
+                    self._rows[number].append(batch)
+
+    def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
+        """The rows of a table out of what was read, and what it would say if it were read by itself."""
+        request, logs = self._answers[name]
+        report = RunReport()
+
+        def was_read(asked: TableRequest, _: Sequence[LogPartition], __: OnProgress | None) -> Iterator[pa.RecordBatch]:
+            number = self._number(asked)
+            found = (self._ends if asked.table.helper == "ends" else self._reports).of_tables[number]
+            report.add(found.findings, found.counts)
+            return iter(self._rows[number])
+
+        if not request.table.inputs:
+            return list(was_read(request, (), None)), report
+        found = Context()
+        rows = list(read_view(request, logs, was_read, found))
+        report.add(found.findings, found.counts)
+        return rows, report
+
+    # -- what is to be read --------------------------------------------------------------------------------------------
+
+    def _plan(self, requests: Sequence[TableRequest]) -> None:
+        errors = []
+        for request in requests:
+            table = request.table
+            try:
+                logs = logs_there(table, self._logs_of) if table.inputs else {table.name: self._logs_of(table)}
+            except LogSourceError as error:
+                self.missing[table.name] = str(error)
+                errors.append(error)
+                continue
+            self._answers[table.name] = request, logs
+            for each in _at_the_bottom(request):
+                if each.table.name in logs and self._number(each) == len(self._read):
+                    self._read.append((_alone(each), logs[each.table.name]))
+        if not self._answers and errors:
+            raise errors[0]
+
+    def _number(self, request: TableRequest) -> int:
+        """The number of a request among those that are read, or of the next one."""
+        asked = _alone(request)
+        return next((number for number, (each, _) in enumerate(self._read) if each == asked), len(self._read))
+
+    def _tasks(self, are_ends: bool) -> list[LogTask]:
+        tasks: dict[tuple[int, bool], tuple[LogPartition, list[tuple[int, TableRequest]]]] = {}
+        for number, (request, logs) in enumerate(self._read):
+            if (request.table.helper == "ends") != are_ends:
+                continue
+            for log in logs:
+                kind = request.table.is_history if getattr(log, "has_history", False) else False
+                tasks.setdefault((id(log), kind), (log, []))[1].append((number, request))
+        return [LogTask(log, tuple(requests)) for log, requests in tasks.values()]
+
+    def _logs_of(self, table: Table) -> Sequence[LogPartition]:
+        if table.topic not in self._logs:
+            try:
+                self._logs[table.topic] = logs_to_read(table, self._source, self._topic)
+            except LogSourceError as error:
+                self._logs[table.topic] = error
+        found = self._logs[table.topic]
+        if isinstance(found, LogSourceError):
+            raise found
+        return found
+
+    def _with_known_topics(self, request: TableRequest) -> TableRequest:
+        if not uses_topics(request):
+            return request
+        return replace(request, topic_names=self._known.names, partition_counts=self._known.partition_counts)
+
+    @cached_property
+    def _known(self) -> KnownTopics:
+        return topics_known_to(self._source)
+
+
+def _at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
+    """The request itself, or what a view asks of the tables at its bottom."""
+    if not request.table.inputs:
+        yield request
+    else:
+        for each in input_requests(request).values():
+            yield from _at_the_bottom(each)
+
+
+def _alone(request: TableRequest) -> TableRequest:
+    """The request without what only other inputs of its view use, so that equal ones can be found."""
+    return request if request.table.uses_topics else replace(request, topic_names={}, partition_counts={})
