@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_tables import TABLES, Result, read_table
+from kafka_records_tables import TABLES, Result, read_table, read_tables
 from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 from tests.tables.names import CAPTURED, USUAL, USUALLY, mostly
 from tests.tables.topic import OFFSETS_TOPIC, Topic
@@ -104,6 +104,17 @@ def test_one_run_over_files_gives_what_the_local_engine_gives(
     assert found.findings == expected.findings
     assert found.counts == expected.counts
     assert moved[-1][0] == moved[-1][1] > 0
+
+
+def test_several_tables_in_one_run(spark: SparkSession, segments: Callable[[str], str]) -> None:
+    names = ["groups", "expirations", "transactions", "open_transactions", "lag"]
+    found, expected = (read_tables(names, segments("kafka-4.3"), spark=by) for by in (spark, None))
+
+    assert list(found) == names
+    for name, result in expected.items():
+        assert found[name].table.equals(result.table)
+        assert (found[name].findings, found[name].counts) == (result.findings, result.counts)
+    assert (found.reading, found.counts) == (expected.reading, expected.counts)
 
 
 @pytest.mark.parametrize("name", USUALLY)
