@@ -1,0 +1,195 @@
+"""What is planted in an incident is what the tables show there, and they show nothing of the kind in healthy topics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_records_tables import read_table
+from tests.report.healthy import HEALTHY
+from tests.report.incidents import INCIDENTS, Incident, write_all, write_incident
+from tests.report.made_up_cluster import DAY, HOUR, MINUTE
+from tests.tables.names import mostly
+
+Row = dict[str, Any]
+_Rows = Callable[..., list[Row]]
+_MOST_BYTES = 2_000_000
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", [*INCIDENTS])
+def test_every_incident_is_small_and_told(incident: Callable[[str], Incident], name: str) -> None:
+    """And its groups and topics are there."""
+    found = incident(name)
+    assert sum(map(len, _content(found.folder).values())) < _MOST_BYTES
+    logs = {path.name.rpartition("-")[0] for path in found.folder.iterdir() if path.is_dir()}
+    assert {*found.truth.topics} <= logs
+    assert found.as_of_ms - 7 * DAY < found.truth.since_ms < found.as_of_ms
+    assert found.truth.group_ids
+
+
+def test_the_same_name_and_time_give_the_same_bytes(incident: Callable[[str], Incident], tmp_path: Path) -> None:
+    """Times of files are those of the incident as well."""
+    first = incident("hanging_transaction")
+    second = write_incident("hanging_transaction", tmp_path / "again")
+    assert _content(first.folder) == _content(second.folder)
+    checkpoint = "replication-offset-checkpoint"
+    assert (second.folder / checkpoint).stat().st_mtime_ns == second.as_of_ms * 1_000_000
+
+
+def test_numbers_do_not_tell_what_is_in_a_folder(tmp_path: Path) -> None:
+    """The answers are given apart."""
+    names = ["endless_rebalance", "simple_groups", "expiring_offsets"]
+    answers = write_all(tmp_path, names, end_ms=1_800_000_000_000, is_numbered=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["01", "02", "03"] == [*answers]
+    told = [answer["name"] for answer in answers.values() if isinstance(answer, dict)]
+    assert sorted(told) == sorted(names)
+    assert told != names
+
+
+def test_offsets_of_a_group_that_was_stopped_are_about_to_expire(planted: _Rows, incident: Any) -> None:
+    """And what it has not consumed is much."""
+    found = incident("expiring_offsets")
+    rows = planted(found.name, "expirations", group=found.truth.group_ids)
+    assert {row["rule"] for row in rows} == {"state_timestamp", "last_offset"}
+    assert {row["expires_timestamp_ms"] for row in rows} == {found.truth.since_ms + 7 * DAY}
+    assert found.as_of_ms < found.truth.since_ms + 7 * DAY < found.as_of_ms + 4 * HOUR
+    others = {row["group_id"] for row in planted(found.name, "expirations", within="1d", as_of=found.as_of_ms)}
+    assert others == {*found.truth.group_ids}
+    (lag,) = planted(found.name, "group_lag", group=found.truth.group_ids)
+    assert lag["lag"] > 100_000
+
+
+def test_a_transaction_hangs_and_holds_back_two_partitions(planted: _Rows, incident: Any) -> None:
+    """No transactional id has it open."""
+    truth = incident("hanging_transaction").truth
+    (row,) = planted("hanging_transaction", "open_transactions")
+    assert (row["is_hanging"], row["hanging_rule"], row["state"]) == (True, "no_entry", "CompleteAbort")
+    assert (row["transactional_id"],) == truth.transactional_ids
+    assert row["since_timestamp_ms"] == truth.since_ms
+    held = {(each["group_id"], each["topic"], each["partition"]) for each in row["holds_back"]}
+    assert held == {(*truth.group_ids, *truth.topics, number) for number in truth.partitions}
+
+
+def test_two_committers_take_turns(planted: _Rows, incident: Any) -> None:
+    """The first fall of each partition has no sawtooth before it."""
+    truth = incident("two_committers").truth
+    rows = planted("two_committers", "regressions")
+    assert {(row["group_id"], row["topic"]) for row in rows} == {(*truth.group_ids, *truth.topics)}
+    kinds = Counter(row["kind"] for row in rows)
+    assert kinds["reset_while_empty"] == len(truth.partitions)
+    assert kinds["sawtooth"] > 20 * len(truth.partitions)
+    assert kinds.total() == kinds["reset_while_empty"] + kinds["sawtooth"]
+
+
+def test_a_group_rebalances_every_minute(planted: _Rows, incident: Any) -> None:
+    """And falls behind, as no other does."""
+    found = incident("endless_rebalance")
+    rows = planted(found.name, "timeline", group=found.truth.group_ids)
+    times = [row["at_timestamp_ms"] for row in rows if row["event"] == "rebalance_completed"]
+    recent = [each for each in times if each >= found.truth.since_ms]
+    assert len(recent) > 180
+    assert max(b - a for a, b in pairwise(recent)) < 2 * MINUTE
+    lags = {row["group_id"]: row["lag"] for row in planted(found.name, "group_lag")}
+    assert max(lags, key=lambda group: lags[group] or 0) == found.truth.group_ids[0]
+
+
+def test_offsets_are_reset_while_a_group_is_empty(planted: _Rows, incident: Any) -> None:
+    """By three days."""
+    truth = incident("reset_by_administrator").truth
+    rows = planted("reset_by_administrator", "regressions")
+    assert {(row["kind"], row["group_id"]) for row in rows} == {("reset_while_empty", *truth.group_ids)}
+    assert tuple(row["partition"] for row in rows) == truth.partitions
+    assert {row["commit_timestamp_ms"] for row in rows} == {truth.since_ms}
+    events = planted("reset_by_administrator", "timeline", group=truth.group_ids)
+    assert [row["at_timestamp_ms"] for row in events if row["event"] == "offsets_reset"] == [truth.since_ms]
+
+
+def test_a_topic_was_made_anew(planted: _Rows, incident: Any) -> None:
+    """One group began anew, and the other has offsets of the topic that is gone."""
+    truth = incident("topic_made_anew").truth
+    began, waits = truth.group_ids
+    rows = planted("topic_made_anew", "regressions")
+    assert {(row["kind"], row["group_id"], row["topic"]) for row in rows} == {("topic_recreated", began, *truth.topics)}
+    problems = {(row["group_id"], row["problem"]) for row in planted("topic_made_anew", "lag") if row["problem"]}
+    assert problems == {(waits, "topic_recreated")}
+
+
+def test_records_of_a_share_partition_are_archived(planted: _Rows, incident: Any) -> None:
+    """Others are on their way there, and the first one holds the start."""
+    truth = incident("poisoned_share").truth
+    rows = [row for row in planted("poisoned_share", "share_partitions") if row["archived_count"]]
+    (row,) = rows
+    assert (row["group_id"], row["partition"]) == (*truth.group_ids, *truth.partitions)
+    assert row["archived_count"] > 50
+    assert {each["delivery_count"] for each in row["batches"] if each["delivery_state_name"] == "Archived"} == {5}
+    waits = [each for each in row["batches"] if each["delivery_state_name"] == "Available"]
+    assert waits[0]["first_offset"] == row["start_offset"]
+    assert {each["delivery_count"] for each in waits} == {1, 2, 3, 4}
+
+
+def test_a_group_floods_the_topic(planted: _Rows, incident: Any) -> None:
+    """With commits that repeat what is committed."""
+    found = incident("flooding_group")
+    rows = planted(found.name, "activity")
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        sizes[row["group_id"]] += row["key_bytes"] + row["value_bytes"]
+    assert sizes[found.truth.group_ids[0]] > sizes.total() / 2
+    own = [row for row in rows if row["group_id"] == found.truth.group_ids[0] and row["topic"] is not None]
+    worst = max(own, key=lambda row: row["commits"])
+    assert worst["commits"] > 3000
+    assert worst["repeated_commits"] > 0.8 * worst["commits"]
+
+
+def test_a_segment_is_lost_and_offsets_are_below_the_log_start(incident: Any, planted: _Rows) -> None:
+    """The reader names the gap; what is missing is not read as damage."""
+    found = incident("lost_segment")
+    result = read_table("timeline", found.folder, processes=1)
+    gaps = [str(finding) for finding in result.findings if "are in no file" in finding.what]
+    assert len(gaps) == 1
+    assert "a file is missing" in gaps[0]
+    rows = [row for row in planted("lost_segment", "lag") if row["problem"]]
+    assert {(row["group_id"], row["topic"], row["problem"]) for row in rows} == {
+        (*found.truth.group_ids, *found.truth.topics, "below_log_start")
+    }
+    assert all(row["lost"] > 1000 for row in rows)
+
+
+def test_a_coordinator_does_not_load_its_partition(planted: _Rows, incident: Any) -> None:
+    """Because of records that a newer broker wrote; nothing of its groups is later."""
+    truth = incident("coordinator_not_loaded").truth
+    rows = planted("coordinator_not_loaded", "checks")
+    assert {(row["check"], row["level"], row["log_partition"]) for row in rows} == {
+        ("undecodable_record", "broken", *truth.partitions)
+    }
+    assert {row["log_timestamp_ms"] for row in rows} == {truth.since_ms}
+    assert len(truth.group_ids) > 2
+    commits = planted("coordinator_not_loaded", "current_offsets", is_damaged=True)
+    frozen = [row for row in commits if row["log_partition"] == truth.partitions[0]]
+    assert max(row["commit_timestamp_ms"] for row in frozen) < truth.since_ms
+
+
+_USUAL_HEALTHY = ("consumer_groups",)
+
+
+@pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), lambda name: name in _USUAL_HEALTHY))
+def test_no_table_has_anything_to_say_about_a_healthy_topic(healthy: Callable[[str], Path], name: str) -> None:
+    """Nothing is damaged, nothing contradicts itself, and no offset fell."""
+    folder = healthy(name)
+    assert sum(map(len, _content(folder).values())) < _MOST_BYTES
+    for table in ("checks", "regressions", "lag"):
+        result = read_table(table, folder, processes=1)
+        assert [str(finding) for finding in result.findings if finding.severity == "damage"] == []
+        if table == "lag":
+            assert {row["problem"] for row in result.table.to_pylist()} <= {None}
+        else:
+            assert result.table.to_pylist() == []
