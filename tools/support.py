@@ -331,11 +331,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen:
         parser.error(f"no cell is called {' or '.join(asked.cells)}; --list shows them")
     if asked.list:
+        _list(chosen, results)
+        return 0
+    return _run_all(chosen, results)
+
+
+def _list(chosen: Sequence[Cell], results: Mapping[str, Result]) -> None:
+    try:
         for cell in chosen:
             found = results.get(str(cell))
             print(f"{cell!s:28}{f'{found.state:8}{found.day}  {found.told}' if found else 'not run'}")
-        return 0
-    return _run_all(chosen, results)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `head` has what it wanted. What is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is(cell: Cell, pattern: str) -> bool:

@@ -265,7 +265,8 @@ _COMPARE_EXAMPLES = """OLD and NEW are each one of
   a revision of git            main, HEAD~1: the folder of the other side as it was then; main:message_specs names one
 
 Every change is listed with file, line and column, its rule and the source of the rule, and what it does to attributes,
-Spark columns, Avro schemas and Parquet files. Ranks, the worst first:
+Spark columns, Avro schemas and Parquet files. _notes.json, which changes no byte, is not compared.
+Ranks, the worst first:
   bytes         breaks bytes that exist
   readers       breaks readers of the older state
   early-access  changes a layout that nobody could rely on yet
@@ -301,12 +302,17 @@ def _add_compare(commands: Commands) -> None:
     command.add_argument("newer", metavar="NEW", help="the same choice")
     command.add_argument(
         "--fail-on",
-        choices=_RANKS,
+        type=_rank,
+        metavar="RANK",
         default="readers",
         help="exit with 1 when a change is as bad as this, or worse (default: readers)",
     )
     command.add_argument(
-        "--show", choices=_RANKS, default="words", help="list changes as bad as this, or worse (default: all)"
+        "--show",
+        type=_rank,
+        metavar="RANK",
+        default="words",
+        help="list changes as bad as this, or worse (default: all)",
     )
     command.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
     _add_older_dialect(command)
@@ -350,6 +356,16 @@ def _add_older_dialect(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read specs as Kafka wrote them before 4.0: flexibleVersions left out, listener zkBroker, text at the end",
     )
+
+
+def _rank(word: str) -> str:
+    from kafka_records_runtime.close_names import close_name
+
+    if word in _RANKS:
+        return word
+    close = close_name(word, _RANKS)
+    meant = f"did you mean {close}?" if close else f"choose one of {', '.join(_RANKS)}"
+    raise argparse.ArgumentTypeError(f"{word!r} is no rank of changes; {meant}")
 
 
 def _package(name: str) -> str:

@@ -94,13 +94,41 @@ def test_no_change(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_cannot_be_compared(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "older", "nowhere"]) == 2
-    assert capsys.readouterr().err.startswith("kafka-records-codegen: nowhere: no such folder or jar, no release such")
+    assert capsys.readouterr().err.startswith("kafka-records-codegen: nowhere: no such folder or jar, and no release")
     folder(sides / "newer" / "teams", value(colour="red"))
     assert main(["compare", "older", "newer"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "newer/teams/TeamValue.json:14:3: colour: unknown attribute" in captured.err
-    assert "--older-dialect" in captured.err
+    assert captured.err.splitlines()[-1] == "specs that are refused cannot be compared"
+
+
+def test_the_older_dialect_is_named_where_it_helps(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    older = key()
+    del older["flexibleVersions"]
+    folder(sides / "newer" / "teams", older, value())
+    assert main(["compare", "older", "newer"]) == 2
+    said = "specs that are refused cannot be compared; --older-dialect reads these, as Kafka wrote them before 4.0"
+    assert capsys.readouterr().err.splitlines()[-1] == said
+    assert main(["compare", "older", "newer", "--older-dialect"]) == 0
+    folder(sides / "newer" / "teams", older, value(colour="red"))
+    assert main(["compare", "older", "newer"]) == 2
+    assert "--older-dialect" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("reader", "did you mean readers?"),
+        ("x", "choose one of bytes, readers, early-access, versions, names, adds, words"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--fail-on", "--show"])
+def test_a_rank_that_is_none(capsys: pytest.CaptureFixture[str], option: str, word: str, said: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "older", "newer", option, word])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: argument {option}: {word!r} is no rank of changes; {said}\n")
 
 
 def test_names_from_specs_do_not_reach_the_terminal(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:

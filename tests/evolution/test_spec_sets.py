@@ -107,7 +107,10 @@ class TestRevisions:
     def test_a_folder_outside_of_git(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
         specs = folder(tmp_path / "specs", key(), value())
-        assert "not a git repository" in unusable("main", str(specs))
+        assert unusable("main", str(specs)) == (
+            "main: no such folder or jar, and no release such as 4.3.1; a revision of git it cannot be, for "
+            f"{specs} is in no repository of git: clone it, or name a second folder"
+        )
 
     def test_a_folder_that_was_not_there(self, repository: Path) -> None:
         folder(repository / "new", request())

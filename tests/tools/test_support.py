@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,6 +49,16 @@ def outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outco
     monkeypatch.setattr(tool, "RESULTS", tmp_path / "support.json")
     monkeypatch.setattr(tool, "PAGE", tmp_path / "support.md")
     return told
+
+
+def test_a_list_whose_reader_has_enough(tmp_path: Path) -> None:
+    """A pipe that nobody reads any more: no traceback, and nothing more at exit."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, str(Path(tool.__file__)), "--list"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 class TestRuns:

@@ -28,7 +28,9 @@ def run(options: argparse.Namespace) -> int:
         return _UNUSABLE
     except SpecErrors as error:
         print(error, file=sys.stderr)
-        _tell("specs that are refused cannot be compared; --older-dialect reads them as Kafka wrote them before 4.0")
+        helps = not options.older_dialect and _loads_as_older(options)
+        hint = "; --older-dialect reads these, as Kafka wrote them before 4.0" if helps else ""
+        _tell(f"specs that are refused cannot be compared{hint}")
         return _UNUSABLE
     comparison = compare(older, newer)
     show, fail_on = Rank(options.show), Rank(options.fail_on)
@@ -38,6 +40,16 @@ def run(options: argparse.Namespace) -> int:
         for line in as_text(comparison, show):
             print(line)
     return _BREAKS if comparison.at_least(fail_on) else 0
+
+
+def _loads_as_older(options: argparse.Namespace) -> bool:
+    """Whether both sides can be read in the older dialect."""
+    try:
+        for word, other in ((options.older, options.newer), (options.newer, options.older)):
+            read_spec_set(word, other, older_dialect=True)
+    except (UnusableSpecs, SpecErrors):
+        return False
+    return True
 
 
 def _tell(line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import tarfile
@@ -28,6 +29,9 @@ from kafka_records_codegen.spec.violations import SpecErrors, Violation
 from kafka_records_runtime.errors import KafkaRecordsError
 
 SpecSetKind = Literal["folder", "jars", "release", "git"]
+
+_OUTSIDE: Final = "not a git repository"
+"""What git says of a folder that is in none, in English."""
 
 _VERSION_OF_JAR: Final = re.compile(r"-[0-9][^-]*(?:-[A-Za-z0-9]+)?$")
 
@@ -190,11 +194,17 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
 
 def _git(folder: Path, word: str, *arguments: str) -> bytes:
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=False)
     except FileNotFoundError:
         raise UnusableSpecs(f"{word}: git, which knows revisions, is not installed; name a folder or a jar") from None
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip() or "there is no such revision"
+        if _OUTSIDE in said:
+            raise UnusableSpecs(
+                f"{word}: no such folder or jar, and no release such as 4.3.1; a revision of git it cannot be, for "
+                f"{folder} is in no repository of git: clone it, or name a second folder"
+            )
         raise UnusableSpecs(
             f"{word}: no such folder or jar, no release such as 4.3.1, and no revision of git for {folder}: {said}"
         )
