@@ -54,6 +54,9 @@ UNMADE_CHECKS: Final = "UnmadeChecks"
 OTHER_PARTITIONS: Final = "OtherPartitions"
 """The `reason` of a note that a topic has more partitions than was given."""
 
+NOT_WRITTEN: Final = "NotWritten"
+"""The `reason` of damage to an answer in a form that cannot hold one of its rows."""
+
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kafka_records_runtime.close_names import close_names
 
@@ -23,6 +23,11 @@ def near(name: str, names: Iterable[str]) -> str:
     """What to say about a name that is none of `names`: the one that was meant, or all there are."""
     known = list(names)
     return did_you_mean(name, known, 1).removeprefix("; ") or f"there are {', '.join(known)}"
+
+
+def has_words(text: str, words: Collection[str]) -> bool:
+    """Whether a text is one of some words, or several of them with ` or ` between."""
+    return all(word in words for word in text.split(" or "))
 
 
 def did_you_mean(name: str, names: Iterable[str], most: int = 3) -> str:

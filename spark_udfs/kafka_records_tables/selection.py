@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from typing import TYPE_CHECKING, Any, Final
@@ -62,6 +63,10 @@ class Selection:
         """Whether the rows come in the order of the query; known when the first one has come."""
         self.matching = 0
         """Rows that match, at the end all of them; more than come where there is a limit."""
+        self.nulls: Counter[str] = Counter()
+        """By column how many rows a comparison left out because they have null there."""
+        self.stopping = 0
+        """Of all rows, those about a record that a coordinator does not load (`Table.stopping`)."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         rows = self._matching()
@@ -73,7 +78,10 @@ class Selection:
     def _matching(self) -> Iterator[pa.RecordBatch]:
         for batch in self._rows:
             kept = batch
+            self.stopping += _stopping(batch, self._table)
             for each in self._query.conditions:
+                if each.operator not in ("is null", "is not null"):
+                    self.nulls[each.column] += kept.column(each.column).null_count
                 kept = kept.filter(holds(kept, each))
             if self._query.topics:
                 kept = kept.filter(_about(kept.column(topic_column(self._table)), self._query.topics))
@@ -138,6 +146,13 @@ def holds(rows: pa.RecordBatch, condition: Condition) -> pa.Array:
         return pc.fill_null(pc.match_substring(column, str(condition.value)), False)
     value = pa.scalar(condition.value, column.type)
     return pc.fill_null(_COMPARED[condition.operator](column, value), False)
+
+
+def _stopping(rows: pa.RecordBatch, table: Table) -> int:
+    if table.stopping is None:
+        return 0
+    column, words = table.stopping
+    return int(pc.sum(pc.is_in(rows.column(column), pa.array(words))).as_py() or 0)
 
 
 def _about(column: Any, patterns: Iterable[str]) -> pa.Array:

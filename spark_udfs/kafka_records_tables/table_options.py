@@ -15,7 +15,7 @@ from kafka_records_engine import arguments
 from kafka_records_runtime.close_names import close_names
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
-from kafka_records_tables.tables.checking.release_versions import RELEASES, known_release
+from kafka_records_tables.tables.checking.release_versions import RELEASES, is_release
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Option, Table
@@ -102,8 +102,10 @@ def _word(option: Option, value: Any) -> str:
 
 def _release(name: str, value: Any) -> str:
     text: str = arguments.text(name, value)
-    if not _RELEASE.fullmatch(text) or known_release(text) is None:
-        raise QueryError(f"{text!r} is no release of Kafka from {RELEASES[0]} on: write 3.9, or 4.1.2")
+    if not _RELEASE.fullmatch(text) or not is_release(text):
+        raise QueryError(
+            f"{text!r} is no release of Kafka that is known, from {RELEASES[0]} to {RELEASES[-1]}: write 3.9, or 4.1.2"
+        )
     return text
 
 

@@ -83,6 +83,40 @@ def test_a_group_that_is_not_there_brings_names_like_it(segments: str) -> None:
     assert "note: no row is about 'xyzzy'\n" in run("table", "checks", segments, "--group", "xyzzy").err
 
 
+def test_a_word_that_a_column_does_not_know_brings_the_one_that_was_meant(segments: str) -> None:
+    ran = run("table", "groups", segments, "--where", "state=Stabel", "--where", "group_kind!=simple")
+    assert (ran.status, ran.lines[2:]) == (0, [])
+    assert "note: 'Stabel' is no word of state that this build knows; did you mean Stable?" in ran.err.splitlines()
+    assert "group_kind" not in ran.err
+    said = run("table", "regressions", segments, "--where", "kind=xyzzy").err
+    assert "note: 'xyzzy' is no word of kind that this build knows; there are topic_recreated, after_deletion, " in said
+
+
+def test_rows_that_no_comparison_holds_for_are_told(topics_dir: Path) -> None:
+    """A copy of the one topic tells no end of any other, so that no lag is known."""
+    source = str(topics_dir / "kafka-4.3" / "segments" / "__consumer_offsets-0")
+    count = len(read_table("lag", source).table)
+    said = run("table", "lag", source, "--where", "lag>0").err
+    assert f"note: lag is null in {count} rows, where no comparison holds; lag: offsets from the committed one" in said
+    assert "null where the end is unknown, or problem leaves none" in said
+    groups = run("table", "group_lag", source, "--where", "lag>0").err
+    assert "where no comparison holds; lag: sum of the lags that are known; null where none is, for no end " in groups
+
+
+def test_a_moment_in_the_future_is_told(segments: str) -> None:
+    asked_of = ("table", "groups", segments, "--limit", "0", "--as-of")
+    assert "note: --as-of 9000-01-01T00:00:00.000Z is in the future: " in run(*asked_of, "9000-01-01").err
+    assert "future" not in run(*asked_of, "1h").err
+
+
+def test_what_stops_a_coordinator_ends_checks_with_status_1(segments: str, tmp_path: Path) -> None:
+    write_segment(tmp_path, batch(0, [(b"\x00\x02\x00\x01g", b"\x00")]))
+    ran = run("table", "checks", str(tmp_path), "--where", "level=information")
+    assert ran.status == 1
+    assert "1 row about what stops a coordinator from loading" in ran.err
+    assert run("table", "checks", segments, "--partitions", "6").status == 0
+
+
 def test_a_transactional_id_is_the_group_of_a_transaction(segments: str) -> None:
     (row,) = asked(segments, "--group", "idle-writer", table="transactions")
     assert row["transactional_id"] == "idle-writer"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables.near_names import UnknownColumn, near
+from kafka_records_tables import read_table
+from kafka_records_tables.near_names import UnknownColumn, has_words, near
 from kafka_records_tables.query import Condition, QueryError, condition, milliseconds, query_of
 from kafka_records_tables.selection import Selection
 from kafka_records_tables.tables import TABLES
@@ -256,3 +258,14 @@ def test_transactions_about_topics() -> None:
         for given in ([batch], [batch.slice(0, 2), batch.slice(2)]):
             found = [value for part in Selection(TRANSACTIONS, given, query) for value in part.column(0).to_pylist()]
             assert found == expected
+
+
+def test_columns_have_the_words_that_are_declared_and_no_others(topics_dir: Path) -> None:
+    for table in TABLES.values():
+        with_words = [column for column in table.columns if column.words]
+        if not with_words:
+            continue
+        rows = read_table(table, str(topics_dir / "kafka-4.3" / "segments")).table
+        for column in with_words:
+            found = rows[column.name].unique().drop_null().to_pylist()
+            assert [text for text in found if not has_words(text, column.words)] == [], (table.name, column.name)

@@ -6,14 +6,18 @@ Both take rows of `current_offsets`, the columns `NEEDED` of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Final, TextIO
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.findings import NOT_WRITTEN, Finding
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.results.csv_lines import write_rows
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import OnFinding
 
 NEEDED: Final = ("group_id", "topic", "partition", "offset", "log_partition")
 
@@ -28,18 +32,26 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     (`ConsumerGroupCommand.parseResetPlan`). The tool moves an offset that its log does not have to the nearest that it
     has.
 
-    Raises QueryError for a group whose name has a line break: the tool cuts the file at line breaks before it looks for
-    quotes.
+    The rows are those of `without_line_breaks`: the tool cuts the file at line breaks before it looks for quotes.
     """
     for batch in batches:
-        groups = batch.column("group_id")
-        broken = groups.filter(pc.match_substring_regex(groups, r"[\r\n]"))
-        if len(broken):
-            raise QueryError(
-                f"the group {broken[0].as_py()!r} has a line break in its name, which Kafka's tool reads as the end of "
-                "a line: --where 'group_id!=…' leaves it out, --format json has it"
-            )
         write_rows([batch.select(NEEDED[:4])], out, "\n")
+
+
+def without_line_breaks(batches: Iterable[pa.RecordBatch], on_finding: OnFinding) -> Iterator[pa.RecordBatch]:
+    """The rows but those of groups with a line break in their names, each of which is a finding."""
+    found: set[str] = set()
+    for batch in batches:
+        groups = batch.column("group_id")
+        is_broken = pc.fill_null(pc.match_substring_regex(groups, r"[\r\n]"), False)
+        for group in groups.filter(is_broken).unique().to_pylist():
+            if group not in found:
+                found.add(group)
+                what = (
+                    f"the group {group!r} has a line break in its name, which Kafka's tool reads as the end of a line"
+                )
+                on_finding(Finding("damage", NOT_WRITTEN, what, "its offsets are left out; --format json has them"))
+        yield batch.filter(pc.invert(is_broken))
 
 
 def write_starting_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import OF_LOGS, UNDECIDED_TRANSACTION
+from kafka_records_engine.findings import NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError, UnsupportedVersion, plural
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.engines.package_check import misfits
-from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.near_names import did_you_mean, has_words
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.results.finding_lines import finding_json, finding_lines
+from kafka_records_tables.results.offset_files import without_line_breaks
 from kafka_records_tables.runs.catalog import KAFKA, catalog_of
 from kafka_records_tables.runs.chosen_logs import with_hint
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
@@ -38,6 +40,7 @@ from kafka_records_tables.runs.written_output import (
 )
 from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.tables import TABLES, tables_read
+from kafka_records_tables.tables.completeness import time_text
 from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
@@ -91,6 +94,7 @@ class TableRun:
         self._table = task.table
         self._rows = 0
         self._about_ends: list[Finding] = []
+        self._left_out: list[Finding] = []
 
     def run(self) -> int:
         """Returns the exit status. Raises a CommandError when there is no answer."""
@@ -120,9 +124,13 @@ class TableRun:
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"
             say(f"note: the rows are not sorted: there are more than {size} of them; --sort sorts them, in memory")
-        findings = (*stream.findings, *self._about_ends)
+        findings = (*stream.findings, *self._about_ends, *self._left_out)
         self._say(findings)
-        return self._sum_up(findings, stream.counts, selection.matching)
+        status = self._sum_up(findings, stream.counts, selection.matching)
+        self._say_of_conditions(selection)
+        if selection.stopping:
+            say(f"{plural(selection.stopping, 'row')} about what stops a coordinator from loading")
+        return DAMAGE if selection.stopping else status
 
     @contextmanager
     def _session(self, progress: ByteProgress) -> Iterator[SparkSession | None]:
@@ -167,6 +175,8 @@ class TableRun:
         rows = self._counted(selection, progress)
         if self._task.output.format == "starting-offsets":
             rows = self._with_all_partitions(rows, selection.schema)
+        elif self._task.output.format == "reset-offsets":
+            rows = without_line_breaks(rows, self._left_out.append)
         write_batches(self._task.output, selection.schema, rows, details, table.essential)
 
     def _with_all_partitions(self, rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -222,7 +232,7 @@ class TableRun:
                 files.count(finding)
             elif finding.severity == "damage" and finding.reason == UNDECIDED_TRANSACTION:
                 records.undecided += 1
-            elif finding.severity == "damage":
+            elif finding.severity == "damage" and finding.reason != NOT_WRITTEN:
                 records.undecodable += 1
                 records.has_newer |= finding.reason == UnsupportedVersion.__name__
         if self._task.query.topics and not matching:
@@ -239,6 +249,21 @@ class TableRun:
         records.say_decoding()
         files.say_all()
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
+
+    def _say_of_conditions(self, selection: Selection) -> None:
+        """Say what about the moment and the conditions may not be what was meant."""
+        as_of, query = self._task.as_of_ms, self._task.query
+        if as_of is not None and as_of > time.time_ns() // 1_000_000:
+            say(f"note: --as-of {time_text(as_of)} is in the future: this is the answer of all that there is")
+        for each in query.conditions:
+            words = next(column.words for column in self._table.columns if column.name == each.column)
+            if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
+                known = did_you_mean(str(each.value), words) or f"; there are {', '.join(words)}"
+                say(f"note: {each.value!r} is no word of {each.column} that this build knows{known}")
+        for name, count in selection.nulls.items() if not selection.matching else ():
+            about = next(column.about for column in self._table.columns if column.name == name)
+            if count:
+                say(f"note: {name} is null in {plural(count, 'row')}, where no comparison holds; {name}: {about}")
 
     def _say_who_was_meant(self) -> None:
         """Say that no row is about the groups that were asked for, with names that are like theirs. What is small is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ _NAMES: Final = "OffsetCommit"
 
 _UNREAD: Final = "ConsumerGroupRegularExpression"
 
+_TASKS: Final = ("active", "standby", "warmup")
+
 TABLE: Final = Table(
     name="assignments",
     topic="__consumer_offsets",
@@ -25,17 +27,18 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("group_kind", "string", "classic, consumer, share or streams"),
+        Column("group_kind", "string", "classic, consumer, share or streams", GROUP_KINDS),
         Column("member_id", "string", "the member"),
         Column(
             "role",
             "string",
             "current: it has the partition; pending_revocation: it has it, to give it up; target: it is to have it",
+            ("current", "pending_revocation", "target"),
         ),
         Column("topic", "string", "topic of the partition; null where nobody tells its name, and for tasks"),
         Column("topic_id", "string", "its id, 22 characters; null in classic groups and for tasks"),
         Column("subtopology_id", "string", "subtopology of the task; null but in streams groups"),
-        Column("task_type", "string", "active, standby or warmup; null but in streams groups"),
+        Column("task_type", "string", "active, standby or warmup; null but in streams groups", _TASKS),
         Column(
             "source_topics",
             "list<string>",

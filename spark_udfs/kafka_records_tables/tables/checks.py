@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.checking.release_versions import RELEASES, is_newer
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     COLUMNS,
+    CONFLICT,
+    DAMAGED,
     DELETING,
     INITIALIZED,
     INITIALIZING,
@@ -23,6 +24,7 @@ from kafka_records_tables.tables.words.check_words import (
     STATE_MISSING,
     STATE_UNNAMED,
     TRANSIENT,
+    UNDECODABLE,
     UNREADABLE,
 )
 
@@ -63,6 +65,7 @@ TABLE: Final = Table(
     module=__name__,
     options=OPTIONS,
     essential=("check", "level", "group_id", "detail"),
+    stopping=("check", (UNDECODABLE, CONFLICT, DAMAGED)),
     details=(
         "transactional_id",
         "member_id",
@@ -94,8 +97,7 @@ does not have a note says so. The checks, by the words of `check`:
   that release, as it is by default, does with the records: it does not load a log with a version of values that it
   does not know, and passes over types that it does not know, tombstones too (before 3.5 it does not load these
   either). One row per group, record type and version. The facts are those of the specs in the jars of 2.8, 3.5, 3.7,
-  3.9 and 4.0 to 4.4; of another release those of the last of these before it, and a note says so of
-  a newer one.
+  3.9 and 4.0 to 4.4; of another release those of the last of these before it. A newer one is refused.
 - `unknown_member`: a target or current assignment of somebody whom no record makes a member.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.
@@ -188,11 +190,6 @@ class _Facts:
                 more = ", and share state is not compared with groups" if topic in (_OFFSETS, _SHARE) else ""
                 what, consequence = "no log of this topic was read", f"its records are not checked{more}"
                 context.report(Finding("note", UNMADE_CHECKS, what, consequence, topic))
-        release = context.options["loads_in"]
-        if release is not None and is_newer(release):
-            what = f"nothing is known of Kafka {release}"
-            consequence = f"loads_in tells what {RELEASES[-1]} could not load"
-            context.report(Finding("note", UNMADE_CHECKS, what, consequence))
         unknown = sorted(topic for topic, partitions in self._read.items() if partitions is None)
         if unknown:
             what = f"nobody tells how many partitions there are of {', '.join(unknown)}"

@@ -164,14 +164,15 @@ class Completeness:
         elif context.as_of_ms is None or (self._is_beyond and context.as_of_ms >= self._since_ms):
             return
         elif self._is_beyond:
-            since = _text_of(self._since_ms)
+            since = time_text(self._since_ms)
             consequence = f"rows may be missing or not as they were then; as of {since} or later the answer is complete"
         else:
             consequence = "rows may be missing or not as they were then; only the answer of the whole log is complete"
         context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
 
 
-def _text_of(milliseconds: int) -> str:
+def time_text(milliseconds: int) -> str:
+    """A moment as people write it, as far as the years 1 to 9999 go."""
     if not YEAR_1_MS <= milliseconds <= YEAR_9999_END_MS:
         return f"{milliseconds} ms since 1970"
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -36,6 +36,8 @@ class Column:
     type: str
     about: str
     """One line: what it means, its unit, and when it is null."""
+    words: tuple[str, ...] = ()
+    """The words that it has, where these are known; a value may be several of them with ` or ` between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,9 @@ class Table:
     form_of_kept: int | None = None
     """Of a table whose module goes on by itself: `go_on` makes bytes of what it keeps, and `still_open` rows of them. A
     number for the form of these bytes, for another form cannot be gone on with."""
+    stopping: tuple[str, tuple[str, ...]] | None = None
+    """A column and those of its words by which a row tells of a record that a coordinator does not load: damage, as a
+    finding is elsewhere."""
     uses_topics: bool = False
     """Whether rows depend on what a source knows of topics: engines ask it once for their names by ids, which stand in
     records (`Context.topic_names`), and how many partitions they have (`Context.partition_counts`)."""
@@ -233,6 +238,9 @@ def timestamps(name: str, about: str) -> tuple[Column, Column]:
         Column(f"{name}_timestamp_ms", "int64", f"{when}, in milliseconds since 1970{null and f'; {null}'}"),
     )
 
+
+GROUP_KINDS: Final = ("classic", "simple", "consumer", "share", "streams")
+"""The words of a column that says what kind a group is."""
 
 LOG_PLACE = (
     Column("log_partition", "int32", "partition of the topic that the record stands in"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import LOG_PLACE, RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.causes import CAUSES
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -43,8 +44,13 @@ TABLE: Final = Table(
         Column("partition", "int32", "partition of that topic; null for other records"),
         Column("member_id", "string", "the member; null for a record that is about none"),
         Column("regular_expression", "string", "the regular expression; null for other records"),
-        Column("cause", "string", "why it was written: one of the words below, or several of them with `or` between"),
-        Column("confidence", "string", "high, medium or low, see below"),
+        Column(
+            "cause",
+            "string",
+            "why it was written: one of the words below, or several of them with `or` between",
+            tuple(CAUSES),
+        ),
+        Column("confidence", "string", "high, medium or low, see below", ("high", "medium", "low")),
         Column("possible_causes", "list<string>", "every cause that the log does not rule out, whatever is assumed"),
         Column(
             "evidence",

@@ -26,7 +26,7 @@ TABLE: Final = Table(
     records=_NAMES,
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
-        Column("kind", "string", "offset or group"),
+        Column("kind", "string", "offset or group", ("offset", "group")),
         Column("group_id", "string", "the group"),
         Column(
             "group_kind",

@@ -22,7 +22,7 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("lag", "int64", "sum of the lags that are known; null where none is"),
+        Column("lag", "int64", "sum of the lags that are known; null where none is, for no end is known"),
         Column("max_lag", "int64", "the largest of them"),
         Column("stable_lag", "int64", "the same up to last stable offsets; null where one of the known lags has none"),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.declaration import Column, Table
+from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
@@ -21,11 +21,17 @@ TABLE: Final = Table(
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("group_kind", "string", "classic, simple (classic without a protocol type), consumer, share or streams"),
+        Column(
+            "group_kind",
+            "string",
+            "classic, simple (classic without a protocol type), consumer, share or streams",
+            GROUP_KINDS,
+        ),
         Column(
             "state",
             "string",
             "state as the broker spells it; null if the record with it cannot be decoded",
+            ("Empty", "Stable", "Assigning", "Reconciling", "NotReady"),
         ),
         Column(
             "epoch", "int32", "epoch, or generation of a classic group; null for groups without a record of their own"

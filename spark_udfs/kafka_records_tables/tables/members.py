@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
@@ -20,7 +20,12 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("group_kind", "string", "classic, simple (classic without a protocol type), consumer, share or streams"),
+        Column(
+            "group_kind",
+            "string",
+            "classic, simple (classic without a protocol type), consumer, share or streams",
+            GROUP_KINDS,
+        ),
         Column("member_id", "string", "the member"),
         Column("instance_id", "string", "its group.instance.id; null for dynamic members, and in share groups"),
         Column("client_id", "string", "client.id of the client; null where no record tells"),
@@ -37,6 +42,7 @@ TABLE: Final = Table(
             "string",
             "Stable, UnrevokedPartitions, UnreleasedPartitions, UnrevokedTasks or UnreleasedTasks; null in classic "
             "groups",
+            ("Stable", "UnrevokedPartitions", "UnreleasedPartitions", "UnrevokedTasks", "UnreleasedTasks"),
         ),
         *timestamps("epoch", "when epoch and state were recorded; null where no record holds them"),
         Column(

@@ -24,7 +24,12 @@ TABLE: Final = Table(
         *committed("; null for a tombstone"),
         *timestamps("expire", "when it expires, where a client before Kafka 2.1 said so (value version 1); else null"),
         Column("is_tombstone", "bool", "whether the record deletes the offset"),
-        Column("transaction", "string", "none, committed, aborted, open (the log ends before its marker) or unknown"),
+        Column(
+            "transaction",
+            "string",
+            "none, committed, aborted, open (the log ends before its marker) or unknown",
+            ("none", "committed", "aborted", "open", "unknown"),
+        ),
         Column("producer_id", "int64", "producer of the transaction; null where there is none"),
         *timestamps("log", "timestamp of the record in the log"),
         *LOG_PLACE,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+from kafka_records_tables.tables.transactions import STATES
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -47,7 +48,9 @@ TABLE: Final = Table(
     columns=(
         Column("transactional_id", "string", "the transactional id; null if none has this producer id"),
         Column("producer_id", "int64", "its producer id"),
-        Column("state", "string", "state of the transactional id: Ongoing, PrepareCommit, …; null if none has it"),
+        Column(
+            "state", "string", "state of the transactional id: Ongoing, PrepareCommit, …; null if none has it", STATES
+        ),
         *timestamps("since", "when the transaction began; of one without an entry, log timestamp of its first commit"),
         Column("timeout_ms", "int32", "milliseconds after which the coordinator aborts it; null without an entry"),
         Column("is_hanging", "bool", "whether it may stay open until somebody aborts it (KIP-664)"),

@@ -29,12 +29,14 @@ TABLE: Final = Table(
             "kind",
             "string",
             "topic_recreated, after_deletion, sawtooth, reset_while_empty or rewind_by_member",
+            ("topic_recreated", "after_deletion", "sawtooth", "reset_while_empty", "rewind_by_member"),
         ),
         Column(
             "confidence",
             "string",
             "how sure the kind is: low where it hangs on members, or on the id of a topic, that the log does not tell, "
             "high otherwise",
+            ("high", "low"),
         ),
         Column("group_kind", "string", "kind of the group right before the commit; null where there was no group"),
         Column("group_state", "string", "its state then, as far as the log tells; null where there was no group"),

@@ -27,7 +27,7 @@ TABLE: Final = Table(
         Column("topic", "string", "its name; null where the source does not tell it, as of most topics that are gone"),
         Column("partition", "int32", "partition of that topic"),
         Column("cause", "string", "why it was written: state_deleted, or state_deleted or topic_deleted, see below"),
-        Column("confidence", "string", "high or medium, see below"),
+        Column("confidence", "string", "high or medium, see below", ("high", "medium")),
         Column("possible_causes", "list<string>", "every cause that the log does not rule out, whatever is assumed"),
         Column(
             "evidence",

@@ -27,7 +27,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         *timestamps("at", "when it was written"),
-        Column("event", "string", "what happened, one of the words above"),
+        Column("event", "string", "what happened, one of the words above", tuple(MEANINGS)),
         Column("detail", "string", "more about it, a JSON object; null where there is no more"),
         Column(
             "group_kind",

@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 _RECORDS: Final = ("TransactionLog",)
 _NO_TIMESTAMP: Final = -1
 
+STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""The words of the column `state`, as Kafka's tools spell them (`TransactionState`)."""
+
 TABLE: Final = Table(
     name="transactions",
     topic="__transaction_state",
@@ -27,7 +39,10 @@ TABLE: Final = Table(
         Column("producer_id", "int64", "producer id it maps to"),
         Column("producer_epoch", "int16", "epoch of that producer; a higher one fences lower ones"),
         Column(
-            "state", "string", "state of the last transaction, as Kafka's tools spell it: Ongoing, CompleteCommit, …"
+            "state",
+            "string",
+            "state of the last transaction, as Kafka's tools spell it: Ongoing, CompleteCommit, …",
+            STATES,
         ),
         Column("timeout_ms", "int32", "milliseconds after which the coordinator aborts an open transaction"),
         Column(

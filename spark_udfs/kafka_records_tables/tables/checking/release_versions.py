@@ -13,15 +13,20 @@ from typing import Final, NamedTuple
 RELEASES: Final = ("2.8", "3.5", "3.7", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 """The releases that are known, oldest first."""
 
+_LAST_OF: Final = {2: 8, 3: 9}
+"""The last minor releases before 3.0 and 4.0."""
+
 
 def known_release(release: str) -> str | None:
     """The last of RELEASES that is not newer than `release`, numbers with dots between; None where all are newer."""
     return next((each for each in reversed(RELEASES) if _numbers(each) <= _numbers(release)), None)
 
 
-def is_newer(release: str) -> bool:
-    """Whether `release` is newer than all of RELEASES, so that nothing is known of it but of those before it."""
-    return _numbers(release)[:2] > _numbers(RELEASES[-1])
+def is_release(release: str) -> bool:
+    """Whether there is such a release and something is known of it: from the first to the last of RELEASES."""
+    numbers = _numbers(release)[:2]
+    is_there = numbers[1] <= _LAST_OF.get(numbers[0], numbers[1])
+    return is_there and _numbers(RELEASES[0]) <= numbers <= _numbers(RELEASES[-1])
 
 
 def _numbers(release: str) -> tuple[int, ...]:

@@ -46,11 +46,12 @@ TRANSIENT: Final = "transient"
 INFORMATION: Final = "information"
 
 COLUMNS: Final = (
-    Column("check", "string", f"what was found: {', '.join(CHECKS)}"),
+    Column("check", "string", f"what was found: {', '.join(CHECKS)}", CHECKS),
     Column(
         "level",
         "string",
         "broken: no coordinator mends it by itself; transient: it goes when what is under way ends; information",
+        (BROKEN, TRANSIENT, INFORMATION),
     ),
     Column("group_id", "string", "the group; null where a key does not tell, and in __transaction_state"),
     Column("transactional_id", "string", "the transactional id; null but in __transaction_state"),
