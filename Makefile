@@ -65,10 +65,11 @@ test: java-found $(INSTALLED) ## Run lint, types, import contracts, the generate
 	$(PYTEST) -m "not matrix"
 
 .PHONY: generate
-generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference and docs/tables.md anew.
+generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/tables.md and docs/report.md anew.
 	$(BIN)/kafka-records-codegen generate $(GENERATED)
 	$(BIN)/kafka-records-codegen docs $(REFERENCE)
 	$(BIN)/python -m tools.table_pages
+	$(BIN)/python -m tools.report_page
 
 .PHONY: notebooks
 notebooks: $(INSTALLED) ## Run the notebooks under examples/ and write what their cells show.
@@ -79,6 +80,7 @@ check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are wr
 	$(BIN)/kafka-records-codegen generate $(GENERATED) --check
 	$(BIN)/kafka-records-codegen docs $(REFERENCE) --check
 	$(BIN)/python -m tools.table_pages --check
+	$(BIN)/python -m tools.report_page --check
 	$(BIN)/python tools/support.py --check
 
 # ----------------------------------------------------------------------------------------------------- single checks

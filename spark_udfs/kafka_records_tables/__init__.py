@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_records_tables.read import read_table, read_tables, stream_table
+    from kafka_records_tables.report.making import read_report
     from kafka_records_tables.results.offset_files import starting_offsets
     from kafka_records_tables.results.result import Result, Results, Stream
     from kafka_records_tables.tables import TABLES, Column, Table
@@ -23,6 +24,7 @@ __all__ = [
     "Results",
     "Stream",
     "Table",
+    "read_report",
     "read_table",
     "read_tables",
     "starting_offsets",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "read_report": "kafka_records_tables.report.making",
     "read_table": "kafka_records_tables.read",
     "read_tables": "kafka_records_tables.read",
     "stream_table": "kafka_records_tables.read",

@@ -32,6 +32,7 @@ SHARED_MODULES: Final = {
     "explain": "a subcommand is called as the thing that it runs",
     "notes": "notes of a folder of specs, as read and as resolved",
     "registry": "the module of a generated package, and the product that writes it",
+    "report": "a subcommand, and the package of what it writes: it is called as the thing that it runs",
     "schemas": "the modules of a generated package, and the product that writes them",
     "spark": _SPARK,
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kafka_records_tables.cli import counts, delete_offsets, dump, explain, snapshot, table
+from kafka_records_tables.cli import counts, delete_offsets, dump, explain, report, snapshot, table
 from kafka_records_tables.cli.parser import Parser
 from kafka_records_tables.cli.source_options import path_argument
 from kafka_records_tables.near_names import did_you_mean
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="kafka-records", description=_DESCRIPTION, epilog=f"{_EXAMPLES}\n{EXIT_STATUS_HELP}")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (table, dump, counts, snapshot, delete_offsets, explain):
+    for command in (table, report, dump, counts, snapshot, delete_offsets, explain):
         command.add_parser(commands)
     return parser
 

@@ -7,14 +7,22 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_engine.lean import let_pandas_in
 from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, file_path, output_of
-from kafka_records_tables.cli.source_options import add_sources, add_topic, given_source, path_argument
+from kafka_records_tables.cli.reading_options import (
+    add_as_of,
+    add_engine,
+    add_groups,
+    add_untold,
+    check_engine,
+    count_argument,
+    require_engine,
+    spark_settings,
+)
+from kafka_records_tables.cli.source_options import add_sources, add_topic, given_source
 from kafka_records_tables.near_names import UnknownColumn, near
-from kafka_records_tables.query import QueryError, milliseconds, query_of, topic_column
+from kafka_records_tables.query import QueryError, query_of, topic_column
 from kafka_records_tables.results.described import described
-from kafka_records_tables.runs.catalog import KAFKA
-from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError
 from kafka_records_tables.runs.written_output import OFFSET_FORMATS
 from kafka_records_tables.table_options import option_values, own_options, tables_with
 from kafka_records_tables.tables import TABLES, is_of_records
@@ -123,7 +131,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="write everything that was found to this file too, as JSON lines",
     )
-    _add_engine(parser)
+    add_engine(parser)
     parser.add_argument("--list", action=_Print, nargs=0, text=lambda _: _list(), help="list the tables and exit")
     parser.add_argument(
         "--describe",
@@ -139,22 +147,7 @@ def add_parser(commands: Any) -> None:
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
     add_topic(parser, "; default: the topic of the table, and every topic for log_ends")
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only what is about this group (for transactions: this transactional id); may be repeated",
-    )
-    parser.add_argument(
-        "--topic-filter",
-        action="append",
-        type=_pattern,
-        default=[],
-        metavar="GLOB",
-        help="only rows about topics whose name matches, with *, ? and [...] (a [ without its ] is a bracket, which no "
-        "topic has); may be repeated",
-    )
+    add_groups(parser, "only what is about this group (for transactions: this transactional id)")
     parser.add_argument("--columns", type=_names, metavar="A,B", help="these columns, in this order")
     parser.add_argument(
         "--where",
@@ -166,20 +159,10 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sort", type=_names, default=[], metavar="A,B", help="sort by these; largest first with -: --sort=-A"
     )
-    parser.add_argument("--limit", type=_count(0), metavar="N", help="at most N rows, the first by the order")
-    parser.add_argument("--as-of", type=_moment, metavar="TIME", help="the table as it was at this moment, see below")
+    parser.add_argument("--limit", type=count_argument(0), metavar="N", help="at most N rows, the first by the order")
+    add_as_of(parser, "the table as it was at this moment, see below")
     _add_own(parser)
-    parser.add_argument(
-        "--untold",
-        choices=["committed"],
-        help="what records count as whose source does not tell of transactions; without it they are refused",
-    )
-    parser.add_argument(
-        "--package",
-        default=KAFKA,
-        metavar="NAME",
-        help="the generated package whose schemas say what the records of the table hold (default: kafka_records)",
-    )
+    add_untold(parser)
 
 
 def _add_own(parser: argparse.ArgumentParser) -> None:
@@ -197,36 +180,6 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
 
 
 _METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION", "partitions": "N", "release": "X.Y"}
-
-
-def _add_engine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--engine",
-        choices=["local", "spark"],
-        default="local",
-        help="local (default): processes on this machine. spark: the same rows by Spark, a task per log partition, "
-        "where every worker sees the files or reaches the brokers; needs Java 17 or later and the extra spark",
-    )
-    parser.add_argument(
-        "--processes",
-        type=_count(1),
-        metavar="N",
-        help="read with N processes; default: one per core, and this one alone for less than 64 MiB",
-    )
-    parser.add_argument(
-        "--master",
-        type=path_argument,
-        metavar="URL",
-        help="the master of --engine spark; default: this machine, local[*]",
-    )
-    parser.add_argument(
-        "--conf",
-        action="append",
-        type=_property,
-        default=[],
-        metavar="KEY=VALUE",
-        help="a property of Spark; may be repeated",
-    )
 
 
 class _Print(argparse.Action):
@@ -263,12 +216,6 @@ def _table(text: str) -> Table:
     return TABLES[text]
 
 
-def _pattern(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("is empty, and matches no topic; '*' matches all")
-    return text
-
-
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(name.removeprefix("-") for name in names):
@@ -276,38 +223,12 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _moment(text: str) -> int:
-    try:
-        return milliseconds(text)
-    except QueryError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _property(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.startswith("spark."):
-        raise argparse.ArgumentTypeError(f"{text!r} is not spark.SOMETHING=VALUE")
-    return name, value
-
-
-def _count(least: int) -> Callable[[str], int]:
-    def count(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of {least} or more")
-        return int(text)
-
-    return count
-
-
 # -- the run -----------------------------------------------------------------------------------------------------------
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the table, and return the exit status."""
-    require("table", "tables", "numpy", "pyarrow", "google_crc32c", "rich")
-    if options.engine == "spark":
-        let_pandas_in()
-        require("table --engine spark", "spark", "pyspark", "pandas")
+    require_engine("table", options)
     table: Table = options.name
     query = _query(table, options)
     if table.topic and options.topic not in (None, table.topic):
@@ -318,11 +239,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--topic: the table {table.name} is about several topics, which it reads by their names")
     _check_records(table, options)
     own = _own(table, options)
-    _check_engine(options)
+    check_engine(options)
     _set_format(options)
     _check_format(table, options)
     given = given_source(options)
-    from kafka_records_tables.runs.table_run import SparkSettings, TableRun, TableTask
+    from kafka_records_tables.runs.table_run import TableRun, TableTask
 
     task = TableTask(
         table,
@@ -337,7 +258,7 @@ def run(options: argparse.Namespace) -> int:
         package=options.package,
         own=own,
         processes=options.processes,
-        spark=SparkSettings(options.master, dict(options.conf)) if options.engine == "spark" else None,
+        spark=spark_settings(options),
         needs_order=bool(options.sort),
         may_hide_details=not options.columns,
     )
@@ -399,17 +320,6 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
         name = str(error).partition(" ")[0].rstrip(":")
         raise UsageError(f"--{known[name]}{str(error).removeprefix(name)}") from None
     return given
-
-
-def _check_engine(options: argparse.Namespace) -> None:
-    """Raise a UsageError for an option of the other engine."""
-    if options.engine == "spark":
-        if options.processes:
-            raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
-        return
-    wrong = "--master" if options.master else "--conf" if options.conf else None
-    if wrong:
-        raise UsageError(f"{wrong} goes with --engine spark")
 
 
 _FORMAT_OF: Final = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -14,17 +13,16 @@ import pyarrow as pa
 
 from kafka_records_engine.findings import NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_runtime.errors import KafkaRecordsError, UnsupportedVersion, plural
-from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_runtime.errors import UnsupportedVersion, plural
 from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.near_names import did_you_mean, has_words
-from kafka_records_tables.query import QueryError
 from kafka_records_tables.read import stream_table
 from kafka_records_tables.results.finding_lines import finding_json, finding_lines
 from kafka_records_tables.results.offset_files import without_line_breaks
 from kafka_records_tables.runs.catalog import KAFKA, catalog_of
 from kafka_records_tables.runs.chosen_logs import with_hint
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
+from kafka_records_tables.runs.engine_run import SparkSettings, check_java_for, session_of, told_in_words
 from kafka_records_tables.runs.given_source import GivenSource
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.standard_error import say
@@ -41,7 +39,6 @@ from kafka_records_tables.runs.written_output import (
 from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.tables import TABLES, tables_read
 from kafka_records_tables.tables.completeness import time_text
-from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,14 +47,6 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Counts
     from kafka_records_tables import Stream, Table
     from kafka_records_tables.query import Query
-
-
-@dataclass(frozen=True)
-class SparkSettings:
-    """The Spark that reads instead of processes on this machine."""
-
-    master: str | None = None
-    properties: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,28 +88,14 @@ class TableRun:
     def run(self) -> int:
         """Returns the exit status. Raises a CommandError when there is no answer."""
         _check(self._task)
-        try:
-            with (
-                ByteProgress(self._table.name) as progress,
-                self._session(progress) as session,
-                self._stream(progress, session) as stream,
-            ):
-                selection = Selection(self._table, stream, self._task.query, self._most_held)
-                self._write(selection, progress)
-        except LogSourceError as error:
-            raise CommandError(self._no_log(error)) from None
-        except UntoldTransactions as error:
-            raise CommandError(
-                f"{error.topic}-{error.partition}: nobody can tell whether the record at offset {error.offset} was "
-                "written in a transaction, and whether that was committed; --untold committed counts such records as "
-                "committed, although some may be of aborted or open transactions"
-            ) from None
-        except WorkerEnded as error:
-            raise CommandError(
-                f"{error.what_happened}: --processes 1 reads with one process, --group NAME reads less"
-            ) from None
-        except (KafkaRecordsError, QueryError) as error:
-            raise CommandError(str(error)) from error
+        with (
+            told_in_words(self._no_log),
+            ByteProgress(self._table.name) as progress,
+            session_of(self._task.spark, progress) as session,
+            self._stream(progress, session) as stream,
+        ):
+            selection = Selection(self._table, stream, self._task.query, self._most_held)
+            self._write(selection, progress)
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"
             say(f"note: the rows are not sorted: there are more than {size} of them; --sort sorts them, in memory")
@@ -131,22 +106,6 @@ class TableRun:
         if selection.stopping:
             say(f"{plural(selection.stopping, 'row')} about what stops a coordinator from loading")
         return DAMAGE if selection.stopping else status
-
-    @contextmanager
-    def _session(self, progress: ByteProgress) -> Iterator[SparkSession | None]:
-        """The session of --engine spark."""
-        asked = self._task.spark
-        if asked is None:
-            yield None
-            return
-        from kafka_records_tables.engines.spark_session import local_session
-
-        progress.waiting("starting Spark")
-        settings = dict(asked.properties or {})
-        if asked.master is not None:
-            settings["spark.master"] = asked.master
-        with local_session(settings) as session:
-            yield session
 
     def _stream(self, progress: ByteProgress, session: SparkSession | None) -> Stream:
         task = self._task
@@ -301,13 +260,7 @@ _TOPICS: Final = frozenset(table.topic for table in TABLES.values() if table.top
 
 def _check(task: TableTask) -> None:
     """Raise a CommandError for a task that cannot be done."""
-    if task.spark is not None:
-        from kafka_records_tables.engines.java import JavaMissing, check_java
-
-        try:
-            check_java()
-        except JavaMissing as error:
-            raise CommandError(str(error)) from None
+    check_java_for(task.spark)
     check_output(task.output, task.given.paths)
     if task.findings is not None:
         check_file(task.findings, "--findings", task.output.overwrite)

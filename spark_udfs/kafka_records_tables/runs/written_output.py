@@ -140,7 +140,7 @@ def _write(
         write_text(
             table,
             out,
-            width=_width(out),
+            width=terminal_width(out),
             wide=output.wide,
             is_terminal=out.isatty(),
             details=details,
@@ -148,7 +148,7 @@ def _write(
         )
 
 
-def _width(out: TextIO) -> int | None:
+def terminal_width(out: TextIO) -> int | None:
     """The cells of a line of the terminal; COLUMNS wins, as it does with other programs."""
     text = os.environ.get("COLUMNS", "")
     if text.isascii() and text.isdigit() and int(text):

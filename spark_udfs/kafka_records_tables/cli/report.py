@@ -1,0 +1,225 @@
+"""`kafka-records report`: what is wrong in the topics of the coordinators, since when, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from kafka_records_tables.cli.output_options import file_path
+from kafka_records_tables.cli.reading_options import (
+    add_as_of,
+    add_engine,
+    add_groups,
+    add_untold,
+    check_engine,
+    require_engine,
+    spark_settings,
+)
+from kafka_records_tables.cli.source_options import add_sources, given_source, path_argument
+from kafka_records_tables.near_names import near
+from kafka_records_tables.query import QueryError
+from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.runs.endings import UsageError
+from kafka_records_tables.table_options import value_of
+from kafka_records_tables.tables.declaration import RETENTION
+
+_DESCRIPTION = """\
+Say what is wrong in __consumer_offsets, __share_group_state and __transaction_state: since when, how sure that
+is, which records show it, and what to do next, with the command. Nothing is changed, and nothing is sent anywhere.
+"""
+
+_DETAILS = """\
+levels:
+  critical   somebody loses data, or a coordinator does not work, now or soon
+  high       look at it today
+  moderate   look at it this week
+  low        look at it when there is time
+  note       worth knowing; all is well
+
+formats:
+  text       on the terminal: findings, the worst first, and what to do next
+  json       all of it for programs, by the schema that docs/report.md names
+
+docs/report.md has all kinds of findings, with their levels and thresholds. --print-thresholds writes a file with the
+defaults; one for --thresholds names those that differ:
+
+  [offsets_expiring]
+  high_within = "48h"
+
+Expiry is counted with --retention: give what the brokers have (offsets.retention.minutes). The moment of the report is
+--as-of, or else now for running brokers, and the time of the last record for files.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records report /var/lib/kafka/data
+      on the terminal
+  kafka-records report --bootstrap broker-1:9092 --command-config client.properties --output report.json
+      a running cluster
+  kafka-records report /var/lib/kafka/data --retention 14d --group billing --topic-filter 'orders*'
+      about one group and some topics
+  kafka-records report kept --as-of 2h --output report.json
+      as of two hours ago, out of what snapshot has kept, for programs
+  kafka-records report --bootstrap broker-1:9092 --format json --no-tables --fail-on high | jq '.findings[0]'
+      for a job that watches: the exit status is 1 if there is something to do today
+  kafka-records report --print-thresholds > thresholds.toml
+      all thresholds, to be changed and given as --thresholds
+"""
+
+_EXIT_STATUS_HELP = """\
+exit status:
+  0  done
+  1  done, and there is a finding of the level of --fail-on or a worse one; or something was damaged or could not be
+     decoded, which is a finding too
+  2  no report: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
+"""
+
+_FORMATS: Final = ("text", "json")
+_FORMAT_OF: Final = {".json": "json", ".txt": "text"}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "report",
+        help="say what is wrong, since when, how sure that is, and what to do",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
+    )
+    add_sources(parser)
+    add_groups(parser, "only what is about this group")
+    add_as_of(parser, "the report as of this moment: 2026-01-31T12:00 (UTC), milliseconds since 1970, or 2h, 7d ago")
+    parser.add_argument(
+        "--retention",
+        type=_retention,
+        metavar="DURATION",
+        help="offsets.retention.minutes of the brokers (default: 7d)",
+    )
+    parser.add_argument(
+        "--thresholds",
+        type=path_argument,
+        metavar="FILE",
+        help="a file (TOML) of the thresholds that differ from the defaults",
+    )
+    parser.add_argument(
+        "--print-thresholds",
+        action=_PrintThresholds,
+        nargs=0,
+        help="print a file of all thresholds, with what each decides and why, and exit",
+    )
+    add_untold(parser)
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help=(
+            "how to write the report (default: what the end of the file's name says, .json or .txt, and text "
+            "without --output)"
+        ),
+    )
+    parser.add_argument(
+        "--output",
+        type=file_path("the report goes to standard output"),
+        metavar="PATH",
+        help="write to this file instead of standard output",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+    parser.add_argument("--no-tables", action="store_true", help="with --format json: leave out the rows of the tables")
+    parser.add_argument(
+        "--fail-on",
+        type=_level,
+        metavar="LEVEL",
+        help="end with status 1 if there is a finding of this level or a worse one",
+    )
+    add_engine(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+class _PrintThresholds(argparse.Action):
+    """Prints the file of thresholds and ends the command."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from kafka_records_tables.report.thresholds import thresholds_file
+
+        print(thresholds_file(), end="")
+        parser.exit()
+
+
+def _retention(text: str) -> int:
+    try:
+        return int(value_of(RETENTION, text))
+    except QueryError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix(f"{RETENTION.name}: ")) from None
+
+
+def _level(text: str) -> Level:
+    words = {level.word: level for level in Level}
+    if text not in words:
+        raise argparse.ArgumentTypeError(f"{text!r} is no level; {near(text, words)}")
+    return words[text]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report, and return the exit status."""
+    require_engine("report", options)
+    check_engine(options)
+    form = _format(options)
+    limits = _thresholds(options)
+    given = given_source(options)
+    from kafka_records_tables.runs.report_run import ReportRun, ReportTask
+
+    task = ReportTask(
+        given,
+        _source_arguments(options),
+        form,
+        options.output,
+        overwrite=options.overwrite,
+        groups=options.group,
+        topics=options.topic_filter,
+        as_of_ms=options.as_of,
+        retention_ms=options.retention,
+        untold=options.untold,
+        thresholds=limits,
+        package=options.package,
+        processes=options.processes,
+        spark=spark_settings(options),
+        with_tables=not options.no_tables,
+        fail_on=options.fail_on,
+    )
+    return ReportRun(task).run()
+
+
+def _format(options: argparse.Namespace) -> str:
+    """The format. Raises a UsageError for options that do not go with it."""
+    ending = "" if options.output is None else options.output.suffix.lower()
+    if options.format is None and options.output is not None and ending not in _FORMAT_OF:
+        raise UsageError(f"--output {options.output}: its end says no format: call it .json or .txt, or --format")
+    form: str = options.format or _FORMAT_OF.get(ending, "text")
+    if options.no_tables and form != "json":
+        raise UsageError("--no-tables goes with --format json")
+    if options.overwrite and options.output is None:
+        raise UsageError("--overwrite goes with --output")
+    return form
+
+
+def _thresholds(options: argparse.Namespace) -> dict[str, Any]:
+    from kafka_records_tables.report.thresholds import ThresholdsError, thresholds_of
+
+    try:
+        return thresholds_of(options.thresholds)
+    except ThresholdsError as error:
+        raise UsageError(f"--thresholds: {error}") from None
+
+
+def _source_arguments(options: argparse.Namespace) -> tuple[str, ...]:
+    """What names the source, as it was given, for the commands of findings."""
+    words = list(options.sources)
+    for name in ("bootstrap", "command_config", "saved_format", "saved_time_unit"):
+        value = getattr(options, name)
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    for raw, column in options.saved_column:
+        words += ["--saved-column", f"{raw}={column or ''}"]
+    for encodings in options.saved_encoding:
+        for raw, encoding in encodings.items():
+            words += ["--saved-encoding", f"{raw}={encoding}"]
+    return tuple(words)

@@ -1,0 +1,73 @@
+"""Columns of cases: what rules do with rows of tables, all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.report_parts import Level
+
+RowMask = Any
+"""A boolean array of numpy, without nulls."""
+
+
+def true_where(condition: Any) -> RowMask:
+    """Booleans of Arrow as numpy; null is false."""
+    filled = pc.fill_null(condition, False)
+    if isinstance(filled, pa.ChunkedArray):
+        filled = filled.combine_chunks()
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def kept(rows: pa.Table, *conditions: Any) -> pa.Table:
+    """The rows for which all conditions hold; null does not."""
+    holds = np.ones(rows.num_rows, bool)
+    for condition in conditions:
+        holds &= condition if isinstance(condition, np.ndarray) else true_where(condition)
+    return rows.filter(pa.array(holds))
+
+
+def equal(rows: pa.Table, column: str, *words: Any) -> Any:
+    """In which rows a column is one of some values."""
+    return pc.is_in(rows[column], pa.array(words, rows.schema.field(column).type))
+
+
+def numbers(rows: pa.Table, column: str, null: int = 0) -> Any:
+    """A column of whole numbers or booleans as int64 of numpy."""
+    filled = pc.fill_null(rows[column].cast(pa.int64()), null)
+    return np.asarray(filled.to_numpy(), dtype=np.int64)
+
+
+def grouped(rows: pa.Table, keys: Sequence[str], aggregates: Sequence[tuple[str, str]]) -> pa.Table:
+    """One row for each value of `keys`, in the order in which they come, with aggregates called `<column>_<function>`;
+    lists are in the order of the rows."""
+    return rows.group_by(list(keys), use_threads=False).aggregate(list(aggregates))
+
+
+def looked_up(keys: Any, table: pa.Table, key: str, value: str) -> Any:
+    """For each key the `value` of the first row of a table that has it; null for none."""
+    found = pc.index_in(keys, table[key].combine_chunks())
+    return table[value].combine_chunks().take(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
+
+
+def with_columns(rows: pa.Table, **columns: Any) -> pa.Table:
+    """The rows with further columns, or with others in the place of those of the same name."""
+    for name, values in columns.items():
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+        at = rows.schema.get_field_index(name)
+        rows = rows.append_column(name, column) if at < 0 else rows.set_column(at, name, column)
+    return rows
+
+
+def ranked(rows: pa.Table, levels: Any, rank: Any) -> pa.Table:
+    """Cases: the rows with `level` and `rank`."""
+    return with_columns(rows, level=np.asarray(levels, np.int8), rank=np.asarray(rank, np.float64))
+
+
+def level_by(*choices: tuple[RowMask, Level], default: Level) -> Any:
+    """The level of the first condition that holds, by row."""
+    return np.select([mask for mask, _ in choices], [int(level) for _, level in choices], int(default))

@@ -1,0 +1,69 @@
+"""Command lines that a report names: quoted for a shell, whatever the names in them hold. Loads no library."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_runtime.printable import printable
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.report_parts import Rows
+
+BROKERS: Final = '"$BOOTSTRAP"'
+"""The address of a broker, where a report was made from files, which name none."""
+
+
+def quoted(text: str) -> str:
+    r"""An argument for a shell. What a terminal would obey or not show is escaped, `$'\033'`, as bash, zsh and ksh read
+    it; other shells read the quotes of everything else."""
+    if printable(text) == text:
+        return shlex.quote(text)
+    parts = []
+    for character in text:
+        if printable(character) == character and character not in "'\\":
+            parts.append(character)
+        else:
+            # Three octal digits end by themselves, whatever stands behind them.
+            parts.append("".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape")))
+    return "$'" + "".join(parts) + "'"
+
+
+def command_line(words: Iterable[str]) -> str:
+    """Some arguments as one line."""
+    return " ".join(map(quoted, words))
+
+
+def option(name: str, value: str) -> tuple[str, ...]:
+    """An option with its value; a value that looks like an option stays behind its `=`."""
+    return (f"{name}={value}",) if value.startswith("-") or not value else (name, value)
+
+
+def condition_of(column: str, value: str | int) -> str:
+    """The condition that a column has a value, as --where takes it."""
+    if isinstance(value, int):
+        return f"{column}={value}"
+    is_plain = value == value.strip() and value[:1] not in ("", "'", '"')
+    return f"{column}={value}" if is_plain else f'{column}="{value}"'
+
+
+def table_command(rows: Rows, source: Sequence[str], asked: Sequence[str] = ()) -> str:
+    """The command that prints some rows of a table; `asked` are further options that made them what they are."""
+    where = [word for each in rows.where for word in option("--where", each)]
+    return command_line(["kafka-records", "table", rows.table, *source, *asked, *where])
+
+
+def kafka_command(tool: str, bootstrap: str | None, config: str | None, *words: str) -> str:
+    """A command line of one of Kafka's own tools."""
+    return f"{tool} {_brokers('--bootstrap-server', bootstrap, config)} {command_line(words)}"
+
+
+def records_command(command: str, bootstrap: str | None, config: str | None, *words: str) -> str:
+    """A command line of this project's command that asks brokers."""
+    return f"kafka-records {command} {_brokers('--bootstrap', bootstrap, config)} {command_line(words)}"
+
+
+def _brokers(name: str, bootstrap: str | None, config: str | None) -> str:
+    server = BROKERS if bootstrap is None else quoted(bootstrap)
+    return f"{name} {server}" + ("" if config is None else f" --command-config {quoted(config)}")

@@ -1,0 +1,268 @@
+"""`read_report`: the tables of a source, and what is wrong in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.sources import Counts
+from kafka_records_engine.sources.given import source_of
+from kafka_records_tables.query import query_of, topic_column
+from kafka_records_tables.read import read_tables
+from kafka_records_tables.report.glance import numbers_of
+from kafka_records_tables.report.ranking import findings_of
+from kafka_records_tables.report.report_parts import Report, ReportRequest
+from kafka_records_tables.report.sight import HOUR_MS, Sight
+from kafka_records_tables.report.thresholds import thresholds_of
+from kafka_records_tables.selection import Selection
+from kafka_records_tables.table_options import moment, value_of
+from kafka_records_tables.tables import TABLES, is_of_records
+from kafka_records_tables.tables.declaration import RETENTION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from kafka_records_engine.findings import Finding
+    from kafka_records_tables.engines.request import OnProgress
+    from kafka_records_tables.results.result import Result
+
+REPORTED: Final = (
+    "groups",
+    "members",
+    "assignments",
+    "current_offsets",
+    "pending_offsets",
+    "expirations",
+    "deletable_offsets",
+    "regressions",
+    "timeline",
+    "activity",
+    "share_partitions",
+    "share_group_topics",
+    "transactions",
+    "open_transactions",
+    "log_ends",
+    "lag",
+    "group_lag",
+    "checks",
+)
+"""The tables of a report."""
+
+_OF_NOW: Final = "it tells how logs are now, and the report is about an earlier moment"
+_OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
+"""Tables whose rows are not asked for by a group: those of transactions would take it for a transactional id."""
+
+
+def read_report(
+    source: Any,
+    *,
+    group: str | Sequence[str] | None = None,
+    topic_filter: str | Sequence[str] | None = None,
+    as_of: datetime | int | str | None = None,
+    retention: timedelta | int | str | None = None,
+    untold: Literal["committed"] | None = None,
+    thresholds: Mapping[str, Any] | str | Path | None = None,
+    package: str = "kafka_records",
+    processes: int | None = None,
+    spark: SparkSession | None = None,
+    on_progress: OnProgress | None = None,
+    source_arguments: Sequence[str] | None = None,
+) -> Report:
+    """What is wrong in the topics of the coordinators: findings, the worst first, with the tables they come from.
+
+    Parameters
+    ----------
+    source, untold, package, processes, spark, on_progress
+        As for `read_table`.
+    group
+        Only what is about this group, or these: their findings, rows and open transactions.
+    topic_filter
+        Patterns with `*`, `?` and `[…]`: only rows about topics whose name one of them matches.
+    as_of
+        The report as at this moment (`read_table`). Ends of logs are not known of earlier moments, so there is no lag.
+    retention
+        offsets.retention.minutes of the brokers: a timedelta, milliseconds or a text (`14d`); 7 days by default.
+    thresholds
+        A file of thresholds (TOML), or a mapping of them; docs/report.md has all with their defaults and reasons.
+    source_arguments
+        What names the source on a command line, for the commands of findings; the paths by default.
+
+    Returns
+    -------
+    Report
+        `.findings`, `.numbers`, `.tables`, and what was met while reading.
+
+    Raises
+    ------
+    ThresholdsError
+        For thresholds that cannot be used.
+    LogSourceError
+        For a source that is not there, or holds none of the three topics.
+    Exception
+        Whatever `read_table` raises otherwise.
+
+    Examples
+    --------
+    >>> report = read_report("/var/lib/kafka/data", retention="14d")
+    >>> [(finding.level.word, finding.title) for finding in report.findings]
+    """
+    limits = thresholds_of(thresholds)
+    groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
+    patterns = () if topic_filter is None else (topic_filter,) if isinstance(topic_filter, str) else tuple(topic_filter)
+    as_of_ms = None if as_of is None else moment("as_of", as_of)
+    retention_ms = value_of(RETENTION, RETENTION.default if retention is None else retention)
+    made_ms = time.time_ns() // 1_000_000
+    given = source_of(source)
+    reading = _Reading(
+        given,
+        groups,
+        patterns,
+        as_of_ms,
+        {"untold": untold, "package": package, "processes": processes, "spark": spark, "on_progress": on_progress},
+        retention_ms,
+    )
+    tables = reading.tables()
+    bootstrap, config = _brokers(given, source_arguments)
+    at_ms = as_of_ms if as_of_ms is not None else made_ms if bootstrap else _last_record_ms(tables, made_ms)
+    request = ReportRequest(
+        source=given.name,
+        source_arguments=_arguments(source, given) if source_arguments is None else tuple(source_arguments),
+        made_timestamp_ms=made_ms,
+        at_timestamp_ms=at_ms,
+        as_of=as_of_ms is not None,
+        retention_ms=retention_ms,
+        groups=groups,
+        topic_filter=patterns,
+        version=_version(),
+        engine="local" if spark is None else "spark",
+    )
+    asked = [*(["--as-of", str(as_of_ms)] if as_of_ms is not None else [])]
+    asked += ["--untold", untold] if untold is not None else []
+    asked += ["--package", package] if package != "kafka_records" else []
+    usual = value_of(RETENTION, RETENTION.default)
+    of_retention = ["--retention", f"PT{retention_ms // 1000}S"] if retention_ms != usual else []
+    sight = Sight(request, tables, reading.found, limits, asked, of_retention, bootstrap, config)
+    return Report(
+        request, findings_of(sight), numbers_of(tables), tables, reading.missing, reading.found, reading.counts
+    )
+
+
+class _Reading:
+    """The tables of one report."""
+
+    def __init__(
+        self,
+        source: Any,
+        groups: tuple[str, ...] | None,
+        patterns: tuple[str, ...],
+        as_of_ms: int | None,
+        settings: dict[str, Any],
+        retention_ms: int,
+    ) -> None:
+        self._source = source
+        self._groups = groups
+        self._patterns = patterns
+        self._as_of_ms = as_of_ms
+        self._settings = settings
+        self._retention_ms = retention_ms
+        self.missing: dict[str, str] = {}
+        self.found: list[Finding] = []
+        self.counts = Counts()
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The rows by the names of tables. Raises LogSourceError where no log of any of the topics is there."""
+        names = [name for name in REPORTED if self._as_of_ms is None or is_of_records(TABLES[name])]
+        self.missing = dict.fromkeys((name for name in REPORTED if name not in names), _OF_NOW)
+        found: dict[str, Result] = {}
+        if self._groups is None:
+            self._read(names, found)
+        else:
+            self._read([name for name in names if name not in _OF_ALL_GROUPS], found, group=self._groups)
+            self._read([name for name in names if name in _OF_ALL_GROUPS], found)
+        return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
+
+    def _read(self, names: Sequence[str], found: dict[str, Result], **asked: Any) -> None:
+        own = [option.name for name in names for option in TABLES[name].options]
+        if RETENTION.name in own:
+            asked["options"] = {RETENTION.name: self._retention_ms}
+        if self._as_of_ms is not None:
+            asked["as_of"] = self._as_of_ms
+        results = read_tables(names, self._source, **self._settings, **asked)
+        found.update(results)
+        self.missing.update(results.missing)
+        self.found += (each for each in results.findings if each not in self.found)
+        self.counts.add(results.counts)
+
+    def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
+        """Those of the rows that the report is about."""
+        if name == "open_transactions" and self._groups is not None:
+            held = rows["holds_back"].combine_chunks()
+            of_groups = pc.is_in(held.flatten().field("group_id"), pa.array(self._groups))
+            chosen = pc.unique(pc.list_parent_indices(held).filter(of_groups))
+            rows = rows.take(chosen)
+        if not self._patterns or topic_column(TABLES[name]) is None:
+            return rows
+        query = query_of(TABLES[name], topics=self._patterns)
+        return pa.Table.from_batches(list(Selection(TABLES[name], iter(rows.to_batches()), query)), rows.schema)
+
+
+def _brokers(source: Any, arguments: Sequence[str] | None) -> tuple[str | None, str | None]:
+    """The addresses of running brokers, and the file that says how to talk to them."""
+    given = list(arguments or ())
+    config = given[given.index("--command-config") + 1] if "--command-config" in given else None
+    if "--bootstrap" in given:
+        return given[given.index("--bootstrap") + 1], config
+    from kafka_records_engine.sources.live import LiveBrokers
+
+    return (source.name, config) if isinstance(source, LiveBrokers) else (None, None)
+
+
+def _arguments(given: Any, source: Any) -> tuple[str, ...]:
+    """What names the source on a command line, as far as a value does."""
+    if isinstance(given, str | PathLike):
+        return (fspath(given),)
+    if isinstance(given, list | tuple) and all(isinstance(each, str | PathLike) for each in given):
+        return tuple(map(fspath, given))
+    bootstrap, _ = _brokers(source, None)
+    return () if bootstrap is None else ("--bootstrap", bootstrap)
+
+
+_TIMES: Final = (
+    ("timeline", "at_timestamp_ms"),
+    ("members", "log_timestamp_ms"),
+    ("assignments", "log_timestamp_ms"),
+    ("pending_offsets", "since_timestamp_ms"),
+    ("share_partitions", "write_timestamp_ms"),
+    ("transactions", "last_update_timestamp_ms"),
+)
+"""Times by the clock of a broker."""
+
+
+def _last_record_ms(tables: Mapping[str, pa.Table], otherwise_ms: int) -> int:
+    """When the last record was written, as far as rows tell."""
+    times = [pc.max(tables[name][column]).as_py() for name, column in _TIMES if name in tables]
+    if "activity" in tables and "current_offsets" in tables:
+        # Clients may have named the times of commits, so those of records say up to where they are believed.
+        windows = pc.max(tables["activity"]["window_start_timestamp_ms"]).as_py()
+        commits = tables["current_offsets"]["commit_timestamp_ms"]
+        if windows is not None:
+            times.append(pc.max(commits.filter(pc.less(commits, windows + HOUR_MS))).as_py())
+            times.append(windows)
+    return max((each for each in times if each is not None), default=otherwise_ms)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kafka-records")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,69 @@
+"""From rules to findings: the worst first, and what is too much of the same summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.report_parts import Level, ReportFinding
+from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.sight import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.rule import ReportRule
+    from kafka_records_tables.report.sight import Sight
+
+_NAMED = 100
+"""Groups that a summary names; `measured` counts all."""
+
+
+def findings_of(sight: Sight) -> tuple[ReportFinding, ...]:
+    """All findings, the worst first; of one level in the order of the rules, and the worst of each kind first."""
+    found = [finding for rule in RULES for finding in _of_rule(sight, rule)]
+    return tuple(sorted(found, key=lambda finding: -finding.level))
+
+
+def _of_rule(sight: Sight, rule: ReportRule) -> Iterator[ReportFinding]:
+    cases = rule.cases(sight)
+    most = sight.limit("report.most_of_a_kind")
+    for level in sorted(Level, reverse=True):
+        of_level = cases.filter(pc.equal(cases["level"], int(level)))
+        if not of_level.num_rows:
+            continue
+        of_level = of_level.take(_worst(of_level))
+        for case in of_level.slice(0, most).to_pylist():
+            yield rule.tell(sight, case)
+        if of_level.num_rows > most:
+            yield _summary(sight, rule, level, of_level.slice(most))
+
+
+def _worst(cases: pa.Table) -> Any:
+    return pc.sort_indices(cases, sort_keys=[("rank", "descending")])
+
+
+def _summary(sight: Sight, rule: ReportRule, level: Level, others: pa.Table) -> ReportFinding:
+    rows = rule.listing(sight)
+    groups: tuple[str, ...] = ()
+    number = 0
+    if "group_id" in others.column_names:
+        distinct = others["group_id"].unique()
+        number, groups = len(distinct), tuple(filter(None, distinct.slice(0, _NAMED).to_pylist()))
+    of_groups = f", of {counted(number, 'group')}" if number else ""
+    return ReportFinding(
+        kind=rule.kind,
+        level=level,
+        title=f"{rule.title}: {others.num_rows} more",
+        what=(
+            f"{counted(others.num_rows, 'more finding')} of this kind and level{of_groups}, each less urgent than those"
+            " that stand by themselves."
+        ),
+        group_ids=groups,
+        rows=(rows,),
+        next=(sight.see("See all of them", rows),),
+        measured={"findings": others.num_rows, "groups": number},
+        thresholds=sight.limits_of("report.most_of_a_kind"),
+    )

@@ -1,0 +1,88 @@
+"""A report as text for people: the findings by level, with what to do next."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, TextIO
+
+from kafka_records_runtime.errors import plural
+from kafka_records_runtime.printable import printable
+from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.sight import moment
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.report_parts import Report, ReportFinding
+
+_WIDEST: Final = 110
+_NARROWEST: Final = 40
+_INDENT: Final = "  "
+_LONGEST_COMMAND: Final = 2000
+
+_STYLES: Final = {
+    Level.CRITICAL: "1;31",
+    Level.HIGH: "31",
+    Level.MODERATE: "33",
+    Level.LOW: "36",
+    Level.NOTE: "2",
+}
+_STEPS: Final = {Level.CRITICAL: 9, Level.HIGH: 9, Level.MODERATE: 1, Level.LOW: 1, Level.NOTE: 0}
+"""How many of the next steps are shown; --format json and html have all of them."""
+
+
+def write_report_text(report: Report, out: TextIO, width: int | None = None) -> None:
+    """Print the findings, the worst first, on lines of `width` cells. What is not printable is escaped."""
+    is_styled = out.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    wide = min(max(width or _WIDEST, _NARROWEST), _WIDEST)
+    for line in _lines(report, wide, is_styled):
+        out.write(f"{line}\n")
+
+
+def _lines(report: Report, width: int, is_styled: bool) -> Iterator[str]:
+    yield from _wrapped(f"{report.request.source}, as of {moment(report.request.at_timestamp_ms)}", "", width)
+    for finding in report.findings:
+        yield ""
+        yield from _finding_lines(finding, width, is_styled)
+    yield ""
+    yield from _wrapped(in_short(report), "", width)
+
+
+def in_short(report: Report) -> str:
+    """How many findings there are of each level."""
+    by_level = Counter(finding.level for finding in report.findings)
+    if not by_level:
+        return "nothing found"
+    parts = ", ".join(f"{by_level[level]} {level.word}" for level in sorted(by_level, reverse=True))
+    return f"{plural(len(report.findings), 'finding')}: {parts}"
+
+
+def _finding_lines(finding: ReportFinding, width: int, is_styled: bool) -> Iterator[str]:
+    word = finding.level.word.upper()
+    head = f"\x1b[{_STYLES[finding.level]}m{word}\x1b[0m" if is_styled else word
+    yield f"{head}  {printable(finding.title)}"
+    yield from _wrapped(finding.what, _INDENT, width)
+    times = [
+        f"since {moment(finding.since_timestamp_ms)}" if finding.since_timestamp_ms is not None else "",
+        f"until {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",
+        f"confidence {finding.confidence}: {finding.why_not_sure}" if finding.why_not_sure else "",
+    ]
+    if any(times) and finding.level > Level.NOTE:
+        yield from _wrapped("; ".join(filter(None, times)), _INDENT, width)
+    for step in finding.next[: _STEPS[finding.level]]:
+        yield from _wrapped(f"- {step.what}:" if step.command else f"- {step.what}", _INDENT, width)
+        if step.command is not None:
+            # A command is one line, however long, so that it can be copied.
+            is_long = len(step.command) > _LONGEST_COMMAND
+            yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
+
+
+def _wrapped(text: str, indent: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + ("  " if text.startswith("- ") else ""),
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,308 @@
+"""What a coordinator cannot load, what stands in the wrong place, and damage that was met while reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+
+def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
+    def cases(sight: Sight) -> pa.Table:
+        import numpy as np
+        import pyarrow.compute as pc
+
+        from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, ranked, true_where
+
+        words, places, worst = _CHECKS[kind]
+        rows = sight.table("checks")
+        found = grouped(
+            kept(rows, equal(rows, "check", *words)),
+            list(places),
+            [
+                ("detail", "list"),
+                ("group_id", "list"),
+                ("transactional_id", "list"),
+                ("topic", "list"),
+                ("partition", "list"),
+                ("log_topic", "list"),
+                ("log_partition", "list"),
+                ("log_offset", "list"),
+                ("log_timestamp_ms", "list"),
+                ("log_timestamp_ms", "min"),
+            ],
+        )
+        passing = ~true_where(equal(found, "level", "broken"))
+        choices = [(passing, Level.NOTE)]
+        if "log_topic" in places:
+            choices.append((true_where(equal(found, "log_topic", "__transaction_state")), Level.HIGH))
+        count = np.asarray(pc.list_value_length(found["detail_list"]).to_numpy(), np.int64)
+        as_cases = found.rename_columns(["check_level" if name == "level" else name for name in found.column_names])
+        return ranked(as_cases, level_by(*choices, default=worst), count)
+
+    return cases
+
+
+def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
+    def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+        from kafka_records_tables.report.command_lines import condition_of
+        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed
+
+        _, places, _ = _CHECKS[kind]
+        details = case["detail_list"]
+        groups = tuple(dict.fromkeys(each for each in case["group_id_list"] if each is not None))
+        transactional = tuple(dict.fromkeys(each for each in case["transactional_id_list"] if each is not None))
+        topics = tuple(sorted({each for each in case["topic_list"] if each is not None}))
+        numbers = sorted({each for each in case["partition_list"] if each is not None})
+        chosen = [
+            f"{place} is null" if case[_column(place)] is None else condition_of(place, case[_column(place)])
+            for place in places
+        ]
+        rows = Rows("checks", tuple(chosen))
+        who = f" of {counted(len(groups), 'group')} ({listed(groups)})" if groups else ""
+        where = f" in {case['log_topic']}-{case['log_partition']}" if "log_partition" in places else ""
+        places_found = zip(
+            details,
+            case["log_topic_list"],
+            case["log_partition_list"],
+            case["log_offset_list"],
+            case["log_timestamp_ms_list"],
+            strict=True,
+        )
+        is_passing = case["check_level"] != "broken"
+        return ReportFinding(
+            kind=kind,
+            level=Level(case["level"]),
+            title=_RULES_BY_KIND[kind].title,
+            what=(
+                f"{counted(len(details), 'problem')}{who}{where}, for instance: {details[0].rstrip('.')}. "
+                + ("It goes when what is under way ends." if is_passing else _WHAT[kind])
+            ),
+            group_ids=groups,
+            topics=topics,
+            partitions=tuple(numbers) if len(topics) == 1 else (),
+            transactional_ids=transactional,
+            since_timestamp_ms=case["log_timestamp_ms_min"],
+            evidence=tuple(
+                Evidence(detail, topic, partition, offset, at)
+                for detail, topic, partition, offset, at in list(places_found)[:MOST_EVIDENCE]
+            ),
+            evidence_count=len(details),
+            rows=(rows,),
+            next=(sight.see("See all of it", rows), *_more(sight, kind, case)),
+            measured={"problems": len(details)},
+        )
+
+    return tell
+
+
+def _column(place: str) -> str:
+    return "check_level" if place == "level" else place
+
+
+def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
+    from kafka_records_tables.report.command_lines import command_line
+    from kafka_records_tables.report.report_parts import NextStep
+
+    offset = case["log_offset_list"][0]
+    steps = []
+    if offset is not None and sight.request.source_arguments:
+        topic, partition = case["log_topic_list"][0], case["log_partition_list"][0]
+        place = ["--topic", topic, "--partition", str(partition), "--offset", str(offset)]
+        line = command_line(["kafka-records", "dump", *sight.request.source_arguments, *place])
+        steps.append(NextStep("Look at the first of the records that show it", line))
+    if kind == "records_misplaced":
+        steps.append(
+            sight.ask_kafka(
+                "Ask the brokers how many partitions the topic has: somebody may have added some, which moves groups",
+                "kafka-topics",
+                "--describe",
+                "--topic",
+                case["log_topic"],
+            )
+        )
+    elif kind in ("assignments_broken", "partitions_unassigned") and case["group_id_list"][0] is not None:
+        steps.append(sight.describe_group(case["group_id_list"][0]))
+    return tuple(steps)
+
+
+_LOADS: Final = ("undecodable_record", "replay_conflict", "not_loaded_by_release")
+_OF_LOG: Final = ("level", "log_topic", "log_partition")
+_OF_GROUP: Final = ("level", "check", "group_id")
+
+_CHECKS: Final = {
+    "coordinator_cannot_load": (_LOADS, _OF_LOG, Level.CRITICAL),
+    "records_misplaced": (("wrong_partition",), ("level", "check", "log_topic", "log_partition"), Level.HIGH),
+    "records_unknown": (("unknown_record_type", "passed_over_by_release"), _OF_LOG, Level.NOTE),
+    "assignments_broken": (("assigned_twice", "unknown_member", "unknown_task"), _OF_GROUP, Level.HIGH),
+    "partitions_unassigned": (("unassigned",), _OF_GROUP, Level.HIGH),
+    "share_state_broken": (("share_state_missing",), _OF_GROUP, Level.HIGH),
+    "share_state_left": (
+        ("share_state_unnamed", "share_state_initializing", "share_state_deleting"),
+        _OF_GROUP,
+        Level.LOW,
+    ),
+}
+"""By the kind of finding: the words of `checks`, what makes rows one finding, and the level of what is broken."""
+
+_WHAT: Final = {
+    "coordinator_cannot_load": (
+        "A coordinator that takes this partition over stops loading there: none of its groups can be joined, and no"
+        " offset of theirs can be read or committed (of transactions: what stands behind is not known)."
+    ),
+    "records_misplaced": "Their coordinator reads another partition, and knows nothing of these records.",
+    "records_unknown": "Coordinators pass over them.",
+    "assignments_broken": "Two members may consume the same partition, or somebody who is gone keeps one.",
+    "partitions_unassigned": "Nobody of the group consumes these partitions, although it has members.",
+    "share_state_broken": (
+        "Nobody of the group can consume these partitions: the leader that reads the state is refused."
+    ),
+    "share_state_left": "Nobody deletes this state, and a group of that name may be refused its own.",
+}
+
+
+def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) -> ReportRule:
+    words = _CHECKS[kind][0]
+    return ReportRule(
+        kind=kind,
+        title=title,
+        about=f"{about} Of the table `checks`: {', '.join(words)}.",
+        tables=("checks",),
+        levels=levels,
+        cases=_cases_of(kind),
+        tell=_tell_of(kind),
+        listing=lambda _: Rows("checks", (f"check={words[0]}",) if len(words) == 1 else ()),
+    )
+
+
+# -- damage that was met while reading ---------------------------------------------------------------------------------
+
+
+def _damage_cases(sight: Sight) -> pa.Table:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.case_columns import ranked
+
+    damage: dict[tuple[str | None, int | None], list[int]] = {}
+    for at, finding in enumerate(sight.reading):
+        if finding.severity == "damage":
+            damage.setdefault((finding.topic, finding.partition), []).append(at)
+    table = pa.table({"at": pa.array(list(damage.values()), pa.list_(pa.int64()))})
+    return ranked(table, [int(Level.HIGH)] * len(damage), [len(each) for each in damage.values()])
+
+
+def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.command_lines import command_line
+    from kafka_records_tables.report.report_parts import NextStep
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted
+
+    found = [sight.reading[at] for at in case["at"]]
+    first = found[0]
+    records, unread = sum(each.records for each in found), sum(each.bytes for each in found)
+    log = first.topic if first.partition is None else f"{first.topic}-{first.partition}"
+    lost = (
+        f" {counted(records, 'record')} are known to be lost, {counted(unread, 'byte')} were not read."
+        if unread or records
+        else ""
+    )
+    steps = []
+    if sight.request.source_arguments:
+        line = command_line(["kafka-records", "counts", *sight.request.source_arguments])
+        steps.append(NextStep("See every damaged place: file, byte and what is lost", line))
+    steps.append(
+        NextStep(
+            "Compare with another replica: copy the partition's folder from another broker, and make the report of it. "
+            "When it is whole, let the damaged replica be fetched anew"
+        )
+    )
+    return ReportFinding(
+        kind="damage",
+        level=Level(case["level"]),
+        title=DAMAGE.title,
+        what=(
+            f"{counted(len(found), 'place')} of {log or 'the log'} could not be read, for instance: {first.what} "
+            f"({first.consequence}).{lost} Every answer about groups that stand there may lack something."
+        ),
+        since_timestamp_ms=None,
+        evidence=tuple(
+            Evidence(
+                str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset
+            )
+            for each in found[:MOST_EVIDENCE]
+        ),
+        evidence_count=len(found),
+        next=tuple(steps),
+        measured={"places": len(found), "lost_records": records, "unread_bytes": unread},
+    )
+
+
+DAMAGE = ReportRule(
+    kind="damage",
+    title="a log is damaged, or records cannot be used",
+    about="""\
+Everything that was found while reading and calls itself damage: wrong checksums, torn batches, records that cannot
+be decoded, transactions of which nobody can tell how they ended. One finding for each log partition.""",
+    tables=(),
+    levels={Level.HIGH: "always"},
+    cases=_damage_cases,
+    tell=_tell_damage,
+    listing=lambda _: Rows("checks", ("check=damaged_log",)),
+)
+
+RULES = (
+    _checks_rule(
+        "coordinator_cannot_load",
+        "a coordinator cannot load its log",
+        "Records at which a coordinator stops loading.",
+        {
+            Level.CRITICAL: "in the log of a group or share coordinator",
+            Level.HIGH: "in `__transaction_state`, whose coordinator goes on without what stands behind",
+        },
+    ),
+    DAMAGE,
+    _checks_rule(
+        "records_misplaced",
+        "records stand in a partition that their coordinator does not read",
+        "Records whose group, transactional id or share partition belongs into another partition.",
+        {Level.HIGH: "always"},
+    ),
+    _checks_rule(
+        "partitions_unassigned",
+        "nobody has some partitions of a group with members",
+        "Partitions that are in no target assignment, although they are there.",
+        {Level.HIGH: "always", Level.NOTE: "while the group is at it"},
+    ),
+    _checks_rule(
+        "assignments_broken",
+        "assignments of a group contradict one another",
+        "Assignments of somebody who is no member, or of one partition to two members.",
+        {Level.HIGH: "always", Level.NOTE: "while the group is at it"},
+    ),
+    _checks_rule(
+        "share_state_broken",
+        "a share group lacks the state of partitions",
+        "Share partitions that count as initialized and have no state.",
+        {Level.HIGH: "always", Level.NOTE: "while it may be under way"},
+    ),
+    _checks_rule(
+        "share_state_left",
+        "state of share partitions is left over, or under way",
+        "Share state that no group names, and what is being made or deleted.",
+        {Level.LOW: "nobody names it", Level.NOTE: "it is being made or deleted"},
+    ),
+    _checks_rule(
+        "records_unknown",
+        "records of an unknown type",
+        "Records of a type that no Kafka knows.",
+        {Level.NOTE: "always"},
+    ),
+)
+_RULES_BY_KIND = {rule.kind: rule for rule in RULES}

@@ -1,0 +1,317 @@
+"""Offsets about to expire of groups that are at work, or were until lately."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule, Threshold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+_TOPIC = "__consumer_offsets"
+
+
+def _due(sight: Sight, within_ms: int) -> pa.Table:
+    """The offsets that expire within some time and that nobody has left behind on purpose."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = sight.table("expirations")
+    expires = rows["expires_timestamp_ms"]
+    return kept(
+        rows,
+        equal(rows, "kind", "offset"),
+        pc.less_equal(expires, sight.at_ms + within_ms),
+        pc.greater(expires, sight.at_ms - sight.limit("offsets_expiring.overdue_after")),
+        equal(rows, "rule", "commit_timestamp", "state_timestamp"),
+    )
+
+
+def _cases(sight: Sight) -> pa.Table:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import (
+        grouped,
+        kept,
+        level_by,
+        looked_up,
+        numbers,
+        ranked,
+        true_where,
+        with_columns,
+    )
+    from kafka_records_tables.report.rules.group_spans import last_commits, spans
+
+    due = _due(sight, sight.limit("offsets_expiring.within"))
+    members = looked_up(due["group_id"], sight.table("groups"), "group_id", "member_count")
+    # A group with members has only such offsets expire as it does not subscribe to.
+    due = kept(due, pc.equal(pc.fill_null(members, 0), 0))
+    cases = grouped(
+        due,
+        ["group_id"],
+        [
+            ("group_kind", "first"),
+            ("topic", "list"),
+            ("partition", "list"),
+            ("rule", "first"),
+            ("expires_timestamp_ms", "min"),
+            ("expires_timestamp_ms", "max"),
+            ("log_partition", "list"),
+            ("log_offset", "list"),
+        ],
+    )
+    newest = last_commits(sight)
+    first, last = spans(sight)
+    ids = cases["group_id"]
+    cases = with_columns(
+        cases,
+        committed_ms=looked_up(ids, newest, "group_id", "last"),
+        first_ms=looked_up(ids, first, "group_id", "first"),
+        last_ms=looked_up(ids, last, "group_id", "last"),
+        is_lower_bound=looked_up(ids, last, "group_id", "is_lower_bound"),
+    )
+    left = numbers(cases, "expires_timestamp_ms_min") - sight.at_ms
+    works = numbers(cases, "committed_ms", -(2**62)) > sight.at_ms - sight.limit("offsets_expiring.alive_within")
+    lived = numbers(cases, "last_ms") - numbers(cases, "first_ms")
+    was_used = lived >= sight.limit("offsets_expiring.in_use_for")
+    is_unclear = true_where(cases["is_lower_bound"]) & ~was_used
+    soon = left <= sight.limit("offsets_expiring.high_within")
+    very_soon = left <= sight.limit("offsets_expiring.critical_within")
+    levels = level_by(
+        (works & very_soon, Level.CRITICAL),
+        ((works | was_used) & soon, Level.HIGH),
+        (works | was_used, Level.MODERATE),
+        (is_unclear & soon, Level.MODERATE),
+        (is_unclear, Level.LOW),
+        default=Level.NOTE,
+    )
+    cases = with_columns(cases, works=works, was_used=was_used, lived_ms=np.maximum(lived, 0))
+    return ranked(cases, levels, -left)
+
+
+def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, length, listed, moment, of_group, shown
+
+    group, soonest = case["group_id"], case["expires_timestamp_ms_min"]
+    topics = tuple(sorted(set(case["topic_list"])))
+    offsets = len(case["partition_list"])
+    left = soonest - sight.at_ms
+    state = (
+        f"it still commits for others, last at {moment(case['committed_ms'])}"
+        if case["works"]
+        else "it has no members" if case["group_kind"] != "simple" else "nobody has committed for it lately"
+    )
+    when = f"in {length(left)}" if left > 0 else "at the next clean-up"
+    first, last = soonest, case["expires_timestamp_ms_max"]
+    until = (f"expires_timestamp_ms>={first}", f"expires_timestamp_ms<={last}")
+    rows = Rows("expirations", of_group(group, "kind=offset", "rule!=expire_timestamp", *until))
+    is_sure = case["works"] or case["was_used"] or not case["is_lower_bound"]
+    lived = f"It was in use for {length(case['lived_ms'])} before, as far as the log tells. "
+    return ReportFinding(
+        kind="offsets_expiring",
+        level=Level(case["level"]),
+        title=RULE.title,
+        what=(
+            f"{counted(offsets, 'committed offset')} of the group {shown(group)} ({listed(topics)}) "
+            f"{'expires' if offsets == 1 else 'expire'}, the first {when}: {state}. {lived if case['lived_ms'] else ''}"
+            "When its consumers come back later than that, they start where auto.offset.reset says: at the end, and "
+            "leave records out, or at the beginning, and read all of them again."
+        ),
+        group_ids=(group,),
+        topics=topics,
+        partitions=tuple(sorted(case["partition_list"])) if len(topics) == 1 else (),
+        since_timestamp_ms=case["last_ms"] if case["committed_ms"] is None else case["committed_ms"],
+        until_timestamp_ms=soonest,
+        confidence="high" if is_sure else "medium",
+        why_not_sure=None if is_sure else "a cleaner has taken what would tell how long the group was in use",
+        evidence=tuple(
+            Evidence(f"the commit for {topic}-{partition} that expires", _TOPIC, log_partition, log_offset)
+            for topic, partition, log_partition, log_offset in list(
+                zip(
+                    case["topic_list"],
+                    case["partition_list"],
+                    case["log_partition_list"],
+                    case["log_offset_list"],
+                    strict=True,
+                )
+            )[:MOST_EVIDENCE]
+        ),
+        evidence_count=offsets,
+        rows=(rows,),
+        next=(
+            sight.describe_group(group, "Ask the brokers whether somebody consumes meanwhile"),
+            sight.see("See which offsets expire when, and by which rule", rows),
+            sight.ask_kafka(
+                "Commit the same offsets again, which gives them the whole retention once more: keep what this prints, "
+                "and run it with --execute in the place of --dry-run while the group has no members",
+                "kafka-consumer-groups",
+                "--reset-offsets",
+                *option("--group", group),
+                "--all-topics",
+                "--to-current",
+                "--dry-run",
+            ),
+        ),
+        measured={"expires_in_ms": left, "offsets": offsets, "in_use_ms": case["lived_ms"]},
+        thresholds=sight.limits_of(
+            "offsets_expiring.within",
+            "offsets_expiring.high_within",
+            "offsets_expiring.critical_within",
+            "offsets_expiring.alive_within",
+            "offsets_expiring.in_use_for",
+        ),
+    )
+
+
+def _listing(sight: Sight) -> Rows:
+    first = sight.at_ms - sight.limit("offsets_expiring.overdue_after")
+    last = sight.at_ms + sight.limit("offsets_expiring.within")
+    until = (f"expires_timestamp_ms>{first}", f"expires_timestamp_ms<={last}")
+    return Rows("expirations", ("kind=offset", "rule!=expire_timestamp", *until))
+
+
+RULE = ReportRule(
+    kind="offsets_expiring",
+    title="offsets of a group that was in use expire soon",
+    about="""\
+Committed offsets that a clean-up takes within `within`, of groups without members: a consumer group that is down
+for as long as the retention loses its place, and so does a group that assigns itself partitions and has committed
+nothing for one of them, although it is at work (`alive_within`). A group with members loses only what it does not
+subscribe to, which is `offsets_unneeded`. A group that was in use for a moment only, as that of a console consumer,
+is a note.
+
+Offsets whose commit names the time of their expiry are left alone: their client has asked for it.
+
+How long a group was in use is told by its records. Where a cleaner has taken the first of them, nobody can tell,
+and the level is one or two lower. Expiry is counted with the retention that was given; see `retention_differs`.""",
+    tables=("expirations", "groups", "activity", "current_offsets"),
+    levels={
+        Level.CRITICAL: "the group is at work, and one of its offsets goes within `critical_within`",
+        Level.HIGH: "the group is at work or was in use for `in_use_for`, and an offset goes within `high_within`",
+        Level.MODERATE: (
+            "the same within `within`; or within `high_within` where the log does not tell how long it was in use"
+        ),
+        Level.LOW: "within `within` where the log does not tell",
+        Level.NOTE: "the group was in use for a shorter time than `in_use_for`",
+    },
+    cases=_cases,
+    tell=_tell,
+    listing=_listing,
+    thresholds=(
+        Threshold("within", "duration", "72h", "how long ahead expiry is looked for", "a long weekend"),
+        Threshold("high_within", "duration", "24h", "expiry that somebody should see to today", "one working day"),
+        Threshold(
+            "critical_within",
+            "duration",
+            "2h",
+            "expiry that cannot wait, of a group at work",
+            "time to find out whose group it is and to commit its offsets again",
+        ),
+        Threshold(
+            "alive_within",
+            "duration",
+            "24h",
+            "how lately a group without members has committed that is at work",
+            "jobs that assign themselves partitions run once a day at least",
+        ),
+        Threshold(
+            "in_use_for",
+            "duration",
+            "24h",
+            "from the first to the last record of a group that was in use",
+            "tools and tests come and go within a day",
+        ),
+        Threshold(
+            "overdue_after",
+            "duration",
+            "1h",
+            "offsets that should have been gone for longer show that the brokers keep them longer than was given",
+            "brokers clean up every ten minutes, and six clean-ups do not fail",
+        ),
+    ),
+)
+
+
+# -- the retention -----------------------------------------------------------------------------------------------------
+
+
+def _overdue_cases(sight: Sight) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept, ranked
+
+    rows = sight.table("expirations")
+    overdue = kept(
+        rows,
+        equal(rows, "kind", "offset"),
+        pc.less_equal(rows["expires_timestamp_ms"], sight.at_ms - sight.limit("offsets_expiring.overdue_after")),
+        equal(rows, "rule", "commit_timestamp", "state_timestamp"),
+    )
+    count = overdue.num_rows
+    earliest = pc.min(overdue["expires_timestamp_ms"]).as_py()
+    case = pa.table({"offsets": [count], "earliest_ms": pa.array([earliest], pa.int64())})
+    return ranked(case.slice(0, min(count, 1)), [int(Level.NOTE)] * min(count, 1), [float(count)] * min(count, 1))
+
+
+def _tell_overdue(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.sight import counted, length
+
+    late = sight.at_ms - case["earliest_ms"]
+    at_least = sight.request.retention_ms + late
+    rows = _overdue_rows(sight)
+    return ReportFinding(
+        kind="retention_differs",
+        level=Level(case["level"]),
+        title=OVERDUE.title,
+        what=(
+            f"{counted(case['offsets'], 'committed offset')} should have expired up to {length(late)} ago with a "
+            f"retention of {length(sight.request.retention_ms)}, and stand in the log. So the brokers keep offsets for "
+            f"at least {length(at_least)}, or do not clean up. Nothing is said here about the expiry of these offsets."
+        ),
+        since_timestamp_ms=case["earliest_ms"],
+        confidence="medium",
+        why_not_sure="a classic group in a rebalance looks empty in the log, and a broker spares its offsets",
+        rows=(rows,),
+        next=(
+            sight.ask_kafka(
+                "Ask a broker for offsets.retention.minutes, and give it as --retention",
+                "kafka-configs",
+                "--entity-type",
+                "brokers",
+                "--all",
+                "--describe",
+            ),
+            sight.see("See these offsets", rows),
+        ),
+        measured={"offsets": case["offsets"], "overdue_ms": late},
+        thresholds=sight.limits_of("offsets_expiring.overdue_after"),
+    )
+
+
+def _overdue_rows(sight: Sight) -> Rows:
+    last = sight.at_ms - sight.limit("offsets_expiring.overdue_after")
+    return Rows("expirations", ("kind=offset", "rule!=expire_timestamp", f"expires_timestamp_ms<={last}"))
+
+
+OVERDUE = ReportRule(
+    kind="retention_differs",
+    title="brokers keep offsets longer than the retention that was given",
+    about="""\
+Offsets that should be gone with the retention of this report (`--retention`, 7 days by default) and are not. Then
+the retention is a longer one, and nothing that is counted with it holds.""",
+    tables=("expirations",),
+    levels={Level.NOTE: "always"},
+    cases=_overdue_cases,
+    tell=_tell_overdue,
+    listing=_overdue_rows,
+)
+
+RULES = (RULE, OVERDUE)

@@ -1,0 +1,38 @@
+"""How long groups were in use, and when they last committed: what several rules ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+
+def last_commits(sight: Sight) -> pa.Table:
+    """`group_id` and `last`, when each group last committed an offset that is still there, in milliseconds since
+    1970."""
+    from kafka_records_tables.report.case_columns import grouped
+
+    rows = grouped(sight.table("current_offsets"), ["group_id"], [("commit_timestamp_ms", "max")])
+    return rows.select(["group_id", "commit_timestamp_ms_max"]).rename_columns(["group_id", "last"])
+
+
+def spans(sight: Sight) -> tuple[pa.Table, pa.Table]:
+    """For each group when the first of its windows with a record begins (`first`), and when the last one does (`last`);
+    the latter with `is_lower_bound`: whether records before may be missing."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import grouped, kept
+
+    rows = sight.table("activity")
+    used = kept(rows, pc.or_(pc.greater(rows["commits"], 0), pc.greater(rows["completed_rebalances"], 0)))
+    found = grouped(
+        used,
+        ["group_id"],
+        [("window_start_timestamp_ms", "min"), ("window_start_timestamp_ms", "max"), ("is_lower_bound", "any")],
+    )
+    first = found.select(["group_id", "window_start_timestamp_ms_min"]).rename_columns(["group_id", "first"])
+    names = ["group_id", "window_start_timestamp_ms_max", "is_lower_bound_any"]
+    return first, found.select(names).rename_columns(["group_id", "last", "is_lower_bound"])

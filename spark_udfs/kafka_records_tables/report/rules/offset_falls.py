@@ -1,0 +1,237 @@
+"""Offsets that went backwards, by what explains it, and two committers that take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.report.report_parts import Confidence, Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule, Threshold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+_TOPIC = "__consumer_offsets"
+
+_WORDS = {
+    "offsets_reset": ("reset_while_empty",),
+    "offsets_rewound": ("rewind_by_member",),
+    "offsets_of_new_topic": ("topic_recreated",),
+    "offsets_began_anew": ("after_deletion",),
+    "two_committers": ("sawtooth",),
+}
+
+
+def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[Sight], pa.Table]:
+    def cases(sight: Sight) -> pa.Table:
+        from kafka_records_tables.report.case_columns import (
+            equal,
+            grouped,
+            kept,
+            level_by,
+            numbers,
+            ranked,
+            true_where,
+            with_columns,
+        )
+
+        rows = sight.table("regressions")
+        rows = kept(rows, equal(rows, "kind", *_WORDS[kind]))
+        rows = with_columns(rows, distance=numbers(rows, "from_offset") - numbers(rows, "to_offset"))
+        found = grouped(
+            rows,
+            ["group_id", "topic"],
+            [
+                ("group_kind", "first"),
+                ("partition", "list"),
+                ("from_offset", "list"),
+                ("to_offset", "list"),
+                ("distance", "sum"),
+                ("commit_timestamp_ms", "min"),
+                ("commit_timestamp_ms", "max"),
+                ("commit_timestamp_ms", "list"),
+                ("confidence", "min"),
+                ("confidence", "max"),
+                ("log_partition", "list"),
+                ("log_offset", "list"),
+            ],
+        )
+        last = numbers(found, "commit_timestamp_ms_max")
+        is_new = last >= sight.at_ms - sight.limit(f"{kind}.lately")
+        is_old = last < sight.at_ms - sight.limit(f"{kind}.of_the_past")
+        choices = [(is_old, Level.NOTE)]
+        if kind == "offsets_reset":
+            # A group that assigns itself partitions goes back by itself as often as somebody resets it.
+            choices.append((true_where(equal(found, "group_kind_first", "simple")), Level.NOTE))
+        levels = level_by(*choices, (is_new, lately), default=earlier)
+        return ranked(found, levels, numbers(found, "distance_sum"))
+
+    return cases
+
+
+def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
+    def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+        from kafka_records_tables.report.command_lines import condition_of
+        from kafka_records_tables.report.sight import (
+            MOST_EVIDENCE,
+            counted,
+            moment,
+            numbers_shown,
+            of_group,
+            shown,
+        )
+
+        group, topic = case["group_id"], case["topic"]
+        partitions = sorted(set(case["partition_list"]))
+        falls = len(case["partition_list"])
+        about_topic = condition_of("topic", topic)
+        rows = Rows("regressions", of_group(group, about_topic, f"kind={_WORDS[kind][0]}"))
+        is_sure: Confidence = "high" if case["confidence_min"] == case["confidence_max"] == "high" else "low"
+        first, last = case["commit_timestamp_ms_min"], case["commit_timestamp_ms_max"]
+        when = "" if last is None else f" at {moment(last)}"
+        steps = zip(
+            case["partition_list"],
+            case["from_offset_list"],
+            case["to_offset_list"],
+            case["commit_timestamp_ms_list"],
+            case["log_partition_list"],
+            case["log_offset_list"],
+            strict=True,
+        )
+        return ReportFinding(
+            kind=kind,
+            level=Level(case["level"]),
+            title=_RULES_BY_KIND[kind].title,
+            what=(
+                f"The offsets of the group {shown(group)} for {shown(topic)} went backwards {_times(falls)},"
+                f" last{when}, by {counted(case['distance_sum'], 'offset')} in all (partitions"
+                f" {numbers_shown(partitions)}). {_WHAT[kind]}"
+            ),
+            group_ids=(group,),
+            topics=(topic,),
+            partitions=tuple(partitions),
+            since_timestamp_ms=first,
+            confidence=is_sure,
+            why_not_sure=None if is_sure == "high" else _NOT_SURE,
+            evidence=tuple(
+                Evidence(f"partition {partition}: from {before} to {after}", _TOPIC, log_partition, log_offset, at)
+                for partition, before, after, at, log_partition, log_offset in list(steps)[:MOST_EVIDENCE]
+            ),
+            evidence_count=falls,
+            rows=(rows,),
+            next=(
+                sight.see("See each fall, with the records that show it", rows),
+                sight.see("See what else the group committed, and when", Rows("history", of_group(group, about_topic))),
+                sight.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
+                sight.describe_group(group),
+            ),
+            measured={"falls": falls, "offsets": case["distance_sum"], "partitions": len(partitions)},
+            thresholds=sight.limits_of(f"{kind}.lately", f"{kind}.of_the_past"),
+        )
+
+    return tell
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+_NOT_SURE = (
+    "the kind hangs on the members of the group, or on the id of the topic, that records before the commit would tell"
+)
+_WHAT = {
+    "offsets_reset": (
+        "The group had no members then: an administrator has reset it, or a consumer that assigns itself "
+        "partitions went back. What stands behind is consumed again."
+    ),
+    "offsets_rewound": (
+        "A member of the group went back by itself, or its offset was out of range and auto.offset.reset "
+        "decided. What stands behind is consumed again."
+    ),
+    "offsets_of_new_topic": (
+        "The topic was deleted and made anew under the same name. What the group had not consumed of "
+        "the old one is gone."
+    ),
+    "offsets_began_anew": (
+        "Its offsets had been deleted in between, by a clean-up or by somebody, and it began where "
+        "auto.offset.reset says."
+    ),
+    "two_committers": (
+        "Two committers take turns: a consumer that was thought dead and its successor, two applications with one group"
+        " name, or two consumers that assign themselves the same partition. Records are consumed twice, and whoever"
+        " restarts goes on from the wrong place."
+    ),
+}
+_LOOK = {
+    "offsets_reset": ("See what happened to the group at that time", "timeline"),
+    "offsets_rewound": ("See which members it had at that time", "timeline"),
+    "offsets_of_new_topic": ("See which of its offsets went with the topic", "disappearances"),
+    "offsets_began_anew": ("See what deleted the offsets, and how sure that is", "disappearances"),
+    "two_committers": ("See which clients are members of the group", "members"),
+}
+
+_LATELY = Threshold("lately", "duration", "24h", "falls of this age or younger are news", "since the last shift")
+_PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "who was hit has noticed within a week")
+
+
+def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> ReportRule:
+    levels = {
+        lately: "the last one is of the last `lately`",
+        earlier: "it is older",
+        Level.NOTE: "it is older than `of_the_past`",
+    }
+    if kind == "offsets_reset":
+        levels[Level.NOTE] += "; or the group is one that assigns itself partitions, which may go back by itself"
+    return ReportRule(
+        kind=kind,
+        title=title,
+        about=f"{about} (`regressions`, {_WORDS[kind][0]}).",
+        tables=("regressions",),
+        levels=levels,
+        cases=_cases_of(kind, lately, earlier),
+        tell=_tell_of(kind),
+        listing=lambda _: Rows("regressions", (f"kind={_WORDS[kind][0]}",)),
+        thresholds=(_LATELY, _PAST),
+    )
+
+
+RULES = (
+    _rule(
+        "two_committers",
+        Level.HIGH,
+        Level.MODERATE,
+        "two committers take turns in one group",
+        "Offsets of a partition that rise in two sequences by turns",
+    ),
+    _rule(
+        "offsets_began_anew",
+        Level.HIGH,
+        Level.MODERATE,
+        "a group lost its offsets and began anew",
+        "Lower offsets that were committed after the offsets had been deleted",
+    ),
+    _rule(
+        "offsets_of_new_topic",
+        Level.HIGH,
+        Level.MODERATE,
+        "a topic was deleted and made anew under its name",
+        "Lower offsets that name another topic id than those before",
+    ),
+    _rule(
+        "offsets_reset",
+        Level.HIGH,
+        Level.MODERATE,
+        "offsets were set back while a group had no members",
+        "Lower offsets that were committed while nobody was a member: most likely a reset by an administrator",
+    ),
+    _rule(
+        "offsets_rewound",
+        Level.MODERATE,
+        Level.LOW,
+        "a member set its offsets back",
+        "Lower offsets that a member of the group has committed",
+    ),
+)
+_RULES_BY_KIND = {rule.kind: rule for rule in RULES}

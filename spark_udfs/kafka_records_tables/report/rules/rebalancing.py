@@ -1,0 +1,289 @@
+"""Groups that rebalance without end, and members that never settle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule, Threshold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+_TOPIC: Final = "__consumer_offsets"
+
+
+def _runs(sight: Sight) -> pa.Table:
+    """Changes of the epoch of groups, those of the last run of each group: between two of them stands no pause."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept, numbers
+
+    rows = sight.table("timeline")
+    rows = kept(rows, equal(rows, "event", "epoch"), pc.is_valid(rows["at_timestamp_ms"]))
+    rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
+    if not rows.num_rows:
+        return rows
+    codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
+    times = numbers(rows, "at_timestamp_ms")
+    begins = np.ones(rows.num_rows, bool)
+    pause = sight.limit("endless_rebalances.pause")
+    begins[1:] = (codes[1:] != codes[:-1]) | (times[1:] - times[:-1] > pause)
+    run = np.cumsum(begins) - 1
+    is_last_of_group = np.append(codes[1:] != codes[:-1], True)
+    last_runs = run[is_last_of_group]
+    return rows.filter(np.isin(run, last_runs))
+
+
+def _cases(sight: Sight) -> pa.Table:
+    import numpy as np
+
+    from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
+
+    cases = grouped(
+        _runs(sight),
+        ["group_id"],
+        [
+            ("group_kind", "last"),
+            ("at_timestamp_ms", "min"),
+            ("at_timestamp_ms", "max"),
+            ("log_offset", "count"),
+            ("member_count", "max"),
+            ("log_partition", "last"),
+            ("log_offset", "list"),
+        ],
+    )
+    count = numbers(cases, "log_offset_count")
+    members = np.maximum(numbers(cases, "member_count_max"), 1)
+    enough = count >= np.maximum(
+        sight.limit("endless_rebalances.least"), members * sight.limit("endless_rebalances.per_member")
+    )
+    cases = kept(with_columns(cases, goes_on=_goes_on(sight, cases)), enough)
+    lasts = numbers(cases, "at_timestamp_ms_max") - numbers(cases, "at_timestamp_ms_min")
+    goes_on = np.asarray(cases["goes_on"].to_numpy(), bool)
+    is_new = numbers(cases, "at_timestamp_ms_max") >= sight.at_ms - sight.limit("endless_rebalances.lately")
+    levels = level_by((goes_on, Level.HIGH), (is_new, Level.LOW), default=Level.NOTE)
+    return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
+
+
+def _goes_on(sight: Sight, cases: pa.Table) -> Any:
+    from kafka_records_tables.report.case_columns import numbers
+
+    return numbers(cases, "at_timestamp_ms_max") >= sight.at_ms - sight.limit("endless_rebalances.pause")
+
+
+def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.sight import counted, length, moment, of_group, shown
+
+    group, count = case["group_id"], case["log_offset_count"]
+    first, last = case["at_timestamp_ms_min"], case["at_timestamp_ms_max"]
+    rows = Rows("timeline", of_group(group, "event=epoch", f"at_timestamp_ms>={first}"))
+    offsets = case["log_offset_list"]
+    return ReportFinding(
+        kind="endless_rebalances",
+        level=Level(case["level"]),
+        title=RULE.title if case["goes_on"] else "a group rebalanced again and again",
+        what=(
+            f"The group {shown(group)} went through {counted(count, 'rebalance')} in {length(last - first)}, one every "
+            f"{length((last - first) / max(count - 1, 1))}, with at most "
+            f"{counted(case['member_count_max'] or 0, 'member')} at a time. "
+            + ("It still does." if case["goes_on"] else f"The last one was at {moment(last)}.")
+            + " In each of them consumers stop, and what they had not committed is consumed again."
+        ),
+        group_ids=(group,),
+        since_timestamp_ms=first,
+        evidence=tuple(
+            Evidence(f"the {which} rebalance of the row", _TOPIC, case["log_partition_last"], offset, at)
+            for which, offset, at in (("first", offsets[0], first), ("last", offsets[-1], last))
+        ),
+        evidence_count=count,
+        rows=(rows,),
+        next=(
+            sight.see("See who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
+            sight.see(
+                "See why members left: a session that timed out, a rebalance that did, or by themselves",
+                Rows("disappearances", of_group(group)),
+            ),
+            sight.see("See the time-outs of its members and the clients they run", Rows("members", of_group(group))),
+            sight.describe_group(group),
+        ),
+        measured={
+            "rebalances": count,
+            "lasts_ms": last - first,
+            "members": case["member_count_max"] or 0,
+        },
+        thresholds=sight.limits_of(
+            "endless_rebalances.pause", "endless_rebalances.least", "endless_rebalances.per_member"
+        ),
+    )
+
+
+RULE = ReportRule(
+    kind="endless_rebalances",
+    title="a group rebalances without end",
+    about="""\
+Changes of the epoch (of the generation in classic groups) one behind the other, without a `pause`, more than
+members that come or go once would cause. A rolling restart is no such thing: each member leaves and joins once.
+Where a cleaner has been, earlier changes are gone, so counts are lower bounds.""",
+    tables=("timeline",),
+    levels={
+        Level.HIGH: "it goes on",
+        Level.LOW: "it has ended, within `lately`",
+        Level.NOTE: "it ended earlier",
+    },
+    cases=_cases,
+    tell=_tell,
+    listing=lambda _: Rows("timeline", ("event=epoch",)),
+    thresholds=(
+        Threshold(
+            "pause",
+            "duration",
+            "10m",
+            "a time without a rebalance that ends a row of them",
+            "two rebalance time-outs of most clients (max.poll.interval.ms is five minutes)",
+        ),
+        Threshold("least", "count", 10, "rebalances of a row", "fewer happen in any deployment"),
+        Threshold(
+            "per_member",
+            "count",
+            5,
+            "rebalances of a row for each member",
+            "a rolling restart takes two for each, and one that fails and is repeated four",
+        ),
+        Threshold("lately", "duration", "24h", "rows that ended so lately are no notes", "since the last shift"),
+    ),
+)
+
+
+# -- members that never settle -----------------------------------------------------------------------------------------
+
+_UNDER_WAY: Final = ("Assigning", "Reconciling", "NotReady")
+
+
+def _unsettled_cases(sight: Sight) -> pa.Table:
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import (
+        equal,
+        grouped,
+        kept,
+        level_by,
+        looked_up,
+        numbers,
+        ranked,
+        with_columns,
+    )
+
+    groups = sight.table("groups")
+    groups = kept(groups, equal(groups, "state", *_UNDER_WAY))
+    events = sight.table("timeline")
+    changed = grouped(
+        kept(events, equal(events, "event", "epoch", "rebalance_started")), ["group_id"], [("at_timestamp_ms", "max")]
+    )
+    since = looked_up(groups["group_id"], changed, "group_id", "at_timestamp_ms_max")
+    groups = kept(with_columns(groups, since_ms=since), pc.is_valid(since))
+    lasts = sight.at_ms - numbers(groups, "since_ms")
+    groups = with_columns(groups, lasts_ms=lasts)
+    levels = level_by(
+        (lasts >= sight.limit("members_unsettled.high_after"), Level.HIGH),
+        (lasts >= sight.limit("members_unsettled.moderate_after"), Level.MODERATE),
+        default=Level.NOTE,
+    )
+    return ranked(groups, levels, lasts)
+
+
+def _tell_unsettled(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, length, listed, of_group, shown
+
+    group = case["group_id"]
+    members = kept(sight.table("members"), equal(sight.table("members"), "group_id", group))
+    behind = kept(
+        members,
+        pc.or_kleene(
+            pc.invert(equal(members, "state", "Stable")), pc.less(members["member_epoch"], case["epoch"] or 0)
+        ),
+    ).select(["member_id", "client_id", "member_epoch", "state", "log_partition", "log_offset"])
+    late = behind.to_pylist()
+    clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in late))
+    who = f"{counted(len(late), 'member')} of {members.num_rows} not there yet: {listed(clients)}." if late else ""
+    rows = Rows("members", of_group(group))
+    return ReportFinding(
+        kind="members_unsettled",
+        level=Level(case["level"]),
+        title=UNSETTLED.title if case["level"] > Level.NOTE else "a rebalance is under way",
+        what=(
+            f"The group {shown(group)} is {case['state']} at epoch {case['epoch']} for {length(case['lasts_ms'])}. "
+            f"{who} Partitions that a member has to give up first are consumed by nobody new."
+        ),
+        group_ids=(group,),
+        since_timestamp_ms=case["since_ms"],
+        evidence=tuple(
+            Evidence(
+                f"{each['client_id'] or each['member_id']} is {each['state']} at epoch {each['member_epoch']}",
+                _TOPIC,
+                each["log_partition"],
+                each["log_offset"],
+            )
+            for each in late[:MOST_EVIDENCE]
+        ),
+        evidence_count=len(late),
+        rows=(Rows("groups", of_group(group)), rows),
+        next=(
+            sight.see("See its members, their states and their rebalance time-outs", rows),
+            sight.see("See what each has, has to give up and is to have", Rows("assignments", of_group(group))),
+            sight.ask_kafka(
+                "Ask the brokers for the members now",
+                "kafka-consumer-groups",
+                "--describe",
+                "--members",
+                "--verbose",
+                *_group_option(group),
+            ),
+        ),
+        measured={"lasts_ms": case["lasts_ms"], "members_behind": len(late)},
+        thresholds=sight.limits_of("members_unsettled.moderate_after", "members_unsettled.high_after"),
+    )
+
+
+def _group_option(group: str) -> tuple[str, ...]:
+    from kafka_records_tables.report.command_lines import option
+
+    return option("--group", group)
+
+
+UNSETTLED = ReportRule(
+    kind="members_unsettled",
+    title="members of a group never settle",
+    about="""\
+Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed.
+It takes a member its rebalance time-out at most, after which the coordinator removes it; a member that sends
+heartbeats and never gives up a partition, or topics that a streams group waits for, keep it so. A classic group
+tells nothing of this.""",
+    tables=("groups", "timeline", "members"),
+    levels={
+        Level.HIGH: "for `high_after`",
+        Level.MODERATE: "for `moderate_after`",
+        Level.NOTE: "for a shorter time, as in any rebalance",
+    },
+    cases=_unsettled_cases,
+    tell=_tell_unsettled,
+    listing=lambda _: Rows("groups", ("state!=Stable", "state!=Empty")),
+    thresholds=(
+        Threshold(
+            "moderate_after",
+            "duration",
+            "10m",
+            "a rebalance that should be over",
+            "two rebalance time-outs of most clients (max.poll.interval.ms is five minutes)",
+        ),
+        Threshold("high_after", "duration", "1h", "a rebalance that does not end by itself", "twelve such time-outs"),
+    ),
+)
+
+RULES = (RULE, UNSETTLED)

@@ -1,0 +1,191 @@
+"""Records of share groups that are delivered again and again, or were given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule, Threshold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+_AVAILABLE, _ARCHIVED = 0, 4
+
+
+def _ranges(sight: Sight) -> pa.Table:
+    """One row for each range of offsets of a share partition, with its deliveries."""
+    import pyarrow.compute as pc
+
+    rows = sight.table("share_partitions").combine_chunks()
+    parents = pc.list_parent_indices(rows["batches"]).combine_chunks()
+    ranges = rows["batches"].combine_chunks().flatten()
+    found = rows.select(
+        ["group_id", "topic_id", "partition", "write_timestamp_ms", "log_partition", "log_offset"]
+    ).take(parents)
+    for name in ("first_offset", "last_offset", "delivery_state", "delivery_count"):
+        found = found.append_column(name, ranges.field(name))
+    return found
+
+
+def _cases(sight: Sight) -> pa.Table:
+    from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
+
+    ranges = _ranges(sight)
+    state, count = numbers(ranges, "delivery_state"), numbers(ranges, "delivery_count")
+    most = sight.limit("share_redelivery.delivery_limit")
+    given_up = (state == _ARCHIVED) & (count >= most)
+    again = (state == _AVAILABLE) & (count >= sight.limit("share_redelivery.deliveries"))
+    last_chance = (state == _AVAILABLE) & (count >= most - 1)
+    size = numbers(ranges, "last_offset") - numbers(ranges, "first_offset") + 1
+    ranges = with_columns(
+        ranges, given_up=size * given_up, again=size * again, last_chance=size * last_chance, deliveries=count
+    )
+    cases = grouped(
+        kept(ranges, given_up | again),
+        ["group_id", "topic_id"],
+        [
+            ("given_up", "sum"),
+            ("again", "sum"),
+            ("last_chance", "sum"),
+            ("deliveries", "max"),
+            ("partition", "list"),
+            ("first_offset", "list"),
+            ("last_offset", "list"),
+            ("delivery_state", "list"),
+            ("delivery_count", "list"),
+            ("write_timestamp_ms", "max"),
+            ("log_partition", "list"),
+            ("log_offset", "list"),
+        ],
+    )
+    urgent = (numbers(cases, "given_up_sum") > 0) | (numbers(cases, "last_chance_sum") > 0)
+    levels = level_by((urgent, Level.HIGH), default=Level.MODERATE)
+    return ranked(cases, levels, numbers(cases, "given_up_sum") * 1000 + numbers(cases, "again_sum"))
+
+
+def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.command_lines import condition_of, option
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, numbers_shown, of_group, shown
+
+    group, topic_id = case["group_id"], case["topic_id"]
+    topics = sight.table("share_group_topics")
+    named = kept(topics, equal(topics, "topic_id", topic_id))
+    topic = named["topic"][0].as_py() if named.num_rows else None
+    partitions = sorted(set(case["partition_list"]))
+    rows = Rows("share_partitions", of_group(group, condition_of("topic_id", topic_id)))
+    given_up, again, last = case["given_up_sum"], case["again_sum"], case["last_chance_sum"]
+    parts = []
+    if given_up:
+        parts.append(f"{counted(given_up, 'record')} were delivered as often as the limit allows and given up")
+    if again:
+        also = f" ({counted(last, 'record')} of them for the last time at the next delivery)" if last else ""
+        parts.append(f"{counted(again, 'record')} came back and wait to be delivered again{also}")
+    batches = zip(
+        case["partition_list"],
+        case["first_offset_list"],
+        case["last_offset_list"],
+        case["delivery_state_list"],
+        case["delivery_count_list"],
+        case["log_partition_list"],
+        case["log_offset_list"],
+        strict=True,
+    )
+    return ReportFinding(
+        kind="share_redelivery",
+        level=Level(case["level"]),
+        title=RULE.title,
+        what=(
+            f"In the share group {shown(group)}, topic {shown(topic or topic_id)}, partitions"
+            f" {numbers_shown(partitions)}: {', and '.join(parts)}. Its consumers cannot do their work on these"
+            " records, or do not acknowledge them in time."
+        ),
+        group_ids=(group,),
+        topics=(topic,) if topic else (),
+        partitions=tuple(partitions),
+        since_timestamp_ms=case["write_timestamp_ms_max"],
+        confidence="high" if not given_up else "medium",
+        why_not_sure=None if not given_up else "a consumer may have rejected a record at its last delivery",
+        evidence=tuple(
+            Evidence(
+                f"offsets {first} to {last_offset} of partition {partition}: {deliveries} deliveries, "
+                f"{'given up' if state == _ARCHIVED else 'waiting'}",
+                "__share_group_state",
+                log_partition,
+                log_offset,
+            )
+            for partition, first, last_offset, state, deliveries, log_partition, log_offset in list(batches)[
+                :MOST_EVIDENCE
+            ]
+        ),
+        evidence_count=len(case["partition_list"]),
+        rows=(rows,),
+        next=(
+            sight.see("See the ranges of offsets, with what became of each", rows),
+            sight.ask_kafka(
+                "Look at such a record itself",
+                "kafka-console-consumer",
+                "--topic",
+                topic or topic_id,
+                "--partition",
+                str(case["partition_list"][0]),
+                "--offset",
+                str(case["first_offset_list"][0]),
+                "--max-messages",
+                "1",
+            ),
+            sight.ask_kafka(
+                "Ask the brokers who consumes",
+                "kafka-share-groups",
+                "--describe",
+                "--members",
+                *option("--group", group),
+            ),
+        ),
+        measured={
+            "given_up_records": given_up,
+            "redelivered_records": again,
+            "most_deliveries": case["deliveries_max"],
+        },
+        thresholds=sight.limits_of("share_redelivery.deliveries", "share_redelivery.delivery_limit"),
+    )
+
+
+RULE = ReportRule(
+    kind="share_redelivery",
+    title="a share group delivers records again and again, or gave them up",
+    about="""\
+Ranges of offsets in the state of share partitions that were delivered `deliveries` times or more and wait to be
+delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows.
+Records that a consumer rejected before are no finding: it has decided so. Only offsets at and behind the start
+offset are in the state; what was given up before is in none, once the start offset has passed it.""",
+    tables=("share_partitions", "share_group_topics"),
+    levels={
+        Level.HIGH: "records were given up, or the next delivery is their last",
+        Level.MODERATE: "records were delivered `deliveries` times",
+    },
+    cases=_cases,
+    tell=_tell,
+    listing=lambda _: Rows("share_partitions"),
+    thresholds=(
+        Threshold(
+            "deliveries",
+            "count",
+            3,
+            "deliveries that are more than an accident",
+            "a consumer that is restarted causes a second one",
+        ),
+        Threshold(
+            "delivery_limit",
+            "count",
+            5,
+            "share.delivery.count.limit of the groups",
+            "what brokers have unless somebody says otherwise (group.share.delivery.count.limit)",
+        ),
+    ),
+)
+
+RULES = (RULE,)

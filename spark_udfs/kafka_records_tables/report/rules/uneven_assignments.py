@@ -1,0 +1,196 @@
+"""Members that have far more partitions than others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule, Threshold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+
+def _cases(sight: Sight) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import (
+        equal,
+        grouped,
+        kept,
+        level_by,
+        looked_up,
+        numbers,
+        ranked,
+        true_where,
+        with_columns,
+    )
+
+    groups = sight.table("groups")
+    groups = kept(
+        groups, equal(groups, "state", "Stable"), equal(groups, "group_kind", "classic", "consumer", "streams")
+    )
+    assigned = sight.table("assignments")
+    assigned = kept(
+        assigned,
+        equal(assigned, "role", "current"),
+        pc.fill_null(pc.not_equal(assigned["task_type"], "standby"), True),
+        pc.fill_null(pc.not_equal(assigned["task_type"], "warmup"), True),
+        pc.is_in(assigned["group_id"], groups["group_id"].combine_chunks()),
+    )
+    by_member = grouped(
+        assigned,
+        ["group_id", "member_id"],
+        [("partition", "count"), ("log_partition", "first"), ("log_offset", "first")],
+    )
+    cases = grouped(
+        by_member,
+        ["group_id"],
+        [
+            ("partition_count", "sum"),
+            ("partition_count", "max"),
+            ("partition_count", "min"),
+            ("partition_count", "count"),
+            ("log_partition_first", "first"),
+            ("log_offset_first", "max"),
+        ],
+    )
+    members = sight.table("members")
+    wishes = pc.binary_join(
+        pc.if_else(
+            pc.is_valid(members["subscribed_topics"]),
+            members["subscribed_topics"],
+            pa.scalar([], pa.list_(pa.string())),
+        ),
+        "\n",
+    )
+    members = with_columns(
+        members, wishes=pc.binary_join_element_wise(wishes, pc.fill_null(members["subscribed_regex"], ""), "\r")
+    )
+    alike = grouped(members, ["group_id"], [("wishes", "count_distinct"), ("member_id", "count")])
+    ids = cases["group_id"]
+    cases = with_columns(
+        cases,
+        members=looked_up(ids, alike, "group_id", "member_id_count"),
+        kinds=looked_up(ids, alike, "group_id", "wishes_count_distinct"),
+        protocol=looked_up(ids, groups, "group_id", "protocol"),
+        group_kind=looked_up(ids, groups, "group_id", "group_kind"),
+    )
+    number = np.maximum(numbers(cases, "members"), numbers(cases, "partition_count_count"))
+    most = numbers(cases, "partition_count_max")
+    least = np.where(number > numbers(cases, "partition_count_count"), 0, numbers(cases, "partition_count_min"))
+    mean = numbers(cases, "partition_count_sum") / np.maximum(number, 1)
+    cases = with_columns(cases, least=least, mean=mean, member_number=number)
+    uneven = (
+        true_where(pc.equal(cases["kinds"], 1))
+        & (most - least >= sight.limit("uneven_assignments.difference"))
+        & (most >= sight.limit("uneven_assignments.times_mean") * mean)
+    )
+    cases = cases.filter(uneven)
+    much = numbers(cases, "partition_count_max") - numbers(cases, "least")
+    levels = level_by(
+        (much >= sight.limit("uneven_assignments.moderate_difference"), Level.MODERATE), default=Level.LOW
+    )
+    return ranked(cases, levels, much)
+
+
+def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.case_columns import equal, grouped, kept
+    from kafka_records_tables.report.sight import counted, of_group, shown
+
+    group = case["group_id"]
+    rows = Rows("assignments", of_group(group, "role=current"))
+    of_it = kept(
+        sight.table("assignments"),
+        equal(sight.table("assignments"), "group_id", group),
+        equal(sight.table("assignments"), "role", "current"),
+    )
+    by_member = grouped(
+        of_it, ["member_id"], [("partition", "count"), ("log_partition", "first"), ("log_offset", "first")]
+    ).sort_by([("partition_count", "descending")])
+    first = by_member.slice(0, 3).to_pylist()
+    by = f" by the assignor {case['protocol']}" if case["protocol"] else ""
+    return ReportFinding(
+        kind="uneven_assignments",
+        level=Level(case["level"]),
+        title=RULE.title,
+        what=(
+            f"In the group {shown(group)} one member has {case['partition_count_max']} partitions and another "
+            f"{case['least']}, where {case['mean']:.1f} would be even; all "
+            f"{counted(case['member_number'], 'member')} subscribe to the same{by}. The one with most sets the pace, "
+            "and more members do not help."
+        ),
+        group_ids=(group,),
+        evidence=tuple(
+            Evidence(
+                f"{each['member_id']} has {counted(each['partition_count'], 'partition')}",
+                "__consumer_offsets",
+                each["log_partition_first"],
+                each["log_offset_first"],
+            )
+            for each in first
+        ),
+        evidence_count=by_member.num_rows,
+        confidence="medium",
+        why_not_sure="an assignor may weigh partitions by something that no record tells",
+        rows=(rows,),
+        next=(
+            sight.see("See who has what", rows),
+            sight.ask_kafka(
+                "Ask the brokers for the members now",
+                "kafka-consumer-groups",
+                "--describe",
+                "--members",
+                "--verbose",
+                *_group_option(group),
+            ),
+        ),
+        measured={
+            "most_partitions": case["partition_count_max"],
+            "least_partitions": case["least"],
+            "mean_partitions": round(case["mean"], 2),
+            "members": case["member_number"],
+        },
+        thresholds=sight.limits_of(
+            "uneven_assignments.difference",
+            "uneven_assignments.moderate_difference",
+            "uneven_assignments.times_mean",
+        ),
+    )
+
+
+def _group_option(group: str) -> tuple[str, ...]:
+    from kafka_records_tables.report.command_lines import option
+
+    return option("--group", group)
+
+
+RULE = ReportRule(
+    kind="uneven_assignments",
+    title="members of a group have very different numbers of partitions",
+    about="""\
+Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active
+tasks: range over many small topics does it, and so do members with classic protocols in a group that was converted.
+Groups whose members subscribe to different topics are left alone, and so are Connect and share groups.""",
+    tables=("assignments", "members", "groups"),
+    levels={
+        Level.MODERATE: "most and least differ by `moderate_difference`",
+        Level.LOW: "most and least differ by `difference`, and the most is `times_mean` the mean",
+    },
+    cases=_cases,
+    tell=_tell,
+    listing=lambda _: Rows("assignments", ("role=current",)),
+    thresholds=(
+        Threshold("difference", "count", 4, "partitions between most and least", "below, nobody feels it"),
+        Threshold(
+            "moderate_difference", "count", 20, "the same for the higher level", "a member does the work of others"
+        ),
+        Threshold("times_mean", "count", 2, "most partitions, as a multiple of the mean", "half of the machines idle"),
+    ),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,165 @@
+"""Offsets and groups that nobody needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule, Threshold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+
+def _cases(sight: Sight) -> pa.Table:
+    from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked
+
+    rows = sight.table("deletable_offsets")
+    cases = grouped(
+        kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed")),
+        ["group_id"],
+        [
+            ("topic", "list"),
+            ("partition", "list"),
+            ("commit_timestamp_ms", "min"),
+            ("commit_timestamp_ms", "max"),
+            ("log_partition", "list"),
+            ("log_offset", "list"),
+        ],
+    )
+    count = numbers(cases.append_column("count", _lengths(cases)), "count")
+    return ranked(
+        cases, level_by((count >= sight.limit("offsets_unneeded.many"), Level.LOW), default=Level.NOTE), count
+    )
+
+
+def _lengths(cases: pa.Table) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.list_value_length(cases["partition_list"])
+
+
+def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed, moment, of_group, shown
+
+    group = case["group_id"]
+    topics = tuple(sorted(set(case["topic_list"])))
+    count = len(case["partition_list"])
+    rows = Rows("deletable_offsets", of_group(group, "kind=offset", "reason=not_subscribed"))
+    places = zip(
+        case["topic_list"], case["partition_list"], case["log_partition_list"], case["log_offset_list"], strict=True
+    )
+    newest = case["commit_timestamp_ms_max"]
+    return ReportFinding(
+        kind="offsets_unneeded",
+        level=Level(case["level"]),
+        title=RULE.title,
+        what=(
+            f"The group {shown(group)} has members, and {counted(count, 'offset')} of topics that they do not subscribe"
+            f" to: {listed(topics)}. "
+            + (f"The last of them was committed at {moment(newest)}. " if newest is not None else "")
+            + "Until they expire, monitors show a lag for them that grows and means nothing."
+        ),
+        group_ids=(group,),
+        topics=topics,
+        partitions=tuple(sorted(case["partition_list"])) if len(topics) == 1 else (),
+        since_timestamp_ms=newest,
+        evidence=tuple(
+            Evidence(f"the commit for {topic}-{partition}", "__consumer_offsets", log_partition, log_offset)
+            for topic, partition, log_partition, log_offset in list(places)[:MOST_EVIDENCE]
+        ),
+        evidence_count=count,
+        rows=(rows,),
+        next=(
+            sight.see("See them", rows),
+            sight.ask_records(
+                "See what deleting them would do; --execute does it, and keeps a file that brings them back",
+                "delete-offsets",
+                *option("--group", group),
+                *(word for topic in topics for word in option("--topic", topic)),
+            ),
+        ),
+        measured={"offsets": count, "topics": len(topics)},
+        thresholds=sight.limits_of("offsets_unneeded.many"),
+    )
+
+
+RULE = ReportRule(
+    kind="offsets_unneeded",
+    title="a group keeps offsets of topics that it does not subscribe to",
+    about="""\
+Offsets of topics to which a group with members does not subscribe (`deletable_offsets`, not_subscribed): somebody
+took a topic out of a subscription. A broker deletes them when it is asked to (KIP-496), and by itself at the end of
+the retention.""",
+    tables=("deletable_offsets",),
+    levels={Level.LOW: "a group has `many` of them", Level.NOTE: "otherwise"},
+    cases=_cases,
+    tell=_tell,
+    listing=lambda _: Rows("deletable_offsets", ("kind=offset", "reason=not_subscribed")),
+    thresholds=(
+        Threshold("many", "count", 1000, "offsets of one group", "so many are found in listings before what matters"),
+    ),
+)
+
+
+# -- groups that nothing takes away ------------------------------------------------------------------------------------
+
+
+def _group_cases(sight: Sight) -> pa.Table:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept, ranked
+
+    groups = sight.table("groups")
+    rows = kept(groups, equal(groups, "group_kind", "share"), pc.equal(groups["member_count"], 0))
+    return ranked(rows, np.full(rows.num_rows, int(Level.NOTE)), np.zeros(rows.num_rows))
+
+
+def _tell_group(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.sight import of_group, shown
+
+    group = case["group_id"]
+    rows = Rows("groups", of_group(group))
+    return ReportFinding(
+        kind="share_groups_empty",
+        level=Level(case["level"]),
+        title=EMPTY.title,
+        what=(
+            f"The share group {shown(group)} has no members. Share groups do not expire: it and its state stay until "
+            "somebody deletes it."
+        ),
+        group_ids=(group,),
+        evidence=(
+            Evidence("the record of the group", "__consumer_offsets", case["log_partition"], case["log_offset"]),
+        ),
+        evidence_count=1,
+        rows=(rows,),
+        next=(
+            sight.see("See since when nobody is in it", Rows("timeline", of_group(group, "event=emptied"))),
+            sight.ask_kafka(
+                "When nobody comes back to it, delete it with its state",
+                "kafka-share-groups",
+                "--delete",
+                *option("--group", group),
+            ),
+        ),
+    )
+
+
+EMPTY = ReportRule(
+    kind="share_groups_empty",
+    title="a share group has no members",
+    about="Share groups without members. Nothing takes them away (`expirations`, share_group).",
+    tables=("groups",),
+    levels={Level.NOTE: "always"},
+    cases=_group_cases,
+    tell=_tell_group,
+    listing=lambda _: Rows("groups", ("group_kind=share", "member_count=0")),
+)
+
+RULES = (RULE, EMPTY)

@@ -1,0 +1,161 @@
+"""What a rule sees: the rows of the tables, the moment, the thresholds, and how to name what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kafka_records_runtime.errors import plural
+from kafka_records_tables.report.command_lines import (
+    condition_of,
+    kafka_command,
+    option,
+    records_command,
+    table_command,
+)
+from kafka_records_tables.report.report_parts import NextStep, ReportRequest, Rows
+from kafka_records_tables.tables import TABLES
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
+
+SECOND_MS: Final = 1000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+MOST_EVIDENCE: Final = 10
+"""Records that a finding names; `evidence_count` counts all."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Everything that a rule may look at."""
+
+    request: ReportRequest
+    tables: Mapping[str, pa.Table]
+    reading: Sequence[Finding]
+    limits: Mapping[str, Any]
+    """The thresholds by their full names: milliseconds, counts and shares."""
+    asked: Sequence[str] = ()
+    """Options that every table was asked with, as `("--as-of", "1795227301705")`."""
+    retention: Sequence[str] = ()
+    """The option of those tables that know it, as `("--retention", "14d")`; empty for the usual one."""
+    bootstrap: str | None = None
+    config: str | None = None
+
+    @property
+    def at_ms(self) -> int:
+        """The moment that the report is about."""
+        return self.request.at_timestamp_ms
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the logs are files, so that nobody knows what came behind them."""
+        return self.bootstrap is None
+
+    def table(self, name: str) -> pa.Table:
+        """The rows of a table; none where the source does not have its topic."""
+        there = self.tables.get(name)
+        return TABLES[name].schema.empty_table() if there is None else there
+
+    def limit(self, name: str) -> Any:
+        """A threshold: milliseconds, a count or a share."""
+        return self.limits[name]
+
+    def limits_of(self, *names: str) -> dict[str, Any]:
+        """Some thresholds by their names, for a finding that they decided."""
+        return {name: self.limits[name] for name in names}
+
+    # -- what to do next -----------------------------------------------------------------------------------------------
+
+    def command(self, rows: Rows, *more: str) -> str:
+        """The command that prints rows of a table of this report."""
+        own = self.retention if any(each.name == "retention" for each in TABLES[rows.table].options) else ()
+        return table_command(rows, self.request.source_arguments, [*self.asked, *own, *more])
+
+    def see(self, what: str, rows: Rows, *more: str) -> NextStep:
+        """Look at the rows of a table."""
+        has_source = bool(self.request.source_arguments)
+        return NextStep(what, self.command(rows, *more) if has_source else None)
+
+    def ask_kafka(self, what: str, tool: str, *words: str) -> NextStep:
+        """Run one of Kafka's tools."""
+        return NextStep(what, kafka_command(tool, self.bootstrap, self.config, *words))
+
+    def ask_records(self, what: str, command: str, *words: str) -> NextStep:
+        """Run another command of this project on running brokers."""
+        return NextStep(what, records_command(command, self.bootstrap, self.config, *words))
+
+    def describe_group(self, group: str, what: str = "Ask the brokers who is in the group now") -> NextStep:
+        """What brokers say about a group at this moment."""
+        return self.ask_kafka(what, "kafka-consumer-groups", "--describe", *option("--group", group))
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
+
+_LONGEST: Final = 60
+_UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"))
+
+
+def shown(name: str | None) -> str:
+    """A name in a sentence: in quotes, and cut where it is long."""
+    if name is None:
+        return "an unnamed one"
+    return f'"{name}"' if len(name) <= _LONGEST else f'"{name[:_LONGEST]}…" ({len(name)} characters)'
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Some names in a sentence, and how many others there are."""
+    first = ", ".join(map(shown, names[:most]))
+    return first if len(names) <= most else f"{first} and {len(names) - most} more"
+
+
+def length(ms: float) -> str:
+    """A duration in words, in its two largest units: `2 d 3 h`, `850 ms`."""
+    left = max(round(ms), 0)
+    if left < SECOND_MS:
+        return f"{left} ms"
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        number, left = divmod(left, size)
+        if number or parts:
+            parts.append(f"{number} {unit}" if number else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts))
+
+
+def moment(ms: int) -> str:
+    """A moment in words, in UTC."""
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms since 1970"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 offset`, `2 offsets`."""
+    return str(plural(number, noun))
+
+
+def of_group(group: str, *more: str) -> tuple[str, ...]:
+    """Conditions that choose the rows of a group, and further ones."""
+    return (condition_of("group_id", group), *more)
+
+
+def numbers_shown(numbers: Sequence[int], most: int = 8) -> str:
+    """Numbers of partitions in a sentence: `0-3, 7`."""
+    ordered = sorted(numbers)
+    runs: list[list[int]] = []
+    for number in ordered:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return ", ".join(texts[:most]) + (" …" if len(texts) > most else "")

@@ -1,0 +1,157 @@
+"""The thresholds of the report: their defaults, files of others (TOML), and the file that documents them.
+
+Nothing here loads numpy or pyarrow, so that a command can complain at once.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_records_runtime.close_names import close_names
+from kafka_records_tables.near_names import near
+from kafka_records_tables.query import QueryError, duration
+from kafka_records_tables.report.rule import Threshold
+from kafka_records_tables.report.rules import RULES
+
+OF_REPORT: Final = "report"
+"""The table of a file that is about all kinds."""
+
+_GENERAL: Final = (
+    Threshold(
+        "most_of_a_kind",
+        "count",
+        20,
+        "findings of one kind and level that stand by themselves; the others are summed up in one",
+        "more than a screen of the same is not read",
+    ),
+)
+
+
+class ThresholdsError(ValueError):
+    """Thresholds that cannot be used; a sentence says why."""
+
+
+def _known() -> dict[str, Threshold]:
+    of_rules = {rule.named(each): each for rule in RULES for each in rule.thresholds}
+    return {**{f"{OF_REPORT}.{each.name}": each for each in _GENERAL}, **of_rules}
+
+
+def usual_thresholds() -> dict[str, Any]:
+    """The defaults by their full names, `offsets_expiring.within`: milliseconds, counts and shares."""
+    return {name: _value(name, each, each.default) for name, each in _known().items()}
+
+
+def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any]:
+    """All thresholds by their full names.
+
+    Parameters
+    ----------
+    given
+        Those that differ from the defaults: the path of a TOML file, or a mapping as one holds it
+        (`{"offsets_expiring": {"within": "7d"}}`), or with full names (`{"offsets_expiring.within": "7d"}`); a
+        duration may be a timedelta or milliseconds there.
+
+    Raises
+    ------
+    ThresholdsError
+        For a file that cannot be read or is no TOML, a name that no threshold has, and a value that is none.
+    """
+    if given is None:
+        return usual_thresholds()
+    where, values = ("", given) if isinstance(given, Mapping) else (f"{given}: ", _read(Path(given)))
+    known = _known()
+    found = usual_thresholds()
+    for name, value in _flat(values, where):
+        if name not in known:
+            raise ThresholdsError(f"{where}{_unknown(name, known)}")
+        try:
+            found[name] = _value(name, known[name], value, bool(where))
+        except ThresholdsError as error:
+            raise ThresholdsError(f"{where}{error}") from None
+    return found
+
+
+def _unknown(name: str, known: Mapping[str, Threshold]) -> str:
+    kind, dot, rest = name.partition(".")
+    kinds = dict.fromkeys(each.partition(".")[0] for each in known)
+    if kind not in kinds:
+        close = close_names(name, known, 1)
+        return f"no threshold is called {name!r}; {f'did you mean {close[0]}?' if close else near(kind, kinds)}"
+    own = [each.partition(".")[2] for each in known if each.startswith(f"{kind}.")]
+    return (
+        f"{kind} has no threshold {rest!r}; {near(rest, own)}" if dot else f"{kind} is a table: write {kind}.{own[0]}"
+    )
+
+
+def _flat(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    for kind, of_kind in values.items():
+        if isinstance(of_kind, Mapping):
+            yield from ((f"{kind}.{name}", value) for name, value in of_kind.items())
+        else:
+            yield str(kind), of_kind
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ThresholdsError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ThresholdsError(f"{path}: is no UTF-8, as TOML is") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ThresholdsError(f"{path}: is no TOML: {error}") from None
+
+
+def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) -> Any:
+    """Milliseconds, a count or a share. A file says the unit of a duration, which a bare number would not."""
+    if threshold.kind == "duration":
+        return _milliseconds(name, value, is_file)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if threshold.kind == "share":
+        if not is_number or not 0 <= value <= 1:
+            raise ThresholdsError(f"{name}: {value!r} is no share: write a number from 0 to 1")
+        return value
+    if not is_number or value != int(value) or value < 0:
+        raise ThresholdsError(f"{name}: {value!r} is no count: write a whole number of 0 or more")
+    return int(value)
+
+
+def _milliseconds(name: str, value: Any, is_file: bool) -> int:
+    if isinstance(value, timedelta) and value >= timedelta():
+        return int(value.total_seconds() * 1000)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0 and not is_file:
+        return value
+    if not isinstance(value, str):
+        raise ThresholdsError(f'{name}: {value!r} is no duration: write "90s", "30m", "24h" or "7d"')
+    try:
+        return duration(value)
+    except QueryError as error:
+        raise ThresholdsError(f"{name}: {error}") from None
+
+
+def thresholds_file() -> str:
+    """A file with all defaults, each with what it decides and why it is what it is."""
+    lines = ["# Thresholds of kafka-records report. A file names those that differ from these defaults."]
+    lines += _table_lines(OF_REPORT, "all kinds of findings", _GENERAL)
+    for rule in RULES:
+        if rule.thresholds:
+            lines += _table_lines(rule.kind, rule.title, rule.thresholds)
+    return "\n".join(lines) + "\n"
+
+
+def _table_lines(name: str, title: str, thresholds: tuple[Threshold, ...]) -> Iterator[str]:
+    yield from ("", f"# {title}", f"[{name}]")
+    for each in thresholds:
+        about = textwrap.wrap(f"{each.about}. Why: {each.reason}.", 100, break_on_hyphens=False)
+        yield from (f"# {line}" for line in about)
+        yield f'{each.name} = "{each.default}"' if each.kind == "duration" else f"{each.name} = {each.default}"
+
+
+def of_report() -> tuple[Threshold, ...]:
+    """Those that are about all kinds."""
+    return _GENERAL

@@ -1,0 +1,119 @@
+"""One run of `kafka-records report`: the report to the output, counts to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.report_text import in_short, write_report_text
+from kafka_records_tables.runs.catalog import KAFKA
+from kafka_records_tables.runs.chosen_logs import with_hint
+from kafka_records_tables.runs.endings import DAMAGE, OK
+from kafka_records_tables.runs.engine_run import SparkSettings, check_java_for, session_of, told_in_words
+from kafka_records_tables.runs.given_source import GivenSource
+from kafka_records_tables.runs.progress_bar import ByteProgress
+from kafka_records_tables.runs.standard_error import say
+from kafka_records_tables.runs.totals import RecordTotals
+from kafka_records_tables.runs.written_output import Output, check_output, replacing, terminal_width
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.report_parts import Level, Report
+
+
+@dataclass(frozen=True)
+class ReportTask:
+    """What one run is asked to do; see `kafka_records_tables.report.making.read_report`."""
+
+    given: GivenSource
+    source_arguments: tuple[str, ...]
+    format: str
+    """`text` or `json`."""
+    path: Path | None = None
+    """A file; None for standard output."""
+    overwrite: bool = False
+    groups: Sequence[str] = ()
+    topics: Sequence[str] = ()
+    as_of_ms: int | None = None
+    retention_ms: int | None = None
+    untold: Literal["committed"] | None = None
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    package: str = KAFKA
+    processes: int | None = None
+    spark: SparkSettings | None = None
+    with_tables: bool = True
+    fail_on: Level | None = None
+    """The level from which on a finding makes the exit status 1."""
+
+
+class ReportRun:
+    """Writes the report that a task asks for."""
+
+    def __init__(self, task: ReportTask) -> None:
+        self._task = task
+
+    def run(self) -> int:
+        """Returns the exit status. Raises a CommandError when there is no report."""
+        task = self._task
+        check_java_for(task.spark)
+        check_output(Output("json", task.path, overwrite=task.overwrite), task.given.paths)
+        report = self._read()
+        self._write(report)
+        self._sum_up(report)
+        is_damaged = any(finding.severity == "damage" for finding in report.reading)
+        is_bad = task.fail_on is not None and any(each.level >= task.fail_on for each in report.findings)
+        return DAMAGE if is_damaged or is_bad else OK
+
+    def _read(self) -> Report:
+        task = self._task
+        with (
+            told_in_words(with_hint),
+            ByteProgress("report") as progress,
+            session_of(task.spark, progress) as session,
+        ):
+            return read_report(
+                task.given.source(),
+                group=task.groups or None,
+                topic_filter=task.topics or None,
+                as_of=task.as_of_ms,
+                retention=task.retention_ms,
+                untold=task.untold,
+                thresholds=task.thresholds,
+                package=task.package,
+                processes=task.processes,
+                spark=session,
+                on_progress=progress.moved,
+                source_arguments=task.source_arguments,
+            )
+
+    def _write(self, report: Report) -> None:
+        task = self._task
+        if task.path is None:
+            _write_text(report, task, sys.stdout)
+            sys.stdout.flush()
+            return
+        with (
+            replacing(task.path) as part,
+            open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out,
+        ):
+            _write_text(report, task, out)
+
+    def _sum_up(self, report: Report) -> None:
+        if self._task.path is not None:
+            say(in_short(report))
+        for name, why in report.missing.items():
+            say(f"note: without the table {name}: {why}")
+        totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
+        say(f"read {totals.read()}")
+
+
+def _write_text(report: Report, task: ReportTask, out: Any) -> None:
+    if task.format == "json":
+        from kafka_records_tables.report.report_json import write_report_json
+
+        write_report_json(report, out, with_tables=task.with_tables)
+    else:
+        write_report_text(report, out, terminal_width(out))

@@ -1,0 +1,94 @@
+"""The report of the captured topics: its findings, its numbers, and the commands that it names."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kafka_records_tables.read import read_table
+from kafka_records_tables.report.glance import rows_of
+from kafka_records_tables.report.making import REPORTED, read_report
+from kafka_records_tables.report.report_parts import Level, Report
+from tests.cli.running import run
+
+
+@pytest.fixture(scope="module")
+def segments(topics_dir: Path) -> Path:
+    return topics_dir / "kafka-4.3" / "segments"
+
+
+@pytest.fixture(scope="module")
+def report(segments: Path) -> Report:
+    return read_report(segments)
+
+
+def test_the_captured_topic_has_what_its_readme_tells(report: Report) -> None:
+    assert [(each.level, each.kind, each.group_ids) for each in report.findings if each.level > Level.NOTE] == [
+        (Level.HIGH, "offsets_of_new_topic", ("price-checks",)),
+        (Level.HIGH, "offsets_reset", ("payments-settlement",)),
+        (Level.HIGH, "share_redelivery", ("ticket-classifiers",)),
+        (Level.MODERATE, "offsets_rewound", ("заказы-экспорт",)),
+    ]
+    assert sorted((each.kind, each.group_ids) for each in report.findings if each.level == Level.NOTE) == [
+        ("members_unsettled", ("stock-levels",)),
+        ("offsets_reset", ("nightly-audit",)),
+        ("offsets_unneeded", ("catalogue-search",)),
+        ("share_groups_empty", ("archive-pickers",)),
+        ("share_groups_empty", ("ticket-classifiers",)),
+        ("transaction_open", ("payment-enricher",)),
+    ]
+
+
+@pytest.mark.parametrize("topic", ["kafka-2.8", "kafka-4.3-expiry"])
+def test_the_other_captured_topics_have_nothing_to_look_at(topics_dir: Path, topic: str) -> None:
+    report = read_report(topics_dir / topic / "segments", retention="5m" if "expiry" in topic else None)
+    assert {each.level for each in report.findings} <= {Level.NOTE}
+
+
+def test_tables_are_those_that_read_table_gives(report: Report, segments: Path) -> None:
+    assert tuple(report.tables) == REPORTED
+    for name in ("groups", "expirations", "lag"):
+        assert report.tables[name].equals(read_table(name, segments).table)
+
+
+def test_every_number_counts_or_sums_rows(report: Report) -> None:
+    for number in report.numbers:
+        rows = rows_of(report.tables[number.rows.table], number.rows)
+        counted = rows.num_rows if number.column is None else sum(filter(None, rows[number.column].to_pylist())) or None
+        assert number.value == counted, number.name
+
+
+def test_rows_of_findings_are_there_and_commands_run(report: Report, segments: Path) -> None:
+    commands = [step.command for finding in report.findings for step in finding.next if step.command]
+    assert len(set(commands)) > len(report.findings)
+    for finding in report.findings:
+        assert all(rows_of(report.tables[rows.table], rows).num_rows for rows in finding.rows), finding.kind
+    one_of_a_kind = {tuple(shlex.split(command)[:3]): command for command in commands}
+    ours = [command for command in one_of_a_kind.values() if command.startswith("kafka-records table")]
+    assert len(ours) > 3
+    for command in ours:
+        ran = run(*shlex.split(command)[1:])
+        assert (ran.status, len(ran.lines) > 2) == (0, True), (command, ran.err)
+
+
+def test_the_command_prints_findings_by_level(segments: Path) -> None:
+    ran = run("report", str(segments), "--fail-on", "critical")
+    assert ran.status == 0
+    assert ran.lines[2] == "HIGH  a topic was deleted and made anew under its name"
+    assert ran.lines[-1] == "10 findings: 3 high, 1 moderate, 6 note"
+    assert ran.err == "read 979 records and 9 transaction markers in 43 files of 11 partitions\n"
+
+
+def test_json_has_all_of_it(report: Report, segments: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    assert run("report", str(segments), "--output", str(path), "--fail-on", "high").status == 1
+    document = json.loads(path.read_text())
+    assert [each["kind"] for each in document["findings"]] == [each.kind for each in report.findings]
+    printed = [json.loads(line) for line in run("table", "groups", str(segments), "--format", "json").lines]
+    assert document["tables"]["groups"] == printed
+    assert {name: len(rows) for name, rows in document["tables"].items()} == {
+        name: table.num_rows for name, table in report.tables.items()
+    }

@@ -1,0 +1,148 @@
+"""Write the page about the report, docs/report.md, from the declarations of its rules; with --check, compare it with
+what is there.
+
+tools/report_page.py            # write it
+tools/report_page.py --check    # say whether it is what would be written
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.thresholds import OF_REPORT, of_report
+
+PAGE = Path(__file__).parent.parent / "docs" / "report.md"
+
+_HEAD = """\
+# The report
+
+<!-- Written by tools/report_page.py from the declarations in kafka_records_tables.report.rules: make generate. -->
+
+What is wrong in the topics of the coordinators, for those who do not know the tables: since when, how sure that is,
+which records show it, and what to do next, with the command.
+
+```sh
+kafka-records report /var/lib/kafka/data                                   # on the terminal
+kafka-records report --bootstrap broker-1:9092 --output report.json        # for programs
+kafka-records report /var/lib/kafka/data --fail-on high                    # for a job that watches
+```
+
+```python
+from kafka_records_tables import read_report
+
+report = read_report("tests/data/topics/kafka-4.3/segments")
+[(finding.level.word, finding.kind, finding.group_ids) for finding in report.findings][:2]
+# [('high', 'offsets_of_new_topic', ('price-checks',)), ('high', 'offsets_reset', ('payments-settlement',))]
+report.findings[0].next[0].command.split()[:3]
+# ['kafka-records', 'table', 'regressions']
+```
+
+Give the retention of the brokers (`--retention`, their `offsets.retention.minutes`), for expiry is counted with it. The
+moment of the report is `--as-of`, or else now for running brokers, and the time of the last record for files: in a copy
+of last month nothing has become older since. Commands that ask brokers name the brokers of the report; in a report of
+files they name `$BOOTSTRAP`, which you set.
+
+## Levels
+
+| level | what it asks of you |
+|---|---|
+"""
+
+_ASKS = {
+    Level.CRITICAL: "Somebody loses data, or a coordinator does not work, now or soon.",
+    Level.HIGH: "Look at it today.",
+    Level.MODERATE: "Look at it this week.",
+    Level.LOW: "Look at it when there is time.",
+    Level.NOTE: "Worth knowing; all is well.",
+}
+
+_JSON = """
+## Confidence
+
+`high`: records can tell. Otherwise `why_not_sure` says what no record holds, or what a cleaner may have taken.
+
+## Thresholds
+
+Levels go by named thresholds, below each kind. `kafka-records report --print-thresholds` prints a file of all of them,
+with what each decides and why. A file for `--thresholds` (TOML) has those that differ:
+
+```toml
+[offsets_expiring]
+high_within = "48h"
+```
+
+A name that no threshold has is refused, with the one that was meant. Of one kind and level, the worst
+`report.most_of_a_kind` findings stand by themselves; the others are one, with counts and the command that lists them.
+
+## JSON
+
+`--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`, what was
+met while `reading`, `counts`, and the rows of all `tables` as `table --format json` prints them (`--no-tables` leaves
+them out). [report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json) is its schema. Every
+number names the rows that it counts or sums.
+
+## Kinds of findings
+
+| kind | what it says | worst level |
+|---|---|---|
+"""
+
+
+def main() -> int:
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the page would change")
+    options = parser.parse_args()
+    text = page(RULES)
+    if not options.check:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        print("docs/report.md is not what the declarations say: run make generate", file=sys.stderr)
+        return 1
+    return 0
+
+
+def page(rules: Sequence[ReportRule]) -> str:
+    """The page about some rules."""
+    levels = "".join(f"| `{level.word}` | {_ASKS[level]} |\n" for level in sorted(Level, reverse=True))
+    overview = "".join(f"| [{rule.kind}](#{rule.kind}) | {rule.title} | {max(rule.levels).word} |\n" for rule in rules)
+    of_all = [f"\nOf all kinds, as `{OF_REPORT}.NAME`:\n", *_thresholds(of_report())]
+    return _HEAD + levels + _JSON + overview + "\n".join([*of_all, *(line for each in rules for line in _rule(each))])
+
+
+def _rule(rule: ReportRule) -> Iterator[str]:
+    yield f"\n### {rule.kind}\n"
+    yield f"{rule.title[0].upper()}{rule.title[1:]}.\n"
+    yield "\n\n".join(map(_wrapped, rule.about.split("\n\n"))) + "\n"
+    if rule.tables:
+        yield _wrapped(f"Made from {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.") + "\n"
+    yield "| level | when |"
+    yield "|---|---|"
+    for level in sorted(rule.levels, reverse=True):
+        yield f"| `{level.word}` | {rule.levels[level]} |"
+    if rule.thresholds:
+        yield ""
+        yield from _thresholds(rule.thresholds)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[str]:
+    yield "| threshold | default | what it decides | why |"
+    yield "|---|---|---|---|"
+    for each in thresholds:
+        yield f"| `{each.name}` | `{each.default}` | {each.about} | {each.reason} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
