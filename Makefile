@@ -71,6 +71,10 @@ generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/ta
 	$(BIN)/python -m tools.table_pages
 	$(BIN)/python -m tools.report_page
 
+.PHONY: docs
+docs: $(INSTALLED) ## Build the documentation as a site with a search, in build/site; broken links fail.
+	@$(BIN)/python -m tools.docs_site
+
 .PHONY: notebooks
 notebooks: $(INSTALLED) ## Run the notebooks under examples/ and write what their cells show.
 	$(BIN)/python -m tools.notebooks

@@ -30,9 +30,16 @@ PAGES = (
     "docs/python.md",
     "docs/snapshots.md",
     "docs/spark.md",
+    "docs/start/data-engineer.md",
+    "docs/start/maintainer.md",
+    "docs/start/operator.md",
+    "docs/start/service-author.md",
     "docs/streams.md",
 )
-WITH_SPARK = ("README.md", "docs/spark.md", "docs/streams.md")
+OTHERS = ("docs/start/data-engineer.md", "docs/start/maintainer.md")
+"""Pages whose commands show what those of other pages show: `make matrix` runs them."""
+RUN = tuple(pytest.param(page, marks=pytest.mark.matrix if page in OTHERS else ()) for page in PAGES)
+WITH_SPARK = ("README.md", "docs/spark.md", "docs/start/data-engineer.md", "docs/streams.md")
 
 
 def environment() -> dict[str, str]:
@@ -77,7 +84,7 @@ def compare(found: list[str], shown: list[str]) -> None:
         pytest.fail("\n".join(lines), pytrace=False)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", RUN)
 def test_commands_print_what_the_page_shows(page: str, consoles: Callable[[str], Consoles]) -> None:
     compare(consoles(page).found, blocks(ROOT / page, "console"))
 
@@ -105,7 +112,7 @@ def run_pythons(*pages: str, consoles: Callable[[str], Consoles]) -> dict[str, l
     return {page: json.loads(done.stdout)[str(ROOT / page)] for page in pages}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in WITH_SPARK])
+@pytest.mark.parametrize("page", [page for page in RUN if page.values[0] not in WITH_SPARK])
 def test_python_gives_what_the_page_shows(page: str, consoles: Callable[[str], Consoles]) -> None:
     compare(run_pythons(page, consoles=consoles)[page], blocks(ROOT / page, "python"))
 

@@ -1,0 +1,96 @@
+"""The documentation as a site: its navigation has every page, links become those of the site, and what is built is held
+against what must not be there."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.docs_site.__main__ import build, nav_text
+from tools.docs_site.checking import troubles
+from tools.docs_site.navigation import DOCS, ROOT, navigation, pages
+from tools.docs_site.pages import place_of, write_pages
+
+
+def test_the_navigation_names_every_page_once_and_nothing_else() -> None:
+    there = [*DOCS.rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+    assert sorted(pages()) == sorted(str(path.relative_to(ROOT)) for path in there)
+
+
+def test_the_navigation_in_toml_names_the_places_of_the_pages() -> None:
+    def places(entries: list[Any]) -> list[str]:
+        return [
+            place
+            for entry in entries
+            for place in (
+                [entry] if isinstance(entry, str) else [each for part in entry.values() for each in places(part)]
+            )
+        ]
+
+    found = tomllib.loads(f"nav = {nav_text(navigation())}")["nav"]
+    assert places(found) == [place_of(page) for page in pages()]
+    assert len(set(places(found))) == len(pages())
+
+
+def test_links_become_those_of_the_site(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    home = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert "](project/readme.md)" in home
+    assert "](tables.md#log_ends)" in home
+    python = (tmp_path / "python.md").read_text(encoding="utf-8")
+    assert "](files/examples/offset_admin.py.txt)" in python
+    copied = (tmp_path / "files" / "examples" / "offset_admin.py.txt").read_text(encoding="utf-8")
+    assert copied == (ROOT / "examples" / "offset_admin.py").read_text(encoding="utf-8")
+    assert (tmp_path / "img" / "linear.svg").is_file()
+    listed = (tmp_path / "files" / "message_specs.txt").read_text(encoding="utf-8")
+    assert "message_specs/consumer_offsets/OffsetCommitValue.json\n" in listed
+
+
+def test_blocks_keep_what_looks_like_a_link(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    name = "docs/start/service-author.md"
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert (tmp_path / place_of(name)).read_text(encoding="utf-8").split("```")[1::2] == text.split("```")[1::2]
+
+
+PAGE = "<a href='other.html#there'>x</a><script src='own.js'></script><link rel=canonical href='https://example.org/'>"
+
+
+@pytest.mark.parametrize(
+    ("page", "line"),
+    [
+        (PAGE, None),
+        ("<a href=https://example.org>x</a>", None),
+        ("<a href='other.html#nowhere'>x</a>", "page.html: other.html#nowhere: no such anchor"),
+        ("<a href=nowhere.html>x</a>", "page.html: nowhere.html: no such file"),
+        ("<img src=nowhere.svg>", "page.html: nowhere.svg: no such file"),
+        ("<script src='https://example.org/x.js'></script>", "page.html: loads https://example.org/x.js"),
+        ("<link rel=stylesheet href=//example.org/x.css>", "page.html: loads //example.org/x.css"),
+        ("<link rel=preconnect href=HTTPS://example.org>", "page.html: loads HTTPS://example.org"),
+    ],
+)
+def test_what_is_wrong_with_a_site_is_said(tmp_path: Path, page: str, line: str | None) -> None:
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    (tmp_path / "other.html").write_text("<h1 id=there>There</h1>", encoding="utf-8")
+    (tmp_path / "own.js").write_text("", encoding="utf-8")
+    assert [*troubles(tmp_path)][:1] == ([] if line is None else [line])
+
+
+def test_a_style_sheet_that_asks_another_host_is_said(tmp_path: Path) -> None:
+    (tmp_path / "x.css").write_text(
+        "@import 'x.css'; a { background: url(https://example.org/x.png) }", encoding="utf-8"
+    )
+    assert [*troubles(tmp_path)] == ["x.css: loads https://example.org/x.png"]
+
+
+@pytest.mark.matrix
+def test_the_site_is_built_in_strict_mode(tmp_path: Path) -> None:
+    site = build(tmp_path / "made")
+    for page in pages():
+        assert (site / place_of(page)).with_suffix(".html").is_file()
+    assert (site / "search.js").is_file()
+    assert (site / "search.json").is_file()
+    assert not [*site.rglob("*.woff*")]

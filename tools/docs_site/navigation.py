@@ -1,0 +1,108 @@
+"""Which page of the site stands where. Every page of docs/ is named once; folders of written pages come as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOCS: Final = ROOT / "docs"
+
+HOME: Final = "docs/README.md"
+
+RELEASES: Final = "docs/releases"
+REFERENCE: Final = "docs/reference"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the navigation: pages by their paths from the root, and sections below it.
+
+    The title of a page is its first heading.
+    """
+
+    title: str
+    pages: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+
+    def all_pages(self) -> Iterator[str]:
+        """Its pages and those of the sections below it, in their order."""
+        yield from self.pages
+        for section in self.sections:
+            yield from section.all_pages()
+
+
+_BY_HAND: Final = (
+    Section("Pages", (HOME,)),
+    Section(
+        "Start",
+        (
+            "docs/start/operator.md",
+            "docs/start/data-engineer.md",
+            "docs/start/service-author.md",
+            "docs/start/maintainer.md",
+            "README.md",
+        ),
+    ),
+    Section(
+        "Ask",
+        (
+            "docs/report.md",
+            "docs/command.md",
+            "docs/tables.md",
+            "docs/sources.md",
+            "docs/live.md",
+            "docs/snapshots.md",
+            "docs/rescue.md",
+            "docs/deleting.md",
+        ),
+    ),
+    Section(
+        "Decode",
+        (
+            "docs/python.md",
+            "docs/spark.md",
+            "docs/streams.md",
+            "docs/cluster.md",
+            "docs/columns.md",
+            "docs/avro.md",
+        ),
+    ),
+    Section("Generate", ("docs/generator.md", "docs/evolution.md")),
+    Section("Rely on it", ("docs/limits.md", "docs/strictness.md", "docs/support.md", "docs/figures.md")),
+    Section(
+        "Change it",
+        (
+            "CONTRIBUTING.md",
+            "docs/design.md",
+            "docs/columns-inside.md",
+            "docs/codec-speed.md",
+            "docs/releasing.md",
+            "CHANGELOG.md",
+        ),
+    ),
+)
+
+
+def navigation() -> tuple[Section, ...]:
+    """The navigation of the site."""
+    folders = sorted(path.name for path in (ROOT / REFERENCE).iterdir() if path.is_dir())
+    of_folders = tuple(Section(name, _in_folder(f"{REFERENCE}/{name}")) for name in folders)
+    return (
+        *_BY_HAND,
+        Section("Releases of Kafka", _in_folder(RELEASES)),
+        Section("Reference", (f"{REFERENCE}/README.md",), of_folders),
+    )
+
+
+@cache
+def pages() -> tuple[str, ...]:
+    """Every page of the site, in the order of the navigation."""
+    return tuple(page for section in navigation() for page in section.all_pages())
+
+
+def _in_folder(folder: str) -> tuple[str, ...]:
+    return tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).glob("*.md")))
