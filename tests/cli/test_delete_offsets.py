@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from kafka_records_engine.sources import group_requests
 from kafka_records_engine.sources.group_requests import (
     UNSTABLE,
     CommittedOffset,
@@ -94,6 +95,12 @@ def test_a_list_comes_by_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
     assert of_file("-", whole=False).wanted.keys() == {ODD}
 
 
+def test_an_offset_may_be_negative(tmp_path: Path) -> None:
+    """A client may commit one, and the table lists it."""
+    (path := tmp_path / "list.jsonl").write_bytes(b'{"group_id":"g","topic":"t","partition":3,"offset":-7}\n')
+    assert of_file(str(path), whole=False).wanted["g"].expected == {("t", 3): Expected(-7)}
+
+
 def test_a_list_of_few_columns_is_compared_by_these(tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text('{"group_id":"g","topic":"t","partition":0,"offset":5}\n', encoding="utf-8")
@@ -169,7 +176,7 @@ NEEDED = "(needed are group_id, topic, partition, offset)"
             b'{"group_id":"g","topic":"t","partition":2147483648,"offset":1}',
             "line 1: partition: 2147483648 is out of range",
         ),
-        (b'{"group_id":"g","topic":"t","partition":0,"offset":-1}', "line 1: offset: -1 is out of range"),
+        (b'{"group_id":"g","topic":"t","partition":-1,"offset":1}', "line 1: partition: -1 is out of range"),
         (
             b'{"group_id":"g","topic":"t","partition":0,"offset":1,"is_deletable":"yes"}',
             "line 1: is_deletable: 'yes' is neither true nor false",
@@ -409,6 +416,19 @@ def test_a_broker_that_is_not_there_is_named_once(tmp_path: Path, capsys: pytest
     assert main(["delete-offsets", *asked]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith(f"kafka-records: {address}: no broker can be reached there: ")
+
+
+def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever patience the configuration has, a minute by default."""
+    monkeypatch.setattr(group_requests, "_UNTIL_A_FIRST_ANSWER", 0.01)
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+    assert main(["delete-offsets", "--bootstrap", address, "--group", "", "--topic", "t"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"kafka-records: {address}: no broker can be reached there: ")
+    assert said.endswith(", for 0.01 s")
 
 
 # -- usage -------------------------------------------------------------------------------------------------------------

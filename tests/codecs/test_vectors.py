@@ -24,9 +24,7 @@ SIDES = ("Request", "Response")
 
 @pytest.fixture(scope="module")
 def lines(load_vectors: VectorLoader) -> list[Line]:
-    found = [line for line in load_vectors("messages.jsonl.gz") if line["message"] in registry.MESSAGES]
-    assert len(found) > 2700
-    return found
+    return load_vectors("messages.jsonl.gz")
 
 
 def test_every_message_with_a_spec_has_vectors(lines: list[Line]) -> None:
@@ -40,7 +38,7 @@ def test_every_message_with_a_spec_has_vectors(lines: list[Line]) -> None:
         "CooperativeStickyAssignorUserData",
         "StickyAssignorUserData",
     }
-    assert {line["message"] for line in lines} >= set(registry.MESSAGES) - without
+    assert {line["message"] for line in lines} == set(registry.MESSAGES) - without
 
 
 def test_decode_then_to_json_is_what_kafka_prints(lines: list[Line]) -> None:
@@ -59,7 +57,7 @@ def test_decode_then_encode_gives_the_same_bytes(lines: list[Line]) -> None:
 def test_from_json_then_encode_gives_kafkas_bytes(lines: list[Line]) -> None:
     """JSON carries neither unknown tags nor the bytes of records fields."""
     plain = [line for line in lines if "tags" not in line and "records" not in line]
-    assert len(plain) > 1000
+    assert {line["message"] for line in plain} == {line["message"] for line in lines}
     for line in plain:
         message = registry.message_class(line["message"]).from_json(line["json"], line["version"])
         assert message.encode(line["version"]).hex() == line["hex"], line
@@ -67,9 +65,10 @@ def test_from_json_then_encode_gives_kafkas_bytes(lines: list[Line]) -> None:
 
 def test_unknown_tags_are_kept_where_they_stood(lines: list[Line]) -> None:
     tagged = [line for line in lines if "tags" in line]
-    assert len(tagged) > 100
+    assert tagged
     for line in tagged:
         cls = registry.message_class(line["message"])
+        assert cls.CODEC.schema.is_flexible(line["version"])
         message = cls.decode(bytes.fromhex(line["hex"]), line["version"])
         found = list(unknown_tags(cls.CODEC.schema, cls.CODEC.schema.root.name, message))
         assert sorted(found, key=repr) == sorted(line["tags"], key=repr), line
@@ -121,8 +120,7 @@ def test_every_prefix_of_a_vector_is_refused_with_path_and_place(lines: list[Lin
 
 def test_classes_and_walker_agree_on_bytes_that_kafka_judged(load_vectors: VectorLoader) -> None:
     """The walker is held against Kafka's verdicts in tests/runtime; here the classes are held against the walker."""
-    judged = [line for line in load_vectors("negative.jsonl.gz") if line["message"] in registry.MESSAGES]
-    assert len(judged) > 1700
+    judged = load_vectors("negative.jsonl.gz")
     for line in judged:
         cls, data = registry.message_class(line["message"]), bytes.fromhex(line["hex"])
         schema, version = cls.CODEC.schema, line["version"]
@@ -132,8 +130,7 @@ def test_classes_and_walker_agree_on_bytes_that_kafka_judged(load_vectors: Vecto
 
 
 def test_classes_and_walker_agree_on_values_that_kafka_judged(load_vectors: VectorLoader) -> None:
-    judged = [line for line in load_vectors("encode-errors.jsonl") if line["message"] in registry.MESSAGES]
-    assert len(judged) > 100
+    judged = load_vectors("encode-errors.jsonl")
     for line in judged:
         cls, version = registry.message_class(line["message"]), line["version"]
         message = cls.CODEC.classes[line["message"]](**arguments(cls.CODEC, line["message"], line["json"]))

@@ -55,10 +55,7 @@ def decoded(
 def test_every_vector_comes_back_as_the_same_bytes(through: Through, load_vectors: VectorLoader) -> None:
     by_name: dict[str, list[tuple[bytes, int]]] = {}
     for line in load_vectors("messages.jsonl.gz"):
-        if line["message"] in registry.MESSAGES:
-            by_name.setdefault(line["message"], []).append((bytes.fromhex(line["hex"]), line["version"]))
-    assert len(by_name) > 100
-    assert sum(map(len, by_name.values())) > 2700
+        by_name.setdefault(line["message"], []).append((bytes.fromhex(line["hex"]), line["version"]))
     for name, lines in by_name.items():
         schema = registry.message_class(name).CODEC.schema
         data, versions = [line[0] for line in lines], [line[1] for line in lines]

@@ -109,9 +109,19 @@ def sorted_tags(tags: list[dict[str, Any]]) -> list[str]:
 
 
 def test_the_vectors_cover_our_messages(load_vectors: VectorLoader) -> None:
-    assert len(ours(load_vectors("messages.jsonl.gz"))) > 1300
-    assert len(ours(load_vectors("negative.jsonl.gz"))) > 1700
-    assert len(ours(load_vectors("encode-errors.jsonl"))) > 50
+    """Every version of each, but for the two of control records; and no damaged message of anything else."""
+    there = {(schema.name, line["version"]) for schema, line in ours(load_vectors("messages.jsonl.gz"))}
+    known = {
+        (name, version)
+        for name, schema in record_schemas().items()
+        for first, last in [schema.versions or (0, 0)]
+        for version in range(first, last + 1)
+    }
+    assert known - there == {("ControlRecordTypeSchema", 0), ("EndTxnMarker", 0)}
+    damaged = load_vectors("negative.jsonl.gz")
+    assert len(ours(damaged)) == len(damaged) > 0
+    others = {line["message"] for line in load_vectors("encode-errors.jsonl")} - record_schemas().keys()
+    assert {name for name in others if not name.endswith(("Request", "Response"))} == set()
 
 
 def test_messages(load_vectors: VectorLoader) -> None:
@@ -163,7 +173,7 @@ def test_what_kafka_refuses_since_4_4_is_lenient_here(load_vectors: VectorLoader
         for schema, line in ours(load_vectors("negative.jsonl.gz"))
         if any(map(is_refused_since_4_4, line.get("later", ())))
     ]
-    assert len(refused) > 10
+    assert refused
     for schema, line in refused:
         assert verdict(line)["ok"], line
         assert Leniency.TAG_COUNT in leniencies_of(schema, line), line

@@ -86,9 +86,7 @@ class TestRoundTrip:
         """All versions of a message in one column, unknown tagged fields among them."""
         lines = defaultdict(list)
         for line in load_vectors("messages.jsonl.gz"):
-            if line["message"] in SCHEMAS:
-                lines[line["message"]].append(line)
-        assert len(lines) > 100
+            lines[line["message"]].append(line)
         for name, some in lines.items():
             _check_round_trip(SCHEMAS[name], some)
 

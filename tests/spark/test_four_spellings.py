@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ from tests.spark.spellings import (
     without_tags,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 OURS = "kafka_records"
 ACME = "acme_spelled"
 NAMES = sorted(registry.MESSAGES)
@@ -71,8 +73,12 @@ def schema_of(package: str, name: str) -> MessageSchema:
 
 
 def test_there_are_messages_and_records() -> None:
-    assert len(NAMES) > 120
-    assert len(RECORDS) >= 25
+    specs = [path for path in (ROOT / "message_specs").rglob("*.json") if not path.name.startswith("_")]
+    assert sorted(path.stem for path in specs) == NAMES
+    keys = [path for path in specs if path.with_name(f"{path.stem.removesuffix('Key')}Value.json").exists()]
+    assert {(path.parent.name, path.stem.removesuffix("Key")) for path in keys if path.stem.endswith("Key")} == set(
+        RECORDS
+    )
 
 
 def test_every_type_of_the_language_is_met() -> None:

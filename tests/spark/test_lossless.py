@@ -32,10 +32,8 @@ def vectors(load_vectors: VectorLoader) -> Vectors:
     """Bytes and versions of every message that Kafka wrote, by name; filled up with nulls to lists of one length."""
     found: Vectors = defaultdict(list)
     for line in load_vectors("messages.jsonl.gz"):
-        if line["message"] in registry.MESSAGES:
-            found[line["message"]].append((bytes.fromhex(line["hex"]), line["version"]))
+        found[line["message"]].append((bytes.fromhex(line["hex"]), line["version"]))
     longest = max(map(len, found.values()))
-    assert len(found) > 100
     return {name: rows + [(None, 0)] * (longest - len(rows)) for name, rows in found.items()}
 
 
@@ -65,7 +63,7 @@ def test_parquet_through_spark(spark: SparkSession, tmp_path: Path, vectors: Vec
     frame.coalesce(1).write.parquet(str(tmp_path / "out"))
 
     table = pq.read_table(tmp_path / "out")
-    assert len(kept) > 50
+    assert table.column_names == list(kept)
     for name, rows in kept.items():
         back = pa.array(table[name].to_pylist(), arrow_type(schema_of(name), unknown_tags=True))
         assert encoded(schema_of(name), back, [row[1] for row in rows]) == [row[0] for row in rows], name

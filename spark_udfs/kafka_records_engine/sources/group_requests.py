@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from kafka_records_engine.log.discovery import LogSourceError
@@ -41,6 +42,8 @@ _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 }
+_UNTIL_A_FIRST_ANSWER: Final = 5.0
+"""Seconds: an address at which no broker has ever answered is more likely wrong than about to come back."""
 _WITH_NAMES: Final = 9
 """The newest version of OffsetFetch and OffsetCommit that names topics; later ones have their ids."""
 _WITH_GROUPS: Final = 8
@@ -93,7 +96,7 @@ class GroupRequests:
     """Asks the coordinators of a cluster, whichever they are now. For `bootstrap` and `config` see `live.LiveBrokers`.
 
     Methods raise LogSourceError where no broker answers, a password is wrong, a broker is older than Kafka 3.0, or
-    nothing has moved for `default.api.timeout.ms`.
+    nothing has moved for `default.api.timeout.ms`; where none has answered yet, five seconds.
     """
 
     def __init__(self, bootstrap: str | Sequence[str], config: Config | None = None) -> None:
@@ -246,7 +249,7 @@ class GroupRequests:
 
     def _wait(self, patience: Patience, why: str) -> None:
         try:
-            patience.wait(why)
+            patience.wait(why, inf if self._cluster.has_answered else _UNTIL_A_FIRST_ANSWER)
         except GivenUp as given_up:
             # Of a single broker the reason begins with the same address.
             raise LogSourceError(self.name, str(given_up).removeprefix(f"{self.name}: ")) from None

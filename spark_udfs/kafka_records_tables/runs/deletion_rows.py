@@ -72,7 +72,8 @@ def _listed(row: Mapping[str, Any]) -> ListedRow:
         is_group,
         group,
         place,
-        _or_none(row, "offset", _number(_INT64)),
+        # Coordinators take any number that a client commits for an offset, also a negative one.
+        _or_none(row, "offset", _number(_INT64, -(1 << _INT64))),
         epoch,
         (_or_none(row, "metadata", _any_text) or "") if "metadata" in row else None,
         _or_none(row, "commit_timestamp_ms", _number(_INT64, -1)),

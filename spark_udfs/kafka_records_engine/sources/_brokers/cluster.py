@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.sources._brokers.connection import TOLD_AFTER, Connection
@@ -88,17 +89,19 @@ class Patience:
         self._is_told = False
         self._pause = _FIRST_PAUSE
 
-    def wait(self, why: str) -> None:
-        """Wait a little; who has waited for a while is told so once. Raises GivenUp."""
+    def wait(self, why: str, at_most: float = inf) -> None:
+        """Wait a little; who has waited for a while is told so once. Raises GivenUp after so many seconds, `at_most`
+        as many as the configuration has patience for."""
+        limit = min(self.limit, at_most)
         now = time.monotonic()
         if self._since is None:
             self._since = now
         waited = now - self._since
-        if waited > self.limit:
-            raise GivenUp(f"{why}, for {self.limit:g} s")
+        if waited > limit:
+            raise GivenUp(f"{why}, for {limit:g} s")
         if waited > TOLD_AFTER and not self._is_told:
             self._is_told = True
-            _log.warning("%s; it is tried again, for up to %g s", why, self.limit)
+            _log.warning("%s; it is tried again, for up to %g s", why, limit)
         # No two readers in step: a broker that has just come back would get them all at once.
         time.sleep(self._pause * random.uniform(0.8, 1.2))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -126,6 +129,8 @@ class Cluster:
 
     bootstrap: Sequence[Address]
     config: ClientConfig
+    has_answered: bool = False
+    """Whether a broker has ever answered something."""
     _brokers: dict[int, Address] = field(default_factory=dict)
 
     def asked(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
@@ -151,6 +156,7 @@ class Cluster:
             connection.close()
             raise
         give_back(*address, self.config, connection)
+        self.has_answered = True
         return answer
 
     def address_of(self, node: int) -> Address | None:
