@@ -18,17 +18,26 @@ from kafka_records_codegen.spec.notes import NOTES
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.schema import EMPTY_STRUCT
 from kafka_records_runtime.uuids import Uuid
-from tools.compare_specs import compare, read_specs
+from tests.runtime.kafka_enums import kafka_enum
+from tools.compare_specs import WITHOUT_SPECS, compare, read_specs
+from tools.follow.planning import left_out
 from tools.kafka_releases import DESCRIBED
 
 SPECS = Path(__file__).resolve().parents[2] / "message_specs"
 DATA = Path(__file__).resolve().parents[1] / "data"
 
 KEPT: dict[str, Any] = json.loads((DATA / "kafka/described.json").read_text(encoding="utf-8"))
-"""What the specs held when `make follow` last changed them."""
+"""What the specs held when `make follow` last changed them: it wrote that itself, so that it says what was followed and
+nothing of what Kafka has. That is said by `TestAgreementWithKafka`."""
 RECORDS: dict[str, dict[str, str]] = KEPT["records"]
 OTHERS: dict[str, list[str]] = KEPT["messages"]
 TOPICS = {"__" + folder: folder for folder in RECORDS}
+RECORD_TYPES = {
+    "consumer_offsets": "org.apache.kafka.coordinator.group.generated.CoordinatorRecordType",
+    "share_group_state": "org.apache.kafka.coordinator.share.generated.CoordinatorRecordType",
+    "transaction_state": "org.apache.kafka.coordinator.transaction.generated.CoordinatorRecordType",
+}
+"""The enumerations in which Kafka has the record types of a topic."""
 
 # kafka-records.json is of 4.2 in the making: `later` has what came after it. These came after 4.3.1.
 NOT_IN_4_3_1 = {
@@ -202,6 +211,28 @@ class TestAgreementWithKafka:
     def test_means_what_the_specs_in_the_released_jars_mean(self) -> None:
         theirs = read_specs(fetch_specs(DESCRIBED))
         assert [str(difference) for difference in compare(read_specs(SPECS), theirs)] == []
+
+    @pytest.mark.parametrize("folder", RECORD_TYPES)
+    def test_records_are_those_of_kafkas_enumeration(self, model: Model, folder: str) -> None:
+        theirs = {(each.number, _folded(each.name)) for each in kafka_enum(RECORD_TYPES[folder], "id")}
+        assert {(record.type, _folded(record.name)) for record in folder_records(model, folder)} == theirs
+
+    def test_requests_have_the_numbers_of_kafkas_enumeration(self, model: Model) -> None:
+        requests = {it.number: _folded(it.name) for it in kafka_enum("org.apache.kafka.common.protocol.ApiKeys", "id")}
+        ours = {message.api_key: _folded(message.name) for message in model.messages if message.type == "request"}
+        assert ours == {number: f"{name}request" for number, name in requests.items() if number in ours}
+
+    def test_every_message_of_the_clients_is_carried_or_left_out(self, model: Model) -> None:
+        theirs = {path.stem for path in (fetch_specs(DESCRIBED) / "kafka_clients").glob("*.json")}
+        carried = {message.name for message in model.messages if message.folder not in WITHOUT_SPECS}
+        stored = {message.name for message in model.messages if message.folder in RECORDS}
+        assert theirs - carried == left_out() & theirs
+        assert carried - stored <= theirs
+
+
+def _folded(name: str) -> str:
+    """`OffsetCommit` and `OFFSET_COMMIT` in one spelling."""
+    return name.replace("_", "").lower()
 
 
 def folder_records(model: Model, folder: str) -> tuple[RecordPair, ...]:

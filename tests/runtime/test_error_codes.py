@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.open_enum import OpenIntEnum
 from tests.runtime.kafka_enums import kafka_enum, needs_kafka
+from tools.kafka_enums import ENUMS
 
 
 class TestKnownCodes:
@@ -104,6 +104,6 @@ class TestUnknownCodes:
 class TestAgreementWithKafka:
     pytestmark = needs_kafka
 
-    def test_codes_names_and_retriability_are_those_of_the_released_jar(self, tmp_path: Path) -> None:
-        theirs = kafka_enum(tmp_path, "org.apache.kafka.common.protocol.Errors", "code")
+    def test_codes_names_and_retriability_are_those_of_the_released_jar(self) -> None:
+        theirs = kafka_enum(*ENUMS["ErrorCode"])
         assert [(code.name, code.value, code.is_retriable) for code in ErrorCode] == theirs

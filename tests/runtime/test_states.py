@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import pytest
 
 from kafka_records.enums import DeliveryState, MemberState, StreamsMemberState, TransactionState
 from kafka_records_runtime.open_enum import OpenIntEnum
 from tests.runtime.kafka_enums import kafka_enum, needs_kafka
+from tools.kafka_enums import ENUMS
 
 STATES: list[tuple[type[OpenIntEnum], dict[int, str]]] = [
     (MemberState, {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS", 127: "UNKNOWN"}),
@@ -71,17 +71,7 @@ class TestTransactionLabels:
 class TestAgreementWithKafka:
     pytestmark = needs_kafka
 
-    @pytest.mark.parametrize(
-        ("states", "java_class", "field"),
-        [
-            (MemberState, "org.apache.kafka.coordinator.group.modern.MemberState", "value"),
-            (StreamsMemberState, "org.apache.kafka.coordinator.group.streams.MemberState", "value"),
-            (DeliveryState, "org.apache.kafka.server.share.fetch.RecordState", "id"),
-            (TransactionState, "org.apache.kafka.coordinator.transaction.TransactionState", "id"),
-        ],
-    )
-    def test_states_are_those_of_the_released_jars(
-        self, tmp_path: Path, states: type[OpenIntEnum], java_class: str, field: str
-    ) -> None:
-        theirs = kafka_enum(tmp_path, java_class, field)
+    @pytest.mark.parametrize("states", [MemberState, StreamsMemberState, DeliveryState, TransactionState])
+    def test_states_are_those_of_the_released_jars(self, states: type[OpenIntEnum]) -> None:
+        theirs = kafka_enum(*ENUMS[states.__name__])
         assert [(state.name, state.value) for state in states] == [(it.name, it.number) for it in theirs]

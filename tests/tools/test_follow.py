@@ -10,15 +10,18 @@ from typing import Any
 
 import pytest
 
+from kafka_records_codegen.evolution.comparing import compare
 from kafka_records_codegen.evolution.spec_sets import read_spec_set
 from kafka_records_codegen.loader import load
-from tools.follow import kept_lists
+from kafka_records_tables.tables.checking.release_versions import RELEASES
+from tools.follow import enumerations, kept_lists
 from tools.follow.__main__ import _followed, main
 from tools.follow.page import _tables, page
 from tools.follow.planning import plan, unwritten
 from tools.follow.refusals import FollowError
 from tools.follow.spec_form import spec_text, split_head
 from tools.follow.vectors import Differences
+from tools.kafka_enums import ENUMS, Constant
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -334,6 +337,39 @@ class TestWhatIsKept:
         text = page("theirs", "ours", [], [], Differences(0, 0, 0, 0))
         assert "Every vector in `tests/data/vectors` has the verdict that it had" in text
         assert "refused" not in text
+
+    def test_the_page_names_error_codes_and_states(self) -> None:
+        three, four = Constant("THREE", 3, False), Constant("FOUR", 4, True)
+        older = {name: [three] for name in ENUMS} | {"MemberState": [three, four]}
+        newer = {name: [three] for name in ENUMS} | {"ErrorCode": [three._replace(name="DREI"), four]}
+        rows = page("t", "s", [], [], Differences(0, 0, 0, 0), enumerations.changes(older, newer)).split("\n")
+        assert [row for row in rows if row.startswith("| `")] == [
+            "| `ErrorCode` | 3 | `DREI` | was `THREE` |",
+            "| `ErrorCode` | 4 | `FOUR`, retriable | new |",
+            "| `MemberState` | 4 | `FOUR`, retriable | gone |",
+        ]
+        same = page("t", "s", [], [], Differences(0, 0, 0, 0), [])
+        assert "## Error codes and states\n\nNone is new, and none is gone.\n" in same
+
+    def test_what_ours_lack_is_listed(self) -> None:
+        theirs = {"ErrorCode": [Constant("NONE", 0, False), Constant("TOO_FAR", 999, True)]}
+        theirs["MemberState"] = [Constant("ASLEEP", 9, False)]
+        assert list(enumerations.by_hand(f"{RELEASES[-1]}.0", theirs)) == [
+            "generator/kafka_records_runtime/error_codes.py: ErrorCode lacks TOO_FAR = 999, retriable",
+            "the _notes.json of its folder in message_specs: MemberState lacks ASLEEP = 9",
+        ]
+        (line,) = enumerations.by_hand("99.1.0", {})
+        assert line.endswith("release_versions.py: RELEASES lacks 99.1, and what its coordinators read")
+
+    def test_a_row_without_a_field_names_the_tables_too(self, tmp_path: Path) -> None:
+        spec_of = of(ROOT / "message_specs", "consumer_offsets/OffsetCommitValue.json")[1]
+        key = of(ROOT / "message_specs", "consumer_offsets/OffsetCommitKey.json")[1]
+        for name, versions in (("older", "0-4"), ("newer", "0-5")):
+            write(tmp_path / name / "consumer_offsets", key, {**spec_of, "validVersions": versions})
+        older, newer = (read_spec_set(str(tmp_path / name), "") for name in ("older", "newer"))
+        text = page("t", "s", compare(older, newer).changes, [], Differences(0, 0, 0, 0))
+        (row,) = (line for line in text.split("\n") if "record-version-added" in line)
+        assert "`current_offsets`" in row
 
     def test_views_show_what_their_inputs_read(self) -> None:
         shown = _tables()["StreamsGroupMetadata"].split(", ")

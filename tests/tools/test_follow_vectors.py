@@ -76,7 +76,7 @@ def test_both_verdicts_are_kept_and_counted(folder: Path, message: str) -> None:
         {**lines[1], "later": [{"release": "5", **READ}]},
         lines[2],
     ]
-    assert differences(negative(folder), "5") == Differences(refused=1, read=1, otherwise=0, were_whole=0)
+    assert differences(folder, "5") == Differences(refused=1, read=1, otherwise=0, were_whole=0)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_is_read_otherwise_needs_a_change(folder: Path, other: Line) -> Non
     odd = revise(folder, Told({"01": now, "02": now}), TOUCHED, "5")
     assert [line.split(":")[:2] for line in odd] == [[f"{OTHER} version 0", " 02"]]
     assert [line["later"] for line in negative(folder)] == [[{"release": "5", **now}]] * 2
-    assert differences(negative(folder), "5").otherwise == 2
+    assert differences(folder, "5").otherwise == 2
 
 
 def test_the_order_of_tags_says_nothing(folder: Path) -> None:
@@ -109,8 +109,8 @@ def test_the_next_release_counts_what_it_changes_itself(folder: Path, message: s
     lines = negative(folder)
     assert lines[0] == before[0]
     assert lines[1]["later"] == [{"release": "5", **REFUSED}, {"release": "6", **READ}]
-    assert differences(lines, "5") == Differences(refused=2, read=0, otherwise=0, were_whole=0)
-    assert differences(lines, "6") == Differences(refused=0, read=1, otherwise=0, were_whole=0)
+    assert differences(folder, "5") == Differences(refused=2, read=0, otherwise=0, were_whole=0)
+    assert differences(folder, "6") == Differences(refused=0, read=1, otherwise=0, were_whole=0)
 
 
 def test_a_second_run_and_one_that_has_nothing_more_to_say(folder: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_tag_that_became_a_field_moves_the_line(folder: Path, answer: Line) ->
         **damaged(CHANGED, "01", READ),
         **{"how": "whole, but tag 2 became a field", "tags": [tag(9), tag(2)], "later": later},
     }
-    assert differences([moved], "5").were_whole == 1
+    assert differences(folder, "5").were_whole == 1
 
 
 @pytest.mark.parametrize("tags", [[], [tag(9)], [tag(2, "lastAssignmentConfigs", 0)], [tag(2, "nowhere", 0)]])
@@ -163,3 +163,23 @@ def test_other_whole_messages_stay_as_they_are(folder: Path) -> None:
     odd = revise(folder, Told({"01": READ, "02": {"unknown": True}, "03": REFUSED}), TOUCHED, "5")
     assert [line.split(":")[1] for line in odd] == [" 03"]
     assert messages(folder) == lines
+
+
+def test_versions_that_are_given_up_are_kept_and_counted_and_come_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [whole(CHANGED, "01"), damaged(CHANGED, "02", READ), whole(OTHER, "03")]
+    put(folder, *lines)
+    told = Told({line["hex"]: READ for line in lines})
+    monkeypatch.setattr(vectors, "_is_ours", lambda line: line["message"] == OTHER)
+    for _ in range(2):
+        assert revise(folder, told, {}, "5") == []
+        assert (messages(folder), negative(folder)) == ([lines[2]], [])
+        assert vectors.read(folder / "given_up.jsonl.gz") == [{"given_up": "5", **line} for line in lines[:2]]
+        assert differences(folder, "5").given_up == 2
+    assert revise(folder, told, {}, "6") == []
+    assert (differences(folder, "5").given_up, differences(folder, "6").given_up) == (2, 0)
+    monkeypatch.undo()
+    assert revise(folder, told, {}, "7") == []
+    assert sorted(line["hex"] for line in messages(folder)) == ["01", "03"]
+    assert (negative(folder), vectors.read(folder / "given_up.jsonl.gz")) == ([lines[1]], [])

@@ -19,12 +19,14 @@ from kafka_records_codegen.evolution.spec_sets import SpecSet, UnusableSpecs, re
 from kafka_records_codegen.loader import load_with_specs
 from kafka_records_codegen.spec.violations import SpecErrors
 from tools.broker import MissingPrerequisite
-from tools.follow import kept_lists, vectors
+from tools.follow import enumerations, kept_lists, vectors
 from tools.follow.classes import message_classes
+from tools.follow.enumerations import EnumChange, Enumerations
 from tools.follow.page import page
 from tools.follow.planning import is_wanted, plan, unwritten
 from tools.follow.refusals import FollowError
 from tools.java_compiler import CompileError
+from tools.kafka_enums import EnumsUnread
 from tools.kafka_releases import COUNTS, DESCRIBED, SPEC_COUNTS
 
 SPECS: Final = Path("message_specs")
@@ -41,7 +43,8 @@ _EPILOG: Final = """\
            bytes that exist would break, by the rules of `kafka-records-codegen compare`, or where a folder of specs
            lacks messages of ours: each is listed with what to do, and the exit status is 1.
   vectors  lets the message classes of the release write messages of new versions and read all others, brings
-           tests/data up to it, and writes its page in docs/releases.
+           tests/data up to it, and writes its page in docs/releases. Error codes, states and releases that ours lack
+           are listed, and the exit status is 1.
 
 A folder of specs in place of a release is judged by classes that Kafka's generator makes of it.
 
@@ -70,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.step == "specs":
             return _specs(read_spec_set(asked.release, str(SPECS), tell=_tell))
         return _vectors(_followed(asked.release, asked.since or _before(asked.release)))
-    except (UnusableSpecs, SpecErrors, FetchError, MissingPrerequisite, CompileError) as error:
+    except (UnusableSpecs, SpecErrors, FetchError, MissingPrerequisite, CompileError, EnumsUnread) as error:
         _tell(str(error))
         return 2
     except FollowError as error:
@@ -139,16 +142,30 @@ def _vectors(followed: Followed) -> int:
     kept_lists.revise(KEPT, SPECS, followed.changes)
     if followed.release.release is not None:
         _count(followed.release)
-    differences = vectors.differences(vectors.read(VECTORS / "negative.jsonl.gz"), title)
+    differences = vectors.differences(VECTORS, title)
+    theirs, enums = _enumerations(followed)
     PAGES.mkdir(parents=True, exist_ok=True)
-    text = page(title, followed.since.title, followed.changes, followed.passed_over, differences)
+    text = page(title, followed.since.title, followed.changes, followed.passed_over, differences, enums)
     (PAGES / f"{title}.md").write_text(text, encoding="utf-8")
     print(text)
     for line in odd:
         print(f"read otherwise than before: {line}")
     if odd:
         raise FollowError(f"{len(odd)} messages are read otherwise by {title}, and no change of specs says why")
+    left = [] if theirs is None else [*enumerations.by_hand(title, theirs)]
+    if left:
+        raise FollowError("\n".join([*left, f"{len(left)} things are kept by hand: write them, and run this again"]))
     return 0
+
+
+def _enumerations(followed: Followed) -> tuple[Enumerations | None, list[EnumChange] | None]:
+    """Kafka's error codes and states in the release, and what it changed in them; a folder of specs has none."""
+    if followed.release.release is None:
+        return None, None
+    theirs = enumerations.enumerations(followed.release.release)
+    if followed.since.release is None:
+        return theirs, None
+    return theirs, enumerations.changes(enumerations.enumerations(followed.since.release), theirs)
 
 
 def _count(release: SpecSet) -> None:

@@ -9,15 +9,22 @@ from kafka_records_codegen.evolution.change_rules import Rank
 from kafka_records_codegen.evolution.changes import Change
 from kafka_records_codegen.products.markdown import text
 from kafka_records_tables.tables import TABLES, tables_read
+from tools.follow.enumerations import EnumChange
 from tools.follow.vectors import Differences
 
 _UNSAID = frozenset({"same", "yes"})
 
 
 def page(
-    title: str, since: str, changes: Iterable[Change], passed_over: Sequence[str], differences: Differences
+    title: str,
+    since: str,
+    changes: Iterable[Change],
+    passed_over: Sequence[str],
+    differences: Differences,
+    enums: Sequence[EnumChange] | None = None,
 ) -> str:
-    """The whole page. `passed_over` are new messages that are not carried; `differences` counts vectors."""
+    """The whole page. `passed_over` are new messages that are not carried; `differences` counts vectors; `enums` are
+    the changes of error codes and states, None where nobody can tell them."""
     told = [change for change in changes if change.rank is not Rank.WORDS]
     lines = [
         f"# Kafka {title}",
@@ -29,6 +36,13 @@ def page(
         "",
     ]
     lines += _changes(told) if told else ["Nothing."]
+    if enums is not None:
+        lines += [
+            "",
+            "## Error codes and states",
+            "",
+            *(_enums(enums) if enums else ["None is new, and none is gone."]),
+        ]
     lines += ["", "## Bytes", ""]
     lines += _bytes(title, since, differences)
     if passed_over:
@@ -37,8 +51,22 @@ def page(
     return "\n".join([*lines, ""])
 
 
+def _enums(changes: Sequence[EnumChange]) -> Iterator[str]:
+    yield "| enumeration | number | name | |"
+    yield "|---|---|---|---|"
+    for enum, older, newer in changes:
+        found = newer or older
+        assert found is not None
+        was = "new" if older is None else f"was `{older.name}`{', retriable' if older.retriable else ''}"
+        what = was if newer is not None else "gone"
+        yield f"| `{enum}` | {found.number} | `{found.name}`{', retriable' if found.retriable else ''} | {what} |"
+
+
 def _bytes(title: str, since: str, differences: Differences) -> Iterator[str]:
-    refused, read, otherwise, were_whole = differences
+    refused, read, otherwise, were_whole, given_up = differences
+    if given_up:
+        yield f"{given_up} vectors of versions that {title} no longer has are in `given_up.jsonl.gz` now."
+        yield ""
     if not refused + read + otherwise:
         yield "Every vector in `tests/data/vectors` has the verdict that it had, under the names above."
         return
@@ -69,7 +97,7 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
                 f"`{change.field}`" if change.field else "",
                 f"{change.rule.name}: {_sides(change)}",
                 *(_product(each.kind, each.text) for each in (change.downstream.python, change.downstream.spark)),
-                tables.get(name.removesuffix("Key").removesuffix("Value"), "") if change.field else "",
+                tables.get(name.removesuffix("Key").removesuffix("Value"), ""),
             ]
             yield f"| {' | '.join(text(each) for each in cells)} |"
 

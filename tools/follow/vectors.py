@@ -4,7 +4,8 @@ Every line of `messages.jsonl.gz` and `negative.jsonl.gz` is shown to the classe
 `negative.jsonl.gz` keeps its verdicts: the first stands in the line itself, and `later` lists those of releases that
 gave another one than the release before, the oldest first. A whole message that has changed gets the field names of the
 release. Where an unknown tag of it became a field that cannot hold it, the line moves to `negative.jsonl.gz`. New lines
-have the `release` that wrote them; a run writes the same ones each time.
+have the `release` that wrote them; a run writes the same ones each time. Lines of versions or messages that are given
+up move to `given_up.jsonl.gz`, with the release that did it as `given_up`, and come back when they do.
 """
 
 from __future__ import annotations
@@ -34,19 +35,22 @@ _EACH: Final = 8
 
 _VERDICT: Final = ("ok", "json", "left", "tags", "reencode_hex", "reencode_error", "error", "detail")
 _READ: Final = ("json", "left", "reencode_hex", "reencode_error")
+_GIVEN_UP: Final = "given_up.jsonl.gz"
 _BECAME_A_FIELD: Final = "became a field"
 
 
 class Differences(NamedTuple):
     """How many lines of `negative.jsonl.gz` a release judges otherwise than the release before it.
 
-    `were_whole` of them came from `messages.jsonl.gz` when they were judged so.
+    `were_whole` of them came from `messages.jsonl.gz` when they were judged so. `given_up` counts lines of
+    versions that it no longer has.
     """
 
     refused: int
     read: int
     otherwise: int
     were_whole: int
+    given_up: int = 0
 
 
 class MessageClasses:
@@ -75,8 +79,12 @@ def revise(folder: Path, classes: MessageClasses, touched: Mapping[str, frozense
     Returns what the release reads otherwise though nothing that changed explains it: nothing, if all is well.
     """
     messages, negative = folder / "messages.jsonl.gz", folder / "negative.jsonl.gz"
-    known = [line for line in read(messages) if line.get("release") != release and _is_ours(line)]
-    damaged = [line for line in read(negative) if _is_ours(line)]
+    parted = folder / _GIVEN_UP
+    lines = [*read(messages), *read(negative), *(read(parted) if parted.exists() else ())]
+    lines = [line for line in lines if "how" in line or line.get("release") != release]
+    gone = [{"given_up": release, **line} for line in lines if not _is_ours(line)]
+    ours = [{name: value for name, value in line.items() if name != "given_up"} for line in lines if _is_ours(line)]
+    known, damaged = ([line for line in ours if ("how" in line) is is_damaged] for is_damaged in (False, True))
     fresh = list(_fresh(touched))
     asked = [{name: line[name] for name in ("message", "version", "hex")} for line in (*known, *damaged)]
     answers = classes.asked([*asked, *fresh])
@@ -87,22 +95,26 @@ def revise(folder: Path, classes: MessageClasses, touched: Mapping[str, frozense
     written = [_written(*pair, release) for pair in zip(fresh, answers[len(asked) :], strict=True)]
     write(messages, [*(line for line in again if "how" not in line), *written])
     write(negative, [*verdicts, *(line for line in again if "how" in line)])
+    if gone or parted.exists():
+        write(parted, gone)
     return odd
 
 
-def differences(lines: Sequence[Line], release: str) -> Differences:
-    """Count what `release` judges otherwise, by the `later` of lines of `negative.jsonl.gz`."""
-    refused = read = otherwise = were_whole = 0
+def differences(folder: Path, release: str) -> Differences:
+    """Count what `release` judges otherwise, by the `later` of lines of `negative.jsonl.gz`, and what it gave up."""
+    lines, parted = read(folder / "negative.jsonl.gz"), folder / _GIVEN_UP
+    given_up = sum(line["given_up"] == release for line in read(parted)) if parted.exists() else 0
+    refused = read_now = otherwise = were_whole = 0
     for line in lines:
         verdicts = [line, *line.get("later", ())]
         for number, (before, after) in enumerate(pairwise(verdicts)):
             if after["release"] != release:
                 continue
             refused += before["ok"] and not after["ok"]
-            read += after["ok"] and not before["ok"]
+            read_now += after["ok"] and not before["ok"]
             otherwise += before["ok"] and after["ok"]
             were_whole += number == 0 and line["how"].endswith(_BECAME_A_FIELD)
-    return Differences(refused, read, otherwise, were_whole)
+    return Differences(refused, read_now, otherwise, were_whole, given_up)
 
 
 def read(path: Path) -> list[Line]:
@@ -113,7 +125,7 @@ def read(path: Path) -> list[Line]:
 
 def write(path: Path, lines: Sequence[Line]) -> None:
     """Write the lines, unless the file has them already; the bytes depend on nothing but the lines."""
-    if read(path) == list(lines):
+    if path.exists() and read(path) == list(lines):
         return
     text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.tables.checking.release_versions import RELEASES
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
@@ -75,7 +76,7 @@ TABLE: Final = Table(
         "log_partition",
         "log_offset",
     ),
-    rules="""\
+    rules=f"""\
 One row per problem in `__consumer_offsets`, `__share_group_state` and `__transaction_state`; of a topic that the source
 does not have a note says so. The checks, by the words of `check`:
 
@@ -88,7 +89,7 @@ does not have a note says so. The checks, by the words of `check`:
   group.instance.id, an update of share state without a value. One row per group, for its first such record. A cleaner
   may bring it about (KAFKA-19862).
 - `damaged_log`: the source met damage in the log.
-- `unknown_record_type`: no Kafka up to 4.4 knows these records; coordinators pass over them. Information.
+- `unknown_record_type`: no Kafka up to {RELEASES[-1]} knows these records; coordinators pass over them. Information.
 - `wrong_partition`: the key belongs into another partition of its topic, so that its coordinator does not read it
   (Java's hash of the group, the transactional id, or group, topic id and partition of share state; modulo the number of
   partitions). How many there are running brokers tell, and otherwise the option `partitions`; without either a note
@@ -96,8 +97,9 @@ does not have a note says so. The checks, by the words of `check`:
 - `not_loaded_by_release`, `passed_over_by_release` (information): with the option `loads_in`. What a coordinator of
   that release, as it is by default, does with the records: it does not load a log with a version of values that it
   does not know, and passes over types that it does not know, tombstones too (before 3.5 it does not load these
-  either). One row per group, record type and version. The facts are those of the specs in the jars of 2.8, 3.5, 3.7,
-  3.9 and 4.0 to 4.4; of another release those of the last of these before it. A newer one is refused.
+  either). One row per group, record type and version. The facts are those of the specs in the jars of
+  {", ".join(RELEASES[:-1])} and {RELEASES[-1]}; of another release those of the last of these
+  before it. A newer one is refused.
 - `unknown_member`: a target or current assignment of somebody whom no record makes a member.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.

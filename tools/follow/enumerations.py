@@ -1,0 +1,65 @@
+"""What a release changed in Kafka's error codes and states, and what of it ours lack: these are kept by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_tables.tables.checking.release_versions import RELEASES
+from tools.broker import class_jars
+from tools.kafka_enums import ENUMS, Constant, kafka_enums
+
+Enumerations = Mapping[str, Sequence[Constant]]
+"""The constants of Kafka's enumerations, by the names of ours."""
+
+_KEPT_IN: Final = {"ErrorCode": "generator/kafka_records_runtime/error_codes.py"}
+_STATES_KEPT_IN: Final = "the _notes.json of its folder in message_specs"
+_RELEASES_KEPT_IN: Final = "spark_udfs/kafka_records_tables/tables/checking/release_versions.py"
+
+
+class EnumChange(NamedTuple):
+    """A constant of Kafka's that differs between two releases; `older` or `newer` is None where there is none."""
+
+    enum: str
+    older: Constant | None
+    newer: Constant | None
+
+
+def enumerations(release: str) -> Enumerations:
+    """Kafka's constants in a release. Raises as `class_jars`, and EnumsUnread."""
+    found = kafka_enums(class_jars(release), ENUMS.values())
+    return {name: found[each] for name, each in ENUMS.items()}
+
+
+def changes(older: Enumerations, newer: Enumerations) -> list[EnumChange]:
+    """What differs, told by number, in the order of Kafka."""
+    found = []
+    for enum in ENUMS:
+        before, after = ({each.number: each for each in side[enum]} for side in (older, newer))
+        for number in dict.fromkeys([*before, *after]):
+            if before.get(number) != after.get(number):
+                found.append(EnumChange(enum, before.get(number), after.get(number)))
+    return found
+
+
+def by_hand(release: str, theirs: Enumerations) -> Iterator[str]:
+    """What of a release is to be brought into ours by hand, a line each."""
+    for enum, constants in theirs.items():
+        ours = set(_ours(enum))
+        for each in constants:
+            if each not in ours:
+                retriable = ", retriable" if each.retriable else ""
+                yield f"{_KEPT_IN.get(enum, _STATES_KEPT_IN)}: {enum} lacks {each.name} = {each.number}{retriable}"
+    minor = ".".join(release.split(".")[:2])
+    if minor not in RELEASES:
+        yield f"{_RELEASES_KEPT_IN}: RELEASES lacks {minor}, and what its coordinators read"
+
+
+def _ours(enum: str) -> Iterable[Constant]:
+    if enum == "ErrorCode":
+        return [Constant(code.name, code.value, code.is_retriable) for code in ErrorCode]
+    # Imported late: the run that asks has just written it.
+    states: Any = getattr(import_module("kafka_records.enums"), enum)
+    return [Constant(state.name, state.value, False) for state in states]

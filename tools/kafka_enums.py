@@ -1,0 +1,56 @@
+"""Enumerations of a release of Kafka, read out of its classes by a few lines of Java."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tools.broker import java
+
+_SOURCE: Final = Path(__file__).with_name("KafkaEnums.java")
+
+
+class KafkaEnum(NamedTuple):
+    """A Java enum by the name of its class; `field` holds the number."""
+
+    java_class: str
+    field: str
+
+
+class Constant(NamedTuple):
+    """A constant of a Java enum with its number; `retriable` means something for Errors only."""
+
+    name: str
+    number: int
+    retriable: bool
+
+
+ENUMS: Final[Mapping[str, KafkaEnum]] = {
+    "ErrorCode": KafkaEnum("org.apache.kafka.common.protocol.Errors", "code"),
+    "MemberState": KafkaEnum("org.apache.kafka.coordinator.group.modern.MemberState", "value"),
+    "StreamsMemberState": KafkaEnum("org.apache.kafka.coordinator.group.streams.MemberState", "value"),
+    "DeliveryState": KafkaEnum("org.apache.kafka.server.share.fetch.RecordState", "id"),
+    "TransactionState": KafkaEnum("org.apache.kafka.coordinator.transaction.TransactionState", "id"),
+}
+"""The enumerations of ours, and which of Kafka's they follow."""
+
+
+class EnumsUnread(Exception):
+    """Kafka's enumerations could not be read; the text says what Java said."""
+
+
+def kafka_enums(jars: Path, enums: Iterable[KafkaEnum]) -> dict[KafkaEnum, list[Constant]]:
+    """The constants of Java enums, each in its order, by the jars of a release. One that it lacks has none."""
+    found: dict[KafkaEnum, list[Constant]] = {each: [] for each in enums}
+    by_class = {each.java_class: each for each in found}
+    words = [word for each in found for word in each]
+    program = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(_SOURCE), *words]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EnumsUnread(done.stderr.strip())
+    for line in done.stdout.splitlines():
+        java_class, name, number, retriable = line.split(" ")
+        found[by_class[java_class]].append(Constant(name, int(number), retriable == "true"))
+    return found
