@@ -75,6 +75,10 @@ generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/ta
 docs: $(INSTALLED) ## Build the documentation as a site with a search, in build/site; broken links fail.
 	@$(BIN)/python -m tools.docs_site
 
+.PHONY: shots
+shots: $(INSTALLED) ## Draw the terminal of README anew, from what the commands print.
+	@$(BIN)/python -m tools.shots
+
 .PHONY: notebooks
 notebooks: $(INSTALLED) ## Run the notebooks under examples/ and write what their cells show.
 	$(BIN)/python -m tools.notebooks

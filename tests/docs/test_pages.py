@@ -28,6 +28,7 @@ PAGES = (
     "docs/deleting.md",
     "docs/generator.md",
     "docs/python.md",
+    "docs/report.md",
     "docs/snapshots.md",
     "docs/spark.md",
     "docs/start/data-engineer.md",
@@ -36,7 +37,7 @@ PAGES = (
     "docs/start/service-author.md",
     "docs/streams.md",
 )
-OTHERS = ("docs/start/data-engineer.md", "docs/start/maintainer.md")
+OTHERS = ("docs/report.md", "docs/start/data-engineer.md", "docs/start/maintainer.md")
 """Pages whose commands show what those of other pages show: `make matrix` runs them."""
 RUN = tuple(pytest.param(page, marks=pytest.mark.matrix if page in OTHERS else ()) for page in PAGES)
 WITH_SPARK = ("README.md", "docs/spark.md", "docs/start/data-engineer.md", "docs/streams.md")

@@ -186,6 +186,7 @@ def test_a_report_shows_its_findings_by_level_and_its_numbers() -> None:
         numbers=(number, lag, size),
         missing={"transactions": "no <log> of __transaction_state"},
     )
+    assert repr(report) == "<report of segments: 2 high, 1 note>"
     read = HtmlRead(report._repr_html_())
     assert "Report of segments, at 2026-11-21T02:15:01.659Z" in read.text
     assert read.text.index("high (2)") < read.text.index("another") < read.text.index("note (1)")
@@ -207,6 +208,7 @@ def test_a_report_of_many_findings_says_how_many_are_left() -> None:
 def test_a_report_without_findings() -> None:
     read = HtmlRead(of_findings(reading=(Finding("note", "LaterRecords", HOSTILE[0], "read"),))._repr_html_())
     assert "no findings" in read.text
+    assert repr(of_findings()) == "<report of segments: no findings>"
     assert f"note: the log: {HOSTILE[0]} (read)" in read.text
 
 

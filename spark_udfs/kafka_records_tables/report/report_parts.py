@@ -5,10 +5,13 @@ Nothing here loads numpy or pyarrow, so that a command can list kinds and levels
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
+
+from kafka_records_runtime.printable import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,6 +168,11 @@ class Report:
     """What was found while reading, each once."""
     counts: Counts
     """What was read, once, and not once per table."""
+
+    def __repr__(self) -> str:
+        counts = Counter(finding.level for finding in self.findings)
+        found = ", ".join(f"{counts[level]} {level.word}" for level in sorted(counts, reverse=True))
+        return f"<report of {printable(self.request.source)}: {found or 'no findings'}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings by level, the numbers, and what could not be read."""
