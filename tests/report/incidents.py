@@ -260,7 +260,7 @@ def _poisoned_share(cluster: MadeCluster, theme: Theme) -> Truth:
 
 def _flooding(cluster: MadeCluster, theme: Theme) -> Truth:
     usual_lives(cluster, theme, without=["share", "transactional", "streams"])
-    began = cluster.end_ms - 1 * HOUR - 50 * MINUTE
+    began = cluster.end_ms - 50 * MINUTE
     topic = cluster.topic("shop.page-views", 2, 110)
     life = ClassicLife(cluster, "clickstream-sessionizer", [topic.name])
     life.start(cluster.start_ms, 2)
@@ -269,9 +269,9 @@ def _flooding(cluster: MadeCluster, theme: Theme) -> Truth:
     at_ms = began + 5 * MINUTE
     while at_ms < cluster.end_ms:
         life.commit(at_ms)
-        at_ms += 1600 + cluster.jitter(400)
+        at_ms += 550 + cluster.jitter(200)
     return Truth(
-        "since its last deployment the group commits every two seconds, nearly always the offset that is committed "
+        "since its last deployment the group commits nearly twice a second, nearly always the offset that is committed "
         "already: most of what is written to __consumer_offsets is its",
         began,
         "let it commit by time (auto.commit.interval.ms) or after a batch, and only when the offset has moved",

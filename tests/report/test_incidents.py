@@ -12,7 +12,7 @@ import pytest
 
 from kafka_records_tables import read_table
 from tests.report.healthy import HEALTHY
-from tests.report.incidents import INCIDENTS, Incident, write_all, write_incident
+from tests.report.incidents import END_MS, INCIDENTS, Incident, write_all, write_incident
 from tests.report.made_up_cluster import DAY, HOUR, MINUTE
 from tests.tables.names import mostly
 
@@ -193,3 +193,10 @@ def test_no_table_has_anything_to_say_about_a_healthy_topic(healthy: Callable[[s
             assert {row["problem"] for row in result.table.to_pylist()} <= {None}
         else:
             assert result.table.to_pylist() == []
+
+
+def test_where_groups_are_not_checked_no_share_state_is_called_unnamed(healthy: Callable[[str], Path]) -> None:
+    """A cleaner was there, and a moment is asked about, so that nobody knows what the groups named then."""
+    result = read_table("checks", healthy("share_groups"), processes=1, as_of=END_MS)
+    assert any("groups and their assignments are not checked" in str(finding) for finding in result.findings)
+    assert result.table.to_pylist() == []

@@ -25,6 +25,7 @@ from kafka_records_tables.tables.words.check_words import (
     STATE_MISSING,
     STATE_UNNAMED,
     TRANSIENT,
+    UNCHECKED,
     UNDECODABLE,
     UNREADABLE,
 )
@@ -134,7 +135,7 @@ meanwhile. Of running brokers and live directories one
 topic is read after the other, and what happens in between looks like missing or unnamed share state: state that was
 written after reading of the groups began is transient, by the clock here. With `as_of` some seconds ago all are as of
 that moment. With `as_of` a missing state is transient, for `__share_group_state` loses its
-beginning, and groups are not checked where a cleaner has been.
+beginning; groups are not checked where a cleaner has been, and no state is called unnamed then.
 """,
 )
 
@@ -161,6 +162,7 @@ class _Facts:
     def __init__(self, facts: Iterable[_Row]) -> None:
         self._read: dict[str, int | None] = {}
         self._groups_began_ms: int | None = None
+        self._has_unchecked_groups = False
         self._groups: dict[str, set[str]] = {SHARE_GROUP: set(), UNREADABLE: set()}
         self._states: dict[_Place, _Row] = {}
         self._listed: dict[str, dict[_Place, _Row]] = {INITIALIZING: {}, INITIALIZED: {}}
@@ -174,6 +176,8 @@ class _Facts:
             self._read[fact["log_topic"]] = fact["partition"]
             if fact["log_topic"] == _OFFSETS:
                 self._groups_began_ms = min(fact["log_timestamp_ms"], self._groups_began_ms or fact["log_timestamp_ms"])
+        elif kind == UNCHECKED:
+            self._has_unchecked_groups = True
         elif fact["log_topic"] == _SHARE:
             self._states[place] = fact
         elif kind in self._groups:
@@ -222,7 +226,8 @@ class _Facts:
                 "tries again"
             )
             yield _row(fact, STATE_DELETING, TRANSIENT, detail)
-        for place, fact in self._states.items():
+        # Any group that is not checked may be the one that names a state.
+        for place, fact in () if self._has_unchecked_groups else self._states.items():
             if fact["fact"] == STATE and not self._is_named(place):
                 yield self._unnamed(fact)
 

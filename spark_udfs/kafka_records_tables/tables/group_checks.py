@@ -18,6 +18,7 @@ from kafka_records_tables.tables.words.check_words import (
     PART_COLUMNS,
     READS,
     SHARE_GROUP,
+    UNCHECKED,
     UNREADABLE,
 )
 
@@ -60,6 +61,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
 
 def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
     from kafka_records_tables.tables.checking.assignment_checks import KEPT, PICKED
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
     from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
     from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
     from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
@@ -85,6 +87,7 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
             replay.take(event)
     yield from records.rest()
     if _may_lack_records(context):
+        yield CheckRow(fact=UNCHECKED)
         return
     yield from conflicts
     yield from _of_assignments(replay, loading, names, context)
