@@ -69,6 +69,8 @@ def _expiring(cluster: MadeCluster, theme: Theme) -> Truth:
     stopped = cluster.end_ms - 6 * DAY - 21 * HOUR
     life = ClassicLife(cluster, "regulatory-reporting", ["ledger.entries"])
     life.start(cluster.start_ms, 3)
+    for number in range(3):
+        life.restart(cluster.start_ms + number * 12 * HOUR + MINUTE)
     life.commits(cluster.start_ms + HOUR, stopped)
     life.stop(stopped)
     return Truth(
@@ -260,19 +262,19 @@ def _poisoned_share(cluster: MadeCluster, theme: Theme) -> Truth:
 
 def _flooding(cluster: MadeCluster, theme: Theme) -> Truth:
     usual_lives(cluster, theme, without=["share", "transactional", "streams"])
-    began = cluster.end_ms - 50 * MINUTE
+    began = cluster.end_ms - 70 * MINUTE
     topic = cluster.topic("shop.page-views", 2, 110)
     life = ClassicLife(cluster, "clickstream-sessionizer", [topic.name])
-    life.start(cluster.start_ms, 2)
+    life.start(cluster.start_ms, 1)
     life.commits(cluster.start_ms + HOUR, began)
     life.restart(began)
     at_ms = began + 5 * MINUTE
     while at_ms < cluster.end_ms:
         life.commit(at_ms)
-        at_ms += 550 + cluster.jitter(200)
+        at_ms += 800 + cluster.jitter(100)
     return Truth(
-        "since its last deployment the group commits nearly twice a second, nearly always the offset that is committed "
-        "already: most of what is written to __consumer_offsets is its",
+        "since its last deployment the group commits more than once a second, nearly always the offset that is "
+        "committed already: most of what is written to __consumer_offsets is its",
         began,
         "let it commit by time (auto.commit.interval.ms) or after a batch, and only when the offset has moved",
         (life.group,),

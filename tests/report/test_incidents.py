@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from kafka_records_tables import read_table
+from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.report_parts import Level
 from tests.report.healthy import HEALTHY
 from tests.report.incidents import END_MS, INCIDENTS, Incident, write_all, write_incident
 from tests.report.made_up_cluster import DAY, HOUR, MINUTE
@@ -200,3 +202,37 @@ def test_where_groups_are_not_checked_no_share_state_is_called_unnamed(healthy: 
     result = read_table("checks", healthy("share_groups"), processes=1, as_of=END_MS)
     assert any("groups and their assignments are not checked" in str(finding) for finding in result.findings)
     assert result.table.to_pylist() == []
+
+
+_NAMED: Final = {
+    "expiring_offsets": {"offsets_expiring"},
+    "hanging_transaction": {"transaction_open"},
+    "two_committers": {"two_committers"},
+    "endless_rebalance": {"endless_rebalances"},
+    "reset_by_administrator": {"offsets_reset"},
+    "topic_made_anew": {"offsets_of_older_topic", "offsets_of_new_topic"},
+    "poisoned_share": {"share_redelivery"},
+    "flooding_group": {"commits_flooding"},
+    "lost_segment": {"offsets_below_log_start"},
+    "coordinator_not_loaded": {"coordinator_cannot_load", "damage"},
+}
+"""By incident, the kinds of findings that name it; no other one is above a note."""
+
+_USUALLY_REPORTED: Final = ("expiring_offsets", "flooding_group", "coordinator_not_loaded")
+
+
+@pytest.mark.parametrize("name", mostly(((name,) for name in _NAMED), lambda name: name in _USUALLY_REPORTED))
+def test_the_report_names_an_incident_and_nothing_else(incident: Callable[[str], Incident], name: str) -> None:
+    """With the group, and since when it is so or later."""
+    found = incident(name)
+    report = read_report(found.folder, processes=1)
+    told = [each for each in report.findings if each.level > Level.NOTE]
+    assert {each.kind for each in told} == _NAMED[name]
+    assert max(each.level for each in told) >= (Level.MODERATE if name == "flooding_group" else Level.HIGH)
+    assert {*found.truth.group_ids} & {group for each in told for group in each.group_ids}
+
+
+@pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), lambda name: name == "exactly_once"))
+def test_the_report_of_a_healthy_topic_is_calm(healthy: Callable[[str], Path], name: str) -> None:
+    """Notes are all that it may have."""
+    assert [each for each in read_report(healthy(name), processes=1).findings if each.level > Level.NOTE] == []

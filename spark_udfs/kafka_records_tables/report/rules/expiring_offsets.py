@@ -79,7 +79,10 @@ def _cases(sight: Sight) -> pa.Table:
     left = numbers(cases, "expires_timestamp_ms_min") - sight.at_ms
     works = numbers(cases, "committed_ms", -(2**62)) > sight.at_ms - sight.limit("offsets_expiring.alive_within")
     lived = numbers(cases, "last_ms") - numbers(cases, "first_ms")
-    was_used = lived >= sight.limit("offsets_expiring.in_use_for")
+    epochs = with_columns(cases, epoch=looked_up(ids, sight.table("groups"), "group_id", "epoch"))
+    was_used = (lived >= sight.limit("offsets_expiring.in_use_for")) | (
+        numbers(epochs, "epoch") >= sight.limit("offsets_expiring.in_use_epoch")
+    )
     is_unclear = true_where(cases["is_lower_bound"]) & ~was_used
     soon = left <= sight.limit("offsets_expiring.high_within")
     very_soon = left <= sight.limit("offsets_expiring.critical_within")
@@ -106,7 +109,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     state = (
         f"it still commits for others, last at {moment(case['committed_ms'])}"
         if case["works"]
-        else "it has no members" if case["group_kind"] != "simple" else "nobody has committed for it lately"
+        else "it has no members" if case["group_kind_first"] != "simple" else "nobody has committed for it lately"
     )
     when = f"in {length(left)}" if left > 0 else "at the next clean-up"
     first, last = soonest, case["expires_timestamp_ms_max"]
@@ -189,12 +192,13 @@ is a note.
 
 Offsets whose commit names the time of their expiry are left alone: their client has asked for it.
 
-How long a group was in use is told by its records. Where a cleaner has taken the first of them, nobody can tell,
-and the level is one or two lower. Expiry is counted with the retention that was given; see `retention_differs`.""",
+How long a group was in use is told by its records, and by its epoch (`in_use_epoch`), which rises whenever a member
+comes or goes. Where a cleaner has taken the first records and the epoch is low, nobody can tell, and the level is one
+or two lower. Expiry is counted with the retention that was given; see `retention_differs`.""",
     tables=("expirations", "groups", "activity", "current_offsets"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets goes within `critical_within`",
-        Level.HIGH: "the group is at work or was in use for `in_use_for`, and an offset goes within `high_within`",
+        Level.HIGH: "the group is at work or was in use, and an offset goes within `high_within`",
         Level.MODERATE: (
             "the same within `within`; or within `high_within` where the log does not tell how long it was in use"
         ),
@@ -227,6 +231,13 @@ and the level is one or two lower. Expiry is counted with the retention that was
             "24h",
             "from the first to the last record of a group that was in use",
             "tools and tests come and go within a day",
+        ),
+        Threshold(
+            "in_use_epoch",
+            "count",
+            8,
+            "the epoch (generation) of a group that was in use",
+            "a tool joins once and leaves; three members that are deployed anew twice get this far",
         ),
         Threshold(
             "overdue_after",

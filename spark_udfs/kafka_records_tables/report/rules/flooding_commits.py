@@ -13,69 +13,76 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.sight import Sight
 
 
+def _busy_windows(sight: Sight, rows: pa.Table) -> pa.Table:
+    """The windows in which a group commits too often; what it did in others does not make up for them."""
+    import numpy as np
+    import pyarrow as pa
+
+    from kafka_records_tables.report.case_columns import grouped, numbers, with_columns
+
+    commits = numbers(rows, "commits")
+    # The mean distance of commits, weighed by how many there are.
+    timed = commits * np.asarray(rows["commit_interval_ms"].is_valid().to_numpy(), np.int64)
+    rows = with_columns(rows, distance=numbers(rows, "commit_interval_ms", 0) * commits, timed=timed)
+    sums = [(name, "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]
+    windows = grouped(rows, ["group_id", "window_start_timestamp_ms"], sums)
+    interval = numbers(windows, "distance_sum") / np.maximum(numbers(windows, "timed_sum"), 1)
+    is_busy = (
+        (numbers(windows, "commits_sum") >= sight.limit("commits_flooding.least_commits"))
+        & (numbers(windows, "timed_sum") > 0)
+        & (interval <= sight.limit("commits_flooding.interval_ms"))
+    )
+    return windows.filter(pa.array(is_busy))
+
+
 def _cases(sight: Sight) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
+    from kafka_records_tables.report.case_columns import (
+        grouped,
+        kept,
+        level_by,
+        looked_up,
+        numbers,
+        ranked,
+        with_columns,
+    )
 
     rows = sight.table("activity")
     rows = kept(
         rows, pc.greater_equal(rows["window_start_timestamp_ms"], sight.at_ms - sight.limit("commits_flooding.lately"))
     )
-    byte_number = numbers(rows, "key_bytes") + numbers(rows, "value_bytes")
-    commits = numbers(rows, "commits")
-    # Of each window the mean distance of its commits, weighed by how many there are.
-    distance = numbers(rows, "commit_interval_ms", 0) * commits
-    timed = commits * np.asarray(rows["commit_interval_ms"].is_valid().to_numpy(), np.int64)
-    rows = with_columns(rows, bytes=byte_number, distance=distance, timed=timed, busy=commits)
-    windows = grouped(rows, ["group_id", "window_start_timestamp_ms"], [("busy", "sum"), ("repeated_commits", "sum")])
-    busiest = grouped(windows, ["group_id"], [("busy_sum", "max")])
-    cases = grouped(
-        rows,
-        ["group_id"],
-        [
-            ("bytes", "sum"),
-            ("commits", "sum"),
-            ("repeated_commits", "sum"),
-            ("distance", "sum"),
-            ("timed", "sum"),
-            ("topic", "distinct"),
-            ("window_start_timestamp_ms", "min"),
-        ],
-    )
-    total = max(int(pc.sum(cases["bytes_sum"]).as_py() or 0), 1)
-    interval = numbers(cases, "distance_sum") / np.maximum(numbers(cases, "timed_sum"), 1)
-    cases = with_columns(
-        cases,
-        share=numbers(cases, "bytes_sum") / total,
-        interval_ms=interval,
-        busiest=pa.array(numbers(busiest, "busy_sum_max")),
-    )
-    share = np.asarray(cases["share"].to_numpy())
-    floods = (
-        (numbers(cases, "busiest") >= sight.limit("commits_flooding.least_commits"))
-        & (numbers(cases, "timed_sum") > 0)
-        & (interval <= sight.limit("commits_flooding.interval_ms"))
-        & (share >= sight.limit("commits_flooding.share"))
-    )
+    rows = with_columns(rows, bytes=numbers(rows, "key_bytes") + numbers(rows, "value_bytes"))
+    of_windows = grouped(rows, ["window_start_timestamp_ms"], [("bytes", "sum")])
+    windows = _busy_windows(sight, rows)
+    all_bytes = looked_up(windows["window_start_timestamp_ms"], of_windows, "window_start_timestamp_ms", "bytes_sum")
+    windows = with_columns(windows, all_bytes=all_bytes)
+    sums = [(f"{name}_sum", "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]
+    more = [("all_bytes", "sum"), ("commits_sum", "max"), ("window_start_timestamp_ms", "min")]
+    cases = grouped(windows, ["group_id"], [*sums, *more])
+    names = grouped(rows, ["group_id"], [("topic", "distinct")])
+    topics = looked_up(cases["group_id"], names, "group_id", "topic_distinct")
+    share = numbers(cases, "bytes_sum_sum") / np.maximum(numbers(cases, "all_bytes_sum"), 1)
+    interval = numbers(cases, "distance_sum_sum") / np.maximum(numbers(cases, "timed_sum_sum"), 1)
     high = (interval <= sight.limit("commits_flooding.high_interval_ms")) & (
         share >= sight.limit("commits_flooding.high_share")
     )
-    cases = with_columns(cases, is_high=high).filter(pa.array(floods))
+    cases = with_columns(cases, topics=topics, share=share, interval_ms=interval, is_high=high)
+    cases = cases.filter(pa.array(share >= sight.limit("commits_flooding.share")))
     is_high = np.asarray(cases["is_high"].to_numpy(zero_copy_only=False), bool)
-    return ranked(cases, level_by((is_high, Level.HIGH), default=Level.MODERATE), numbers(cases, "bytes_sum"))
+    return ranked(cases, level_by((is_high, Level.HIGH), default=Level.MODERATE), numbers(cases, "bytes_sum_sum"))
 
 
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.sight import counted, length, of_group, shown
 
     group = case["group_id"]
-    topics = tuple(sorted(topic for topic in case["topic_distinct"] if topic is not None))
+    topics = tuple(sorted(topic for topic in case["topics"] if topic is not None))
     since = case["window_start_timestamp_ms_min"]
     rows = Rows("activity", of_group(group, f"window_start_timestamp_ms>={since}"))
-    repeated = case["repeated_commits_sum"] / max(case["commits_sum"], 1)
+    repeated = case["repeated_commits_sum_sum"] / max(case["commits_sum_sum"], 1)
     again = (
         f" {repeated:.0%} of them repeat the offset that was there."
         if repeated >= sight.limit("commits_flooding.share")
@@ -86,10 +93,10 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=RULE.title,
         what=(
-            f"The group {shown(group)} wrote {case['share']:.0%} of the bytes in the offsets topic since "
-            f"{_moment(since)}: {counted(case['commits_sum'], 'commit')}, of each partition one every "
-            f"{length(case['interval_ms'])}, up to {case['busiest']} in an hour.{again} Its coordinator writes, "
-            "replicates and cleans for nobody's use: once every few seconds is enough."
+            f"In its busy hours, the first of them from {_moment(since)} on, the group {shown(group)} wrote "
+            f"{case['share']:.0%} of what the offsets topic got: {counted(case['commits_sum_sum'], 'commit')}, of each "
+            f"partition one every {length(case['interval_ms'])}, up to {case['commits_sum_max']} in an hour.{again} "
+            "Its coordinator writes, replicates and cleans for nobody's use: once every few seconds is enough."
         ),
         group_ids=(group,),
         topics=topics,
@@ -105,8 +112,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         measured={
             "share_of_bytes": round(case["share"], 4),
             "commit_interval_ms": round(case["interval_ms"]),
-            "commits": case["commits_sum"],
-            "repeated_commits": case["repeated_commits_sum"],
+            "commits": case["commits_sum_sum"],
+            "repeated_commits": case["repeated_commits_sum_sum"],
         },
         thresholds=sight.limits_of(*(f"commits_flooding.{each.name}" for each in RULE.thresholds)),
     )
@@ -122,10 +129,10 @@ RULE = ReportRule(
     kind="commits_flooding",
     title="the commits of a group flood the offsets topic",
     about="""\
-Groups that commit each partition more often than every `interval_ms`, at least `least_commits` times in an hour,
-and whose records are `share` of all bytes within `lately`: mostly consumers that commit behind every record. Many
-partitions that commit every few seconds are no flood. A cleaner takes superseded commits away, so counts are lower
-bounds, and what was compacted is not seen.""",
+Groups that in an hour within `lately` commit each partition more often than every `interval_ms`, and at least
+`least_commits` times, and whose records are `share` of all bytes of these hours: mostly consumers that commit behind
+every record. Many partitions that commit every few seconds are no flood. A cleaner takes superseded commits away, so
+counts are lower bounds, and what was compacted is not seen.""",
     tables=("activity",),
     levels={
         Level.HIGH: "more often than every `high_interval_ms`, and `high_share` of all bytes",
