@@ -57,7 +57,7 @@ demo: ## Show a captured topic as tables, here and by PySpark, with what a user 
 .PHONY: quick
 quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker, Maven and what is slow: three minutes.
 	@$(SIDE_BY_SIDE) pyright mypy lint
-	$(PYTEST) -m "not (spark or broker or maven or releases or slow or matrix)" --hypothesis-profile=quick
+	$(PYTEST) -m "not (spark or broker or browser or maven or releases or slow or matrix)" --hypothesis-profile=quick
 
 .PHONY: test
 test: java-found $(INSTALLED) ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
@@ -160,6 +160,10 @@ support: java-found $(INSTALLED) ## Run what docs/support.md tells of, with ever
 .PHONY: judge
 judge: java-found $(INSTALLED) ## Compare the tables with Kafka's coordinator classes on random histories, SEEDS="1-1000".
 	@$(BIN)/python -m tools.judge $(or $(SEEDS),1-1000) --ledger build/judge.json
+
+.PHONY: page-scripts
+page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm anew, and hold them against their digests.
+	$(BIN)/python -m tools.page_scripts
 
 .PHONY: fuzz
 fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests without Spark on many more examples.

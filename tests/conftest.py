@@ -118,9 +118,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI a test is not skipped for want of Maven, which fetches Kafka's jars, or of the Python that PySpark 3.5 runs
-    on."""
+    """In CI a test is not skipped for want of Maven, which fetches Kafka's jars, of the Python that PySpark 3.5 runs
+    on, or of a browser."""
     report = yield
-    if item.get_closest_marker("maven") or item.get_closest_marker("releases"):
+    if any(item.get_closest_marker(name) for name in ("maven", "releases", "browser")):
         count_skip_as_failure(report)
     return report

@@ -30,7 +30,7 @@ which records show it, and what to do next, with the command.
 
 ```sh
 kafka-records report /var/lib/kafka/data                                   # on the terminal
-kafka-records report --bootstrap broker-1:9092 --output report.json        # for programs
+kafka-records report --bootstrap broker-1:9092 --output report.html        # a page for people
 kafka-records report /var/lib/kafka/data --fail-on high                    # for a job that watches
 ```
 
@@ -80,6 +80,14 @@ high_within = "48h"
 
 A name that no threshold has is refused, with the one that was meant. Of one kind and level, the worst
 `report.most_of_a_kind` findings stand by themselves; the others are one, with counts and the command that lists them.
+
+## The page
+
+`--output report.html` writes one file for people: findings first, then numbers, groups, activity, who reads a topic,
+and a page for each group, topic and table, which a link such as `report.html#group=billing` opens. It needs no network,
+asks for nothing from anywhere and can be sent as it is; whoever opens it sees the names, offsets and metadata of the
+topics. What a large cluster has beyond 15 MB is left out, and the page names the command that prints it. It opens in
+browsers of 2023 and later.
 
 ## JSON
 

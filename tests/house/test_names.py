@@ -31,6 +31,7 @@ SHARED_MODULES: Final = {
     "errors": "callers import exceptions from the package they use: the runtime has its own, Spark functions theirs",
     "explain": "a subcommand is called as the thing that it runs",
     "notes": "notes of a folder of specs, as read and as resolved",
+    "page": "a page of the documentation, as the generator writes it, and that of a report",
     "registry": "the module of a generated package, and the product that writes it",
     "report": "a subcommand, and the package of what it writes: it is called as the thing that it runs",
     "schemas": "the modules of a generated package, and the product that writes them",

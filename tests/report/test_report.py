@@ -92,3 +92,12 @@ def test_json_has_all_of_it(report: Report, segments: Path, tmp_path: Path) -> N
     assert {name: len(rows) for name, rows in document["tables"].items()} == {
         name: table.num_rows for name, table in report.tables.items()
     }
+
+
+def test_a_page_is_written_to_a_file(segments: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    assert run("report", str(segments), "--output", str(path)).status == 0
+    assert path.read_bytes().startswith(b"<!doctype html>")
+    ran = run("report", str(segments), "--format", "html")
+    assert (ran.status, ran.out) == (2, "")
+    assert "--format html writes a file: name it with --output report.html" in ran.err

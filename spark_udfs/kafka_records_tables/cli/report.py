@@ -39,6 +39,7 @@ levels:
 formats:
   text       on the terminal: findings, the worst first, and what to do next
   json       all of it for programs, by the schema that docs/report.md names
+  html       a page for --output: one file that opens in any browser, without a network; with tables and plots
 
 docs/report.md has all kinds of findings, with their levels and thresholds. --print-thresholds writes a file with the
 defaults; one for --thresholds names those that differ:
@@ -54,8 +55,8 @@ _EXAMPLES = """\
 examples:
   kafka-records report /var/lib/kafka/data
       on the terminal
-  kafka-records report --bootstrap broker-1:9092 --command-config client.properties --output report.json
-      a running cluster
+  kafka-records report --bootstrap broker-1:9092 --command-config client.properties --output report.html
+      a running cluster, as a page
   kafka-records report /var/lib/kafka/data --retention 14d --group billing --topic-filter 'orders*'
       about one group and some topics
   kafka-records report kept --as-of 2h --output report.json
@@ -74,8 +75,8 @@ exit status:
   2  no report: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
 """
 
-_FORMATS: Final = ("text", "json")
-_FORMAT_OF: Final = {".json": "json", ".txt": "text"}
+_FORMATS: Final = ("text", "json", "html")
+_FORMAT_OF: Final = {".json": "json", ".txt": "text", ".html": "html", ".htm": "html"}
 
 
 def add_parser(commands: Any) -> None:
@@ -112,7 +113,7 @@ def add_parser(commands: Any) -> None:
         "--format",
         choices=_FORMATS,
         help=(
-            "how to write the report (default: what the end of the file's name says, .json or .txt, and text "
+            "how to write the report (default: what the end of the file's name says, .html, .json or .txt, and text "
             "without --output)"
         ),
     )
@@ -192,8 +193,12 @@ def _format(options: argparse.Namespace) -> str:
     """The format. Raises a UsageError for options that do not go with it."""
     ending = "" if options.output is None else options.output.suffix.lower()
     if options.format is None and options.output is not None and ending not in _FORMAT_OF:
-        raise UsageError(f"--output {options.output}: its end says no format: call it .json or .txt, or --format")
+        raise UsageError(
+            f"--output {options.output}: its end says no format: call it .html, .json or .txt, or --format"
+        )
     form: str = options.format or _FORMAT_OF.get(ending, "text")
+    if form == "html" and options.output is None:
+        raise UsageError("--format html writes a file: name it with --output report.html")
     if options.no_tables and form != "json":
         raise UsageError("--no-tables goes with --format json")
     if options.overwrite and options.output is None:

@@ -31,7 +31,7 @@ class ReportTask:
     given: GivenSource
     source_arguments: tuple[str, ...]
     format: str
-    """`text` or `json`."""
+    """`text`, `json` or `html`, which goes to a file."""
     path: Path | None = None
     """A file; None for standard output."""
     overwrite: bool = False
@@ -94,6 +94,12 @@ class ReportRun:
         if task.path is None:
             _write_text(report, task, sys.stdout)
             sys.stdout.flush()
+            return
+        if task.format == "html":
+            from kafka_records_tables.report.page import write_page
+
+            with replacing(task.path) as part:
+                write_page(report, part)
             return
         with (
             replacing(task.path) as part,

@@ -1,0 +1,174 @@
+// What somebody should look at, the worst first.
+
+const LEVELS = ["critical", "high", "moderate", "low", "note"];
+const FINDINGS_AT_ONCE = 25;
+const NAMES_AT_ONCE = 6;
+
+const badge = (level) => make("span", { class: `badge ${level}` }, level);
+
+const listed = (texts, link) => {
+  const rest = texts.slice(NAMES_AT_ONCE);
+  const more = rest.length && make("details", { class: "more-names" }, make("summary", {}, `and ${number(rest.length)} more`));
+  more && more.addEventListener("toggle", () => more.childElementCount < 2 && more.append(make("p", {}, rest.flatMap((text, i) => (i ? [", ", link(text)] : [link(text)])))));
+  return [texts.slice(0, NAMES_AT_ONCE).flatMap((text, i) => (i ? [", ", link(text)] : [link(text)])), more ? [" ", more] : []].flat();
+};
+
+const transactionLink = (id) => make("a", { href: tableAddress("transactions", [conditionFor("transactional_id", id)]) }, shown(id));
+
+const factsOf = (finding) => {
+  const facts = [];
+  const add = (label, ...value) => facts.push(make("div", {}, make("dt", {}, label), make("dd", {}, ...value)));
+  if (finding.group_ids.length) add(finding.group_ids.length === 1 ? "group" : "groups", listed(finding.group_ids, groupLink));
+  if (finding.topics.length) add(finding.topics.length === 1 ? "topic" : "topics", listed(finding.topics, topicLink));
+  if (finding.partitions.length) add("partitions", ranges(finding.partitions));
+  if (finding.transactional_ids.length) add("transactional ids", listed(finding.transactional_ids, transactionLink));
+  if (finding.since_timestamp_ms !== null) add("since", when(finding.since_timestamp_ms), " ", dimmed(distance(finding.since_timestamp_ms)));
+  if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(distance(finding.until_timestamp_ms)));
+  add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence, finding.why_not_sure ? [": ", visible(finding.why_not_sure)] : null);
+  return make("dl", { class: "facts" }, facts);
+};
+
+const dimmed = (text) => make("span", { class: "dim" }, text);
+
+const MOST_RANGES = 12;
+
+/** 0–3, 7, 9–11. */
+const ranges = (numbers) => {
+  const found = [];
+  for (const each of numbers) {
+    const last = found[found.length - 1];
+    if (last && each === last[1] + 1) last[1] = each;
+    else found.push([each, each]);
+  }
+  const text = found.slice(0, MOST_RANGES).map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`)).join(", ");
+  return found.length > MOST_RANGES ? `${text} … (${plural(numbers.length, "partition")})` : text;
+};
+
+const evidenceOf = (finding) => {
+  if (!finding.evidence.length) return null;
+  const count = Math.max(finding.evidence_count, finding.evidence.length);
+  const details = make("details", { class: "evidence" }, make("summary", {}, `evidence: ${plural(count, "record")}`));
+  details.addEventListener("toggle", () => {
+    if (details.childElementCount > 1) return;
+    const lines = finding.evidence.map((each) =>
+      make(
+        "tr",
+        {},
+        make("th", { scope: "row" }, each.topic === null ? "–" : [shown(each.topic), each.partition === null ? "" : `-${each.partition}`]),
+        make("td", { class: "right" }, each.offset === null ? "–" : number(each.offset)),
+        make("td", {}, each.timestamp_ms === null ? "–" : when(each.timestamp_ms)),
+        make("td", { class: "prose" }, whole(each.shows))
+      )
+    );
+    const head = ["log partition", "offset", "time (UTC)", "shows"].map((name, i) => make("th", { scope: "col", class: i === 1 ? "right" : null }, name));
+    details.append(
+      make("div", { class: "scrolling", tabindex: "0", role: "region", "aria-label": "Evidence" }, make("table", { class: "plain" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, lines))),
+      ...(count > lines.length ? [make("p", { class: "dim" }, `The first ${lines.length} of ${number(count)}; the tables have the rest.`)] : [])
+    );
+  });
+  return details;
+};
+
+const measuredOf = (finding) => {
+  const names = Object.keys(finding.measured);
+  if (!names.length && !Object.keys(finding.thresholds).length) return null;
+  const pairs = (values) => Object.entries(values).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, measure(name, value))]);
+  return make(
+    "details",
+    { class: "evidence" },
+    make("summary", {}, "measured, and the thresholds that decided the level"),
+    make("dl", { class: "pairs" }, pairs(finding.measured), pairs(Object.fromEntries(Object.entries(finding.thresholds).map(([name, value]) => [`threshold ${name}`, value]))))
+  );
+};
+
+const measure = (name, value) => {
+  if (typeof value === "number" && /_timestamp_ms$/.test(name)) return when(value);
+  if (typeof value === "number" && /_ms$/.test(name)) return `${span(value)} (${number(value)} ms)`;
+  return typeof value === "number" ? number(value) : shown(typeof value === "string" ? value : JSON.stringify(value));
+};
+
+const stepsOf = (finding) =>
+  finding.next.length
+    ? make("div", { class: "next" }, make("h4", {}, "What to do next"), make("ol", {}, finding.next.map((step) => make("li", {}, make("p", {}, visible(step.what)), step.command === null ? null : commandLine(step.command)))))
+    : null;
+
+const rowsOf = (finding) =>
+  finding.rows.length
+    ? make("p", { class: "sources" }, "rows: ", finding.rows.flatMap((each, i) => [i ? ", " : "", make("a", { href: tableAddress(each.table, each.where) }, visible([each.table, ...each.where].join(" ").slice(0, 120)))]))
+    : null;
+
+const findingCard = (finding, place, level = 3) =>
+  make(
+    "li",
+    { class: `finding ${finding.level}` },
+    make(
+      "article",
+      { "aria-labelledby": `finding-${place}` },
+      make("header", {}, badge(finding.level), make(`h${level}`, { id: `finding-${place}` }, visible(finding.title))),
+      make("p", { class: "what" }, whole(finding.what)),
+      factsOf(finding),
+      stepsOf(finding),
+      evidenceOf(finding),
+      measuredOf(finding),
+      make("p", { class: "kind" }, "kind ", make("code", {}, finding.kind)),
+      rowsOf(finding)
+    )
+  );
+
+/** A list of findings of which the first are drawn, and more when somebody asks. */
+const findingList = (findings, level = 3) => {
+  const list = make("ol", { class: "findings" });
+  const more = make("button", { type: "button", class: "more" });
+  let drawn = 0;
+  const draw = (most) => {
+    const next = findings.slice(drawn, drawn + most);
+    list.append(...next.map((finding) => findingCard(finding, report.document.findings.indexOf(finding), level)));
+    const focus = drawn && list.children[drawn]?.querySelector("h3, h4");
+    drawn += next.length;
+    more.hidden = drawn >= findings.length;
+    more.textContent = `show more: ${number(findings.length - drawn)} left`;
+    focus && (focus.setAttribute("tabindex", "-1"), focus.focus());
+  };
+  more.addEventListener("click", () => draw(FINDINGS_AT_ONCE));
+  draw(FINDINGS_AT_ONCE);
+  return make("div", {}, list, more);
+};
+
+/** All findings, with what chooses among them; the choice stands in the address, so that it can be sent. */
+const findingsSection = (chosen) => {
+  const { findings } = report.document;
+  const state = { levels: new Set(chosen.getAll("level")), kind: chosen.get("kind") ?? "", about: chosen.get("about") ?? "" };
+  const place = make("div");
+  const count = make("p", { class: "row-count", role: "status" });
+  const chips = LEVELS.filter((level) => findings.some((each) => each.level === level)).map((level) => {
+    const found = findings.filter((each) => each.level === level).length;
+    const chip = make("button", { type: "button", class: `chip ${level}`, "aria-pressed": String(state.levels.has(level)) }, level, " ", make("b", {}, number(found)));
+    chip.addEventListener("click", () => {
+      state.levels.has(level) ? state.levels.delete(level) : state.levels.add(level);
+      chip.setAttribute("aria-pressed", String(state.levels.has(level)));
+      show(true);
+    });
+    return chip;
+  });
+  const kinds = [...new Set(findings.map((each) => each.kind))].sort();
+  const kind = make("select", { "aria-label": "Kind of finding" }, make("option", { value: "" }, "all kinds"), kinds.map((each) => make("option", { value: each, selected: each === state.kind }, words(each))));
+  const about = make("input", { type: "search", "aria-label": "Find in the findings, by group, topic or words", placeholder: "Group, topic or words", value: state.about, autocomplete: "off", spellcheck: "false" });
+  kind.addEventListener("change", () => ((state.kind = kind.value), show(true)));
+  about.addEventListener("input", () => ((state.about = about.value), show(true)));
+
+  const show = (isChange = false) => {
+    const sought = state.about.toLowerCase();
+    const texts = (each) => [each.title, each.what, ...each.group_ids, ...each.topics, ...each.transactional_ids];
+    const left = findings.filter(
+      (each) => (!state.levels.size || state.levels.has(each.level)) && (!state.kind || each.kind === state.kind) && (!sought || texts(each).some((text) => text.toLowerCase().includes(sought)))
+    );
+    count.textContent = left.length === findings.length ? plural(findings.length, "finding") : `${number(left.length)} of ${plural(findings.length, "finding")}`;
+    place.replaceChildren(left.length ? findingList(left) : make("p", { class: "fine" }, findings.length ? "No finding is like that." : "Nothing was found that somebody should look at."));
+    if (isChange) {
+      const pairs = [...[...state.levels].map((level) => ["level", level]), ...(state.kind ? [["kind", state.kind]] : []), ...(state.about ? [["about", state.about]] : [])];
+      history.replaceState(null, "", pairs.length ? addressOf(pairs) : "#");
+    }
+  };
+  show();
+  return section("findings", "Findings", findings.length ? make("div", { class: "row-tools" }, make("div", { class: "chips", role: "group", "aria-label": "Levels" }, chips), kind, about, count) : null, place);
+};

@@ -1,0 +1,197 @@
+// The first page: findings, numbers, groups, activity, topics, tables.
+
+const verdict = () => {
+  const { findings } = report.document;
+  const counts = LEVELS.map((level) => [level, findings.filter((each) => each.level === level).length]).filter(([, count]) => count);
+  if (!counts.length) return "Nothing was found that somebody should look at.";
+  const worst = counts[0][0];
+  const worried = counts.filter(([level]) => level !== "note");
+  if (!worried.length) return `${plural(counts[0][1], "note")}, and nothing that should worry anybody.`;
+  return `${worried.map(([level, count]) => `${number(count)} ${level}`).join(", ")}: the first ${["critical", "high"].includes(worst) ? "wants a look today" : "can wait, but not for ever"}.`;
+};
+
+const requestFacts = () => {
+  const { request, counts } = report.document;
+  const pairs = [
+    ["source", shown(request.source, 160)],
+    ["as of", [when(request.at_timestamp_ms), " UTC"]],
+    ["made", [when(request.made_timestamp_ms), " UTC"]],
+    ["read", `${plural(counts.records, "record")}, ${size(Number(counts.bytes))}`],
+    ["retention of offsets", span(request.retention_ms)],
+    ...(request.groups ? [["only groups", listed(request.groups, groupLink)]] : []),
+    ...(request.topic_filter.length ? [["only topics", request.topic_filter.map(visible).join(", ")]] : []),
+  ];
+  return make("dl", { class: "facts" }, pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+};
+
+const numbersSection = () => {
+  const { numbers } = report.document;
+  if (!numbers.length) return null;
+  return section("numbers", "Numbers", make("ul", { class: "numbers" }, numbers.map((each) => {
+    const described = report.document.tables.find((table) => table.name === each.rows.table);
+    const value = make("b", {}, amount(each.value, each.unit));
+    const label = make("span", {}, visible(each.label), each.unit && !["bytes", "ms"].includes(each.unit) ? make("small", {}, ` (${visible(each.unit)})`) : null);
+    return make("li", {}, described ? make("a", { href: tableAddress(each.rows.table, each.rows.where) }, value, label) : make("div", {}, value, label));
+  })));
+};
+
+/** Groups with what other tables say of them in one row each. */
+const groupsSection = async (chosen) => {
+  const groups = await openTable("groups");
+  if (!groups) return null;
+  const lag = await openTable("group_lag");
+  const ids = groups.column("group_id").numbers;
+  const worst = new Map();
+  for (const finding of report.document.findings)
+    for (const group of finding.group_ids) if (!worst.has(group)) worst.set(group, finding.level);
+  const texts = groups.column("group_id").texts;
+  const levels = Array.from(ids, (place) => worst.get(texts[place]) ?? null);
+  const ranks = levels.map((level) => (level === null ? null : LEVELS.length - LEVELS.indexOf(level)));
+  const columns = [
+    shownColumn(groups, "group_id", "group"),
+    ...(worst.size ? [workedOut("finding", "finding", "text", ranks, (_, row) => badge(levels[row]), "the worst finding about it")] : []),
+    shownColumn(groups, "group_kind", "kind"),
+    shownColumn(groups, "state", "state"),
+    shownColumn(groups, "member_count", "members"),
+    shownColumn(groups, "epoch", "epoch"),
+    ...(lag ? joinedColumns(groups, lag, [["lag", "lag"], ["partitions", "partitions"], ["lost", "lost"], ["commit_timestamp_ms", "last commit"]]) : []),
+  ];
+  const state = { kind: chosen.get("group-kind") ?? "", state: chosen.get("state") ?? "" };
+  const matching = () => allRows(groups.rows).filter((row) => (!state.kind || groups.at("group_kind", row) === state.kind) && (!state.state || (groups.at("state", row) ?? "unknown") === state.state));
+  const chips = make("p", { class: "chosen" });
+  const showChips = () => {
+    const text = [state.kind, state.state].filter(Boolean).join(", ");
+    chips.replaceChildren(...(text ? [`only ${text} `, make("a", { href: "#groups" }, "show all")] : []));
+  };
+  showChips();
+  const table = rowTable({
+    label: "Groups",
+    columns,
+    rows: matching(),
+    find: (typed) => searchOf(["group_id", "state", "group_kind"].map((name) => groups.column(name)), typed),
+    sort: worst.size ? ["finding", true] : null,
+    open: (row) => openRow(groups, row),
+    filters: chips,
+  });
+  return section("groups", "Groups", kindsAndStates(groups), leftOut("groups"), table);
+};
+
+/** Columns of another table that has one row for each group. */
+const joinedColumns = (groups, other, names) => {
+  const rowOf = new Map();
+  other.column("group_id").numbers.forEach((place, row) => rowOf.set(place, row));
+  const ids = groups.column("group_id").numbers;
+  return names.filter(([name]) => other.column(name)).map(([name, label]) => {
+    const column = other.column(name);
+    const values = Array.from(ids, (place) => (rowOf.has(place) ? column.at(rowOf.get(place)) : null));
+    return { ...workedOut(name, label, column.kind, values, null, column.about) };
+  });
+};
+
+const kindsAndStates = (groups) => {
+  const counts = new Map();
+  const [kinds, states] = [new Map(), new Map()];
+  for (let row = 0; row < groups.rows; row++) {
+    const kind = groups.at("group_kind", row) ?? "unknown";
+    const state = groups.at("state", row) ?? "unknown";
+    counts.set(`${kind} ${state}`, (counts.get(`${kind} ${state}`) ?? 0) + 1);
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    states.set(state, (states.get(state) ?? 0) + 1);
+  }
+  const byCount = (map) => [...map].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  const [rows, columns] = [byCount(kinds), byCount(states)];
+  const link = (count, pairs) => (count ? make("a", { href: addressOf(pairs) }, number(count)) : dimmed("–"));
+  const head = make("tr", {}, make("th", { scope: "col" }, "kind"), columns.map((state) => make("th", { scope: "col", class: "right" }, visible(state))), make("th", { scope: "col", class: "right" }, "all"));
+  const lines = rows.map((kind) =>
+    make("tr", {}, make("th", { scope: "row" }, visible(kind)),
+      columns.map((state) => make("td", { class: "right" }, link(counts.get(`${kind} ${state}`), [["group-kind", kind], ["state", state]]))),
+      make("td", { class: "right" }, link(kinds.get(kind), [["group-kind", kind]])))
+  );
+  return make("div", { class: "scrolling", tabindex: "0", role: "region", "aria-label": "Groups by kind and state" }, make("table", { class: "plain" }, make("caption", {}, "Groups by kind and state"), make("thead", {}, head), make("tbody", {}, lines)));
+};
+
+const activitySection = async () => {
+  const activity = await openTable("activity");
+  if (!activity?.rows) return null;
+  const rows = allRows(activity.rows);
+  const place = make("div");
+  const measure = make("select", { "aria-label": "What is summed" }, ["records", "bytes"].map((name) => make("option", { value: name }, name)));
+  const draw = () => place.replaceChildren(writersPlot(activity, rows, `${measure.value} in __consumer_offsets by group, over time`, measure.value));
+  measure.addEventListener("change", draw);
+  draw();
+  return section("activity", "Activity", leftOut("activity"), make("div", { class: "plots" },
+    make("div", {}, make("label", { class: "measure" }, "Sum up ", measure), place),
+    happeningsPlot(activity, rows, "What happened, by type, over time")),
+    make("p", { class: "sources" }, "rows: ", make("a", { href: tableAddress("activity") }, "activity")));
+};
+
+/** Who reads a topic: every topic with committed offsets, and how many groups have them. */
+const topicsSection = async () => {
+  const offsets = await openTable("current_offsets");
+  if (!offsets?.rows) return null;
+  const topics = topicsRead(offsets, await openTable("lag"));
+  const names = offsets.column("topic").texts;
+  const places = topics.map((each) => each.place);
+  const columns = [
+    workedOut("topic", "topic", "text", places, (place) => topicLink(names[place])),
+    workedOut("groups", "groups", "number", topics.map((each) => each.groups.size), null, "groups with a committed offset for it"),
+    workedOut("partitions", "partitions with offsets", "number", topics.map((each) => each.partitions.size), null, "partitions for which a group has committed"),
+    workedOut("offsets", "offsets", "number", topics.map((each) => each.offsets), null, "committed offsets"),
+    workedOut("lag", "largest lag", "number", topics.map((each) => each.lag), null, "of one group in one partition"),
+    workedOut("commit", "last commit", "time", topics.map((each) => each.commit)),
+  ];
+  const rows = allRows(topics.length);
+  const find = (typed) => {
+    const sought = typed.toLowerCase();
+    return (row) => names[places[row]].toLowerCase().includes(sought);
+  };
+  return section("topics", "Who reads a topic", leftOut("current_offsets"), rowTable({ label: "Topics", columns, rows, find, sort: ["groups", true] }));
+};
+
+const topicsRead = (offsets, lag) => {
+  const found = new Map();
+  const [topic, group, partition, commit] = ["topic", "group_id", "partition", "commit_timestamp_ms"].map((name) => offsets.column(name));
+  for (let row = 0; row < offsets.rows; row++) {
+    const place = topic.numbers[row];
+    if (!found.has(place)) found.set(place, { place, groups: new Set(), partitions: new Set(), offsets: 0, lag: null, commit: null });
+    const each = found.get(place);
+    each.groups.add(group.numbers[row]);
+    each.partitions.add(partition.numbers[row]);
+    each.offsets++;
+    if (commit.has(row)) each.commit = Math.max(each.commit ?? -Infinity, commit.numbers[row]);
+  }
+  const behind = lag?.column("lag");
+  if (behind && !behind.texts)
+    for (let row = 0; row < lag.rows; row++) {
+      const each = found.get(lag.column("topic").numbers[row]);
+      if (each && behind.has(row)) each.lag = Math.max(each.lag ?? -Infinity, behind.numbers[row]);
+    }
+  return [...found.values()];
+};
+
+const tablesSection = () =>
+  section("tables", "Tables", make("p", {}, "Every number here is a row of one of these, or counts or sums rows of one."),
+    make("ul", { class: "tables" }, report.document.tables.map((each) => make("li", {}, make("a", { href: tableAddress(each.name) }, each.name), " ", dimmed(plural(each.allRows, "row")), make("p", {}, each.about)))),
+    Object.keys(report.document.missing).length
+      ? make("details", {}, make("summary", {}, "tables that this source does not have"), make("dl", { class: "pairs" }, Object.entries(report.document.missing).flatMap(([name, why]) => [make("dt", {}, name), make("dd", {}, visible(why))])))
+      : null);
+
+const readingSection = () => {
+  const { reading } = report.document;
+  if (!reading.length) return null;
+  return section("reading", "Met while reading", make("ul", { class: "reading" }, reading.slice(0, 200).map((each) => make("li", {}, make("span", { class: `badge ${each.severity === "damage" ? "high" : "note"}` }, each.severity), " ", whole(each.text)))),
+    reading.length > 200 ? make("p", { class: "dim" }, `The first 200 of ${number(reading.length)}.`) : null);
+};
+
+/** A line that says what of a table is not in this file, and the command that prints it. */
+const leftOut = (name) => {
+  const omission = report.document.omissions.find((each) => each.what === name);
+  if (!omission) return null;
+  const all = report.document.tables.find((each) => each.name === name).allRows;
+  return make("div", { class: "left-out" }, make("p", {}, `${number(omission.row_count)} of ${number(all)} rows of ${name} are left out of this file for its size. This prints all of them:`), commandLine(omission.command));
+};
+
+const overview = async (chosen) => {
+  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), make("p", { class: "verdict" }, verdict()), requestFacts()), findingsSection(chosen), numbersSection()];
+  return { title: "Kafka records report", parts: main, later: [() => groupsSection(chosen), activitySection, topicsSection, tablesSection, readingSection] };
+};

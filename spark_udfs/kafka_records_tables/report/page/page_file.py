@@ -1,0 +1,130 @@
+"""The page: one HTML file with its scripts, styles and data inside, that asks for nothing from anywhere.
+
+No text of a record stands in the HTML: all data is base64 of deflated bytes, which scripts unpack and show as text
+nodes. A content security policy allows the scripts of this package by their digests and nothing else: no request, no
+`eval`, no script or style that came with data.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_records_tables.report.page.cut_tables import CutTables, command_words
+from kafka_records_tables.report.page.packed_columns import packed_text
+from kafka_records_tables.report.report_json import plain
+from kafka_records_tables.report.report_parts import Report
+from kafka_records_tables.tables import TABLES
+
+_SCRIPTS: Final = (
+    "unpacking.js",
+    "elements.js",
+    "formats.js",
+    "rows.js",
+    "conditions.js",
+    "row_table.js",
+    "plots.js",
+    "findings.js",
+    "overview.js",
+    "details.js",
+    "search.js",
+    "start.js",
+)
+"""In the order in which one builds on the other; all of them are one script in the page."""
+
+_PLOT_SCRIPTS: Final = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
+
+_EXACT: Final = 2**53
+_PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
+
+
+def write_page(report: Report, path: Path | str) -> None:
+    """Write a report as a page that opens from the file, without a network, in any browser of 2023 or later.
+
+    Parameters
+    ----------
+    report
+        What to show. Rows of large tables are left out so that the file stays under 15 MB; the page says how many, and
+        which command prints them.
+    path
+        The file. What is there already is replaced.
+    """
+    Path(path).write_bytes(page_bytes(report))
+
+
+def page_bytes(report: Report) -> bytes:
+    """The page as `write_page` writes it."""
+    cut = CutTables(report)
+    script = "\n".join(["(() => {", '"use strict";', *map(_asset, _SCRIPTS), "})();"])
+    plots = "\n;\n".join(map(_vendored, _PLOT_SCRIPTS))
+    style = _asset("page.css")
+    policy = (
+        f"default-src 'none'; script-src {_digest(script)} {_digest(plots)}; style-src {_digest(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    blocks = {
+        "plots": packed_text(plots),
+        "document": packed_text(json.dumps(_document(report, cut), ensure_ascii=False, separators=(",", ":"))),
+        **{f"table-{name}": content for name, (_, content) in cut.packed.items()},
+        **{f"texts-{name}": content for name, content in cut.texts.items()},
+    }
+    data = "\n".join(
+        f'<script type="application/octet-stream" id="{name}">{content.decode("ascii")}</script>'
+        for name, content in blocks.items()
+    )
+    parts = {"policy": policy, "style": style, "script": script, "data": data}
+    return _PLACE.sub(lambda place: parts[place[1]], _asset("page.html")).encode()
+
+
+def _document(report: Report, cut: CutTables) -> dict[str, Any]:
+    return {
+        "request": plain(report.request),
+        "findings": _exact(plain(report.findings)),
+        "numbers": _exact(plain(report.numbers)),
+        "missing": plain(report.missing),
+        "reading": [{"severity": each.severity, "text": str(each)} for each in report.reading],
+        "counts": {"records": report.counts.records, "bytes": report.counts.bytes},
+        "omissions": plain(cut.omissions),
+        "tables": [
+            _described(report, name, cut.tables[name].num_rows, columns) for name, (columns, _) in cut.packed.items()
+        ],
+    }
+
+
+def _described(report: Report, name: str, rows: int, columns: list[dict[str, Any]]) -> dict[str, Any]:
+    table = TABLES[name]
+    abouts = {column.name: column.about for column in table.columns}
+    return {
+        "name": name,
+        "about": table.about,
+        "rows": rows,
+        "allRows": report.tables[name].num_rows,
+        "command": command_words(report.request, name) if report.request.source_arguments else None,
+        "columns": [{**column, "about": abouts[column["name"]]} for column in columns],
+    }
+
+
+def _exact(value: Any) -> Any:
+    """The same as JSON that a browser reads without rounding: larger whole numbers go as texts."""
+    if isinstance(value, dict):
+        return {name: _exact(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_exact(each) for each in value]
+    return str(value) if isinstance(value, int) and abs(value) > _EXACT else value
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _vendored(name: str) -> str:
+    return (files(__package__) / "vendored" / name).read_text(encoding="utf-8")

@@ -1,0 +1,355 @@
+"""The page in a real browser: what it shows, that it asks for nothing, and that everybody can use it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from kafka_records_tables.report.page import page_file, write_page
+from kafka_records_tables.report.report_parts import Report
+from tests.page.made_reports import HOSTILE, LONG, captured, groups_of, hostile, report_of
+from tools.chromium import NoChromium, chromium
+
+pytestmark = pytest.mark.browser
+
+_UNPACKING: Final = (files(page_file.__package__) / "assets" / "unpacking.js").read_text(encoding="utf-8")
+_AXE: Final = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+_AXE_RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    try:
+        found = chromium()
+    except NoChromium as missing:
+        pytest.skip(str(missing))
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=found.program, env={**found.environment}, args=["--no-sandbox"]
+        )
+        yield started
+        started.close()
+
+
+class Opened:
+    """A page in a context of its own, with everything that it said and asked for."""
+
+    def __init__(self, browser: Browser, file: Path, **context: Any) -> None:
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self._context = browser.new_context(viewport={"width": 1280, "height": 900}, **context)
+        self.page: Page = self._context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.file = file
+
+    def go(self, address: str = "") -> Page:
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.file.as_uri()}#{address}")
+        self.page.wait_for_selector("html[data-shown]")
+        return self.page
+
+    def draw_plots(self, most: int = 2) -> None:
+        for place in self.page.locator(".plot").all()[:most]:
+            place.scroll_into_view_if_needed()
+            expect(place).to_have_attribute("data-drawn", "yes")
+
+    def close(self) -> None:
+        """Nothing was said, and nothing but the file was asked for."""
+        self._context.close()
+        assert self.said == []
+        assert {url.partition("#")[0] for url in self.asked} <= {self.file.as_uri(), "about:blank"}
+
+
+@pytest.fixture(scope="module")
+def report(topics_dir: Path) -> Report:
+    return captured(topics_dir)
+
+
+@pytest.fixture(scope="module")
+def captured_file(tmp_path_factory: pytest.TempPathFactory, report: Report) -> Path:
+    path = tmp_path_factory.mktemp("captured") / "report.html"
+    write_page(report, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hostile") / "report.html"
+    write_page(hostile(), path)
+    return path
+
+
+@pytest.fixture
+def opened(browser: Browser, captured_file: Path) -> Iterator[Opened]:
+    page = Opened(browser, captured_file)
+    yield page
+    page.close()
+
+
+def test_the_first_page(opened: Opened) -> None:
+    page = opened.go()
+    expect(page.locator("h1")).to_have_count(1)
+    assert page.locator(".verdict").inner_text() == "1 critical: the first wants a look today."
+    titles = page.locator(".finding h3").all_inner_texts()
+    assert titles == ["offsets of a group that is alive expire soon", "a group that nobody needs"]
+    first = page.locator(".finding").first
+    assert "0–2, 5" in first.inner_text()
+    assert "2 h before" in first.inner_text()
+    first.locator("summary", has_text="evidence: 40 records").click()
+    assert first.locator(".evidence td").first.inner_text() == "1,234"
+    headings = [text.partition(" ")[0] for text in page.locator("main h2").all_inner_texts()]
+    assert headings == ["Findings", "Numbers", "Groups", "Activity", "Who", "Tables"]
+    opened.draw_plots()
+
+
+def test_findings_are_chosen_and_the_choice_can_be_sent(opened: Opened) -> None:
+    page = opened.go()
+    page.get_by_role("button", name="note 1").click()
+    assert page.locator(".finding h3").all_inner_texts() == ["a group that nobody needs"]
+    sent = page.evaluate("location.hash")
+    assert sent == "#level=note"
+    page = opened.go(sent[1:] + "&about=order-fulfilment")
+    expect(page.get_by_role("button", name="note 1")).to_have_attribute("aria-pressed", "true")
+    assert page.locator(".finding").count() == 1
+
+
+def test_every_value_is_that_of_the_table(opened: Opened, report: Report) -> None:
+    page = opened.go()
+    unpacked = page.evaluate(_UNPACKING + """;(async () => {
+            report.document = JSON.parse(await textOf("document"));
+            const all = {};
+            for (const {name} of report.document.tables) {
+                const table = await openTable(name);
+                all[name] = [...table.columns.values()].map((column) => [
+                    column.name, Array.from({length: table.rows}, (_, row) => column.at(row))]);
+            }
+            return all;
+        })()""")
+    tables = report.tables
+    assert unpacked.keys() == tables.keys()
+    for name, columns in unpacked.items():
+        shown = dict(columns)
+        for column in tables[name].column_names:
+            if f"{column}_ms" in tables[name].column_names:
+                continue
+            values = tables[name].column(column)
+            assert read_back(values.type, shown[column]) == as_json(values.to_pylist()), column
+
+
+def read_back(kind: pa.DataType, shown: list[Any]) -> list[Any]:
+    """Lists and structs stand in the page as JSON."""
+    return [each and json.loads(each) for each in shown] if pa.types.is_nested(kind) else shown
+
+
+def as_json(values: list[Any]) -> Any:
+    """As JSON holds them, bytes in base64."""
+    return json.loads(json.dumps(values, default=lambda raw: base64.b64encode(raw).decode()))
+
+
+def test_a_number_leads_to_its_rows(opened: Opened) -> None:
+    page = opened.go()
+    number = page.locator("#numbers a", has_text="empty groups")
+    count = number.locator("b").inner_text()
+    number.click()
+    expect(page.locator("h1")).to_have_text("table groups")
+    expect(page.locator(".row-count")).to_have_text(f"{count} rows")
+    assert page.locator(".command code").first.inner_text().endswith("--where state=Empty")
+    expect(page.locator("h1")).to_be_focused()
+
+
+def test_search_finds_and_opens_a_group(opened: Opened) -> None:
+    page = opened.go()
+    page.keyboard.press("/")
+    expect(page.locator("#find")).to_be_focused()
+    page.keyboard.type("order-ful")
+    expect(page.locator("#find-said")).to_have_text("1 name found")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("group order-fulfilment")
+    expect(page.locator("#found")).to_be_hidden()
+    assert page.title() == "group order-fulfilment – Kafka records report"
+    for heading in ("Findings (2)", "Timeline", "Committed offsets", "When they expire", "Members", "Assignments"):
+        expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+    opened.draw_plots(1)
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("Kafka coordinators, as their records tell")
+
+
+def test_links_open_what_they_name(opened: Opened) -> None:
+    page = opened.go("topic=orders")
+    expect(page.locator("h1")).to_have_text("topic orders")
+    page = opened.go("table=current_offsets&where=topic%3Dorders&where=partition%3C2&sort=-offset")
+    rows = page.locator(".rows tbody tr:not(.spacer)")
+    texts = [row.locator("td, th").all_inner_texts() for row in rows.all()]
+    assert {row[1] for row in texts} == {"orders"}
+    offsets = [int(row[4].replace(",", "")) for row in texts]
+    assert offsets == sorted(offsets, reverse=True)
+    assert "--where topic=orders --where 'partition<2'" in page.locator(".command code").first.inner_text()
+    page = opened.go("group=nobody")
+    expect(page.locator("h1")).to_have_text("Group not found")
+
+
+def test_groups_are_searched_and_sorted_as_one_types(opened: Opened) -> None:
+    page = opened.go("group-kind=classic&state=Stable")
+    groups = page.locator("#groups")
+    expect(groups.locator(".row-count")).to_have_text("7 rows")
+    groups.get_by_role("searchbox").fill("CONNECT")
+    expect(groups.locator(".row-count")).to_have_text("1 of 7 rows")
+    assert groups.locator(".rows tbody th").all_inner_texts() == ["connect-shop"]
+    groups.get_by_role("searchbox").fill("")
+    name = groups.get_by_role("columnheader", name="group")
+    name.get_by_role("button").click()
+    expect(name).to_have_attribute("aria-sort", "ascending")
+    name.get_by_role("button").click()
+    shown = groups.locator(".rows tbody th").all_inner_texts()
+    assert shown == sorted(shown, reverse=True)
+    assert len(shown) == 7
+
+
+def test_a_keyboard_gets_everywhere(opened: Opened) -> None:
+    page = opened.go()
+    page.keyboard.press("Tab")
+    expect(page.locator("#skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    reached = set()
+    for start in ("main", "#activity select"):
+        page.locator(start).focus()
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("document.activeElement.closest('section')?.id"))
+    assert {"findings", "numbers", "groups", "activity", "topics"} <= reached
+    row = page.locator("#groups .row-open").first
+    row.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog")).to_be_visible()
+    assert page.locator("dialog dt").first.inner_text().startswith("group_id")
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+    expect(row).to_be_focused()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, captured_file: Path, scheme: str) -> None:
+    opened = Opened(browser, captured_file, color_scheme=scheme, reduced_motion="reduce")
+    for address in ("", "group=order-fulfilment", "table=members"):
+        page = opened.go(address)
+        unfold(page)
+        opened.draw_plots(1)
+        assert violations(page) == []
+    page.locator(".row-open").first.click()
+    assert violations(page) == []
+    opened.close()
+
+
+def violations(page: Page) -> list[str]:
+    page.evaluate(_AXE)
+    found = page.evaluate("rules => axe.run({runOnly: rules, resultTypes: ['violations']})", _AXE_RULES)
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found["violations"]]
+
+
+def test_colours_are_switched_and_kept(opened: Opened) -> None:
+    page = opened.go()
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(paper)
+    page.get_by_role("button", name="Colours: as the system").click()
+    page.get_by_role("button", name="Colours: light").click()
+    assert page.evaluate(paper) != light
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_policy_forbids_requests_and_eval(browser: Browser, captured_file: Path) -> None:
+    opened = Opened(browser, captured_file)
+    page = opened.go()
+    assert page.evaluate("fetch('https://localhost/').then(() => 'sent', (error) => error.name)") == "TypeError"
+    # What a debugger evaluates may call eval; what the page does later may not.
+    evaluating = (
+        "new Promise((done) => setTimeout(() => { try { done(eval('1')) } catch (error) { done(error.name) } }))"
+    )
+    assert page.evaluate(evaluating) == "EvalError"
+    script = "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))"
+    page.evaluate(script)
+    assert page.evaluate("window.ran") is None
+    refused = [line for line in opened.said if "Content Security Policy" in line]
+    assert len(refused) == len(opened.said) >= 2
+    opened.said.clear()
+    opened.close()
+
+
+def test_hostile_texts_stay_text(browser: Browser, hostile_file: Path) -> None:
+    opened = Opened(browser, hostile_file)
+    page = opened.go()
+    opened.draw_plots()
+    unfold(page)
+    for name in HOSTILE:
+        page.evaluate("name => location.hash = `group=${encodeURIComponent(name)}`", name)
+        expect(page.locator("h1 > bdi, h1 > .dim").last).to_have_text(visible(name) or "(empty)", use_inner_text=False)
+        expect(page.locator("#part-current_offsets .row-count")).to_have_text("1 row")
+        assert page.locator("h1 script, h1 img, h1 svg").count() == 0
+    page = opened.go("table=current_offsets")
+    assert "9,223,372,036,854,775,807" in page.locator(".rows tbody").inner_text()
+    assert page.evaluate("window.hacked") is None
+    opened.close()
+
+
+def unfold(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('main details').forEach((each) => (each.open = true))")
+
+
+def visible(text: str) -> str:
+    return re.sub(r"[\x00\u2028\u2029\u202c\u202e]", lambda mark: f"\\u{{{ord(mark[0]):x}}}", text)
+
+
+def test_a_million_characters_are_cut_linked_and_shown_on_demand(browser: Browser, hostile_file: Path) -> None:
+    opened = Opened(browser, hostile_file)
+    page = opened.go("table=members")
+    page.locator(".rows tbody a", has_text="long-long").first.click()
+    page.wait_for_selector("h1 button")
+    assert re.fullmatch(r"#group-number=\d+", page.evaluate("location.hash"))
+    assert len(page.locator("h1").inner_text()) < 400
+    page.locator("h1 button", has_text="show all 1,000,000 characters").click()
+    assert page.evaluate("document.querySelector('h1 pre').textContent.length") == len(LONG)
+    opened.close()
+
+
+def test_tables_draw_the_rows_in_sight(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    write_page(report_of({"groups": groups_of([f"group-{index:06}" for index in range(300_000)])}), file)
+    opened = Opened(browser, file)
+    page = opened.go("table=groups")
+    table = page.locator(".rows table")
+    expect(table).to_have_attribute("aria-rowcount", "300001")
+    assert page.locator(".rows tbody tr").count() < 60
+    page.locator(".rows").evaluate("view => view.scrollTop = view.scrollHeight")
+    last = page.locator('tr[aria-rowindex="300001"]')
+    expect(last).to_be_in_viewport()
+    assert last.locator("th").inner_text() == "group-299999"
+    page.get_by_role("searchbox", name="Find in: Rows of groups").fill("group-1234")
+    expect(page.locator(".row-count")).to_have_text("100 of 300,000 rows")
+    opened.close()
+
+
+def test_print_shows_rows_and_no_controls(opened: Opened, tmp_path: Path) -> None:
+    page = opened.go("table=timeline")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".rows tbody tr[data-row]").count() == 300
+    expect(page.locator(".printed-note")).to_have_text(re.compile(r"^The first 300 of \d+ rows\.$"))
+    expect(page.locator("header.top")).to_be_hidden()
+    expect(page.locator(".row-tools input")).to_be_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".rows tbody tr[data-row]").count() < 60
+    assert page.locator(".printed-note").count() == 0
+    assert page.pdf()[:5] == b"%PDF-"
