@@ -169,6 +169,37 @@ def test_falls_are_told_whatever_stands_between_the_pieces(seed: int) -> None:
     assert {"sawtooth", "after_deletion"} <= {row["kind"] for row in followed.rows.values()}
 
 
+def test_a_fall_is_told_by_what_the_group_was_when_its_commit_was_written() -> None:
+    """Its record may be written anew before the marker comes, and be another one then."""
+    topic, followed = Topic(), Followed("regressions")
+    classic = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": ()}
+    topic.add("GroupMetadata", {"group": "g"}, classic, version=3)
+    topic.commit("g", 5)
+    topic.commit("g", 3, transaction="open", producer=7)
+    ends = [topic.add("GroupMetadata", {"group": "g"}, classic | {"protocol_type": ""}, version=3) + 1]
+    topic.marker("commit", producer=7)
+    ends.append(topic.add("GroupMetadata", {"group": "g"}, classic, version=3) + 1)
+    for begin, end in zip([0, *ends], ends, strict=False):
+        log = topic.table().slice(0, end)
+        followed.take(log.slice(begin))
+        assert followed.rows == followed.expected(log)
+    assert [row["group_kind"] for row in followed.rows.values()] == ["classic"]
+
+
+def test_a_tombstone_of_a_member_behind_the_end_of_its_group_is_evidence() -> None:
+    """Of a group that commits have made since: an odd log, and the whole of it says so."""
+    topic, followed = Topic(), Followed("regressions")
+    topic.commit("g", 5)
+    topic.add("GroupMetadata", {"group": "g"}, None)
+    topic.commit("g", 5)
+    topic.add("ConsumerGroupMemberMetadata", {"group_id": "g", "member_id": "m"}, None)
+    followed.take(topic.table())
+    topic.commit("g", 1)
+    followed.take(topic.table().slice(4))
+    assert followed.rows == followed.expected(topic.table())
+    assert len(followed.rows) == 1
+
+
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 

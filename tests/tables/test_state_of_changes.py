@@ -73,8 +73,9 @@ class Groups(Topic):
     def join(self, group: str, member: str) -> None:
         self._epoch += 1
         self.tell("GroupMemberMetadata", group, member)
-        self._reassign(group)
+        self.tell("GroupMetadata", group)
         self.tell("GroupTargetAssignmentMember", group, member)
+        self.tell("GroupTargetAssignmentMetadata", group)
         self.tell("GroupCurrentMemberAssignment", group, member)
 
     def leave(self, group: str, member: str) -> None:

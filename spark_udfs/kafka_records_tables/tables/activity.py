@@ -107,7 +107,8 @@ confidence in one of the likely ones, and otherwise in `unclear_deletions`; so e
 
 `repeated_commits` goes by what took effect, at its place or at the marker of its transaction: a commit of an aborted
 transaction repeats nothing and is repeated by nothing. Intervals compare a commit with the one that stands before it in
-the log, whatever became of their transactions.
+the log, whatever became of their transactions. What waits for its marker is held until it comes: in a source without
+markers everything behind the first commit of a transaction, to the end of the log.
 
 The bytes are those of keys and values as they stand in batches when they are written: at least what a group costs the
 topic. Heads of records and batches, markers of transactions and indexes come on top, and compression takes off.

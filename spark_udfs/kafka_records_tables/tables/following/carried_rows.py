@@ -6,7 +6,7 @@ them: the table over what was carried and what came is the table over the whole 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
 from kafka_records_tables.tables.decoded.latest import Latest, joined
 from kafka_records_tables.tables.decoded.transactions_settled import (
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _VALUE: Final = "value"
 _TOMBSTONE: Final = "tombstone"
+_BEFORE: Final = "before"
 _NO_PRODUCER: Final = -1
 
 _TOLD_AS: Final = {COMMITTED: NONE, ABORTED: ABORTED, UNKNOWN: UNKNOWN}
@@ -90,7 +93,15 @@ def _last(
     def add(which: str, batch: pa.RecordBatch) -> None:
         kept.setdefault(which, Latest(batch.schema.names)).add(batch)
 
-    for outcome, batch in _settled(rows, table, context):
+    settled = list(_settled(rows, table, context))
+    waits_from = _first_offset(batch for outcome, batch in settled if outcome == OPEN)
+    for outcome, batch in settled:
+        if table.names_earlier and waits_from is not None:
+            # What a group was when a commit was written that waits for its marker, whatever it is by now.
+            of_groups = _of_groups(batch, table, context)
+            is_before = pa.array(of_groups.column("offset").to_numpy() < waits_from)
+            add(_BEFORE, of_groups.filter(is_before))
+            yield of_groups.filter(pc.invert(is_before))
         if outcome == OPEN:
             yield batch
         elif outcome == UNKNOWN:
@@ -110,6 +121,18 @@ def _last(
             else:
                 add(_VALUE, _ended(values, outcome))
     yield from (latest.rows() for latest in kept.values())
+
+
+def _first_offset(batches: Iterable[pa.RecordBatch]) -> int | None:
+    """The lowest offset; None where there are no rows."""
+    return min((int(batch.column("offset").to_numpy().min()) for batch in batches if batch.num_rows), default=None)
+
+
+def _of_groups(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
+    """The rows that are no commits."""
+    types, _ = prefix_column(rows.column("key"))
+    commits = numbers_of(schemas(context, table.folder), COMMITS)
+    return rows.filter(pa.array(~np.isin(types, commits)))
 
 
 def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -184,7 +184,8 @@ class _Carried:
         is_over &= end < self._first(keys.group, self._waits)
         of_this_kind = self._last(keys.of_kind, is_group) == end
         is_ended = (self._classic() == end) | (of_this_kind & (self._last_of_other_kinds(is_record & ~is_group) < 0))
-        leaves: FLAGS = is_record & ~is_group & is_over & is_ended
+        # A tombstone behind the end is about a group that commits have made since.
+        leaves: FLAGS = is_record & ~is_group & is_over & is_ended & (self._offsets < end)
         return leaves
 
     def _classic(self) -> INT64:
