@@ -13,7 +13,8 @@ HAND_WRITTEN := examples generator spark_udfs tests tools
 # Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session.
 WORKERS := 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
-# What a release of Kafka may change: specs, codecs, the JSON form, the columns, what dump prints.
+# What a release of Kafka may change: specs, codecs, the JSON form, the columns, what dump prints. Of a folder of specs the
+# tests that ask Kafka's released jars say nothing.
 FOLLOWED := tests/message_specs tests/codecs tests/runtime tests/log/test_lossless.py tests/cli/test_dump_vectors.py
 # Older makes cannot keep the lines of two targets apart.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -146,8 +147,12 @@ follow: java-found $(INSTALLED) ## Bring specs, code, vectors and pages up to RE
 	@test -n "$(RELEASE)" || { echo "Name a release of Kafka or a folder of specs: make follow RELEASE=4.4.0" >&2; exit 2; }
 	$(BIN)/python -m tools.follow specs $(RELEASE)
 	@$(MAKE) --no-print-directory generate
-	$(BIN)/python -m tools.follow vectors $(RELEASE)
-	$(PYTEST) -m "not (spark or broker or matrix)" $(FOLLOWED)
+	$(BIN)/python -m tools.follow vectors $(RELEASE) $(if $(SINCE),--since $(SINCE))
+	$(PYTEST) -m "not (spark or broker or matrix$(if $(wildcard $(RELEASE)), or maven))" $(FOLLOWED)
+
+.PHONY: vectors
+vectors: java-found $(INSTALLED) ## Write the kept vectors anew into build/vectors, by Kafka's classes; RELEASE=4.3.1 names others than the newest.
+	$(BIN)/python -m tools.follow.written_anew $(RELEASE) --out build/vectors
 
 .PHONY: spark-releases
 spark-releases: java-found $(INSTALLED) ## Run the tests that every supported PySpark has to pass, 3.5 to 4.3, which pip fetches once.

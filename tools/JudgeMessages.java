@@ -30,7 +30,8 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
  * `version`, and either `json`, with `tags` if there are unknown ones, to be written, or `hex`, to be read. Each line
  * of output answers one of input.
  *
- * Of what was written: `module`, `hex` and `json`, as Kafka prints it. Of what was read: `ok`; then `json`, `left` (bytes
+ * Of what was written: `module`, `hex` and `json`, as Kafka prints it, or `error` and `detail` of JSON that it does not
+ * take. Of what was read: `ok`; then `json`, `left` (bytes
  * unread), `tags`, `records` and, where writing gives other bytes, `reencode_hex` or `reencode_error`; or else `error`
  * and `detail`. A message that the release does not have gives `unknown`.
  *
@@ -66,7 +67,11 @@ public final class JudgeMessages {
             return answer.put("unknown", true);
         }
         if (asked.has("json")) {
-            written(type, version, asked, answer);
+            try {
+                written(type, version, asked, answer);
+            } catch (InvocationTargetException refusal) {
+                answer.put("error", refusal.getCause().getClass().getName()).put("detail", refusal.getCause().getMessage());
+            }
         } else {
             read(type, version, HEX.parseHex(asked.get("hex").asText()), answer);
         }

@@ -16,6 +16,7 @@ import pytest
 
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import class_jars
+from tools.follow import vectors
 from tools.follow.spec_form import spec_text, split_head
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,33 +66,20 @@ def change(path: Path, how: Any) -> None:
     path.write_text(spec_text(head, spec), encoding="utf-8")
 
 
-def run(tree: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """A Python module, with the packages of the copy."""
+def follow(tree: Path, made_up: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """`make follow` in the copy, with its packages and the interpreter of this run, where nothing is to be set up."""
+    (tree / "installed").touch()
     packages = [tree, *(tree / name for name in ("generated", "generator", "spark_udfs"))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, packages))}
-    return subprocess.run(
-        [sys.executable, "-m", *command], cwd=tree, env=environment, capture_output=True, text=True, check=False
-    )
-
-
-def steps(tree: Path, made_up: Path) -> str:
-    """What `make follow` runs before its tests; returns the page."""
-    makefile = (tree / "Makefile").read_text(encoding="utf-8")
-    generated, reference = (re.search(rf"^{name} := (.*)$", makefile, re.M) for name in ("GENERATED", "REFERENCE"))
-    assert generated
-    assert reference
-    page = ""
-    for command in (
-        ("tools.follow", "specs", str(made_up)),
-        ("kafka_records_codegen.cli", "generate", *generated[1].split()),
-        ("kafka_records_codegen.cli", "docs", *reference[1].split()),
-        ("tools.table_pages",),
-        ("tools.follow", "vectors", str(made_up), "--since", str(ROOT / "message_specs")),
-    ):
-        done = run(tree, *command)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        page = done.stdout
-    return page
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, packages))
+    variables: dict[str, object] = {
+        "RELEASE": made_up,
+        "SINCE": ROOT / "message_specs",
+        "BIN": Path(sys.executable).parent,
+    }
+    variables |= {"INSTALLED": "installed", "WORKERS": 0}
+    command = ["make", "follow", *(f"{name}={value}" for name, value in variables.items()), *more]
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
 
 
 def write_words(specs: Path) -> None:
@@ -111,11 +99,13 @@ def state(tree: Path) -> dict[str, str]:
 def test_a_release_that_nobody_made(tree: Path, made_up: Path) -> None:
     with skipped_without_kafka():
         class_jars()
-    stopped = run(tree, "tools.follow", "specs", str(made_up))
-    assert stopped.returncode == 1
+    stopped = follow(tree, made_up)
+    assert stopped.returncode == 2
     assert "message_specs/consumer_offsets/PlanetValue.json:14: about of Mass" in stopped.stdout.split("\n")
     write_words(tree / "message_specs")
-    page = steps(tree, made_up)
+    done = follow(tree, made_up)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    page = (tree / "docs" / "releases" / "made_up.md").read_text(encoding="utf-8")
     for row in (
         "| `StreamsGroupMetadataValue` | 0 | `Moons` | tag-added: []int64, tag 4 |",
         "| `PlanetValue` | 0 |  | record-added: coordinator-value 77, versions 0 |",
@@ -123,12 +113,12 @@ def test_a_release_that_nobody_made(tree: Path, made_up: Path) -> None:
         "| `AlterShareGroupOffsetsResponse` | 1 |  | versions-added: 0-1, was 0 |",
     ):
         assert row in page.replace("&#91;", "[").replace("\\[\\]", "[]"), page
+    given_up = vectors.read(tree / "tests" / "data" / "vectors" / "given_up.jsonl.gz")
+    assert {(line["message"], line["version"]) for line in given_up} == {
+        (f"LeaveGroup{side}", 0) for side in ("Request", "Response")
+    }
+    assert f"{len(given_up)} vectors of versions that made_up no longer has" in page
     once = state(tree)
-    assert steps(tree, made_up) == page
+    again = follow(tree, made_up, "FOLLOWED=tests/message_specs")
+    assert again.returncode == 0, again.stdout[-4000:] + again.stderr[-2000:]
     assert state(tree) == once
-    makefile = (tree / "Makefile").read_text(encoding="utf-8")
-    followed = re.search(r"^FOLLOWED := (.*)$", makefile, re.M)
-    assert followed
-    only = "not (spark or broker or matrix or maven)"
-    tested = run(tree, "pytest", "-q", "-p", "no:cacheprovider", "-m", only, *followed[1].split())
-    assert tested.returncode == 0, tested.stdout[-4000:]

@@ -172,6 +172,8 @@ def _fresh(touched: Mapping[str, frozenset[int]]) -> Iterator[Line]:
 def _written(line: Line, answer: Line, release: str) -> Line:
     if answer.get("unknown"):
         raise FollowError(f"no class of Kafka {release} is called {line['message']}")
+    if "hex" not in answer:
+        raise FollowError(f"Kafka {release} does not write {json.dumps(line)}: {json.dumps(answer)}")
     found = {"message": line["message"], "module": answer["module"], "version": line["version"]}
     found |= {"hex": answer["hex"], "json": answer["json"]}
     return found | ({"tags": line["tags"]} if "tags" in line else {}) | {"release": release}
@@ -216,12 +218,21 @@ def _tag_of_a_field(line: Line) -> int | None:
 def _judged_again(
     line: Line, answer: Line, touched: Mapping[str, frozenset[int]], release: str, odd: list[str]
 ) -> Line:
+    before = _verdicts_before(line, release)[-1]
+    is_otherwise = not answer.get("unknown") and _differ(before, answer)
+    if is_otherwise and line["message"] not in touched and before["ok"] and answer["ok"]:
+        odd.append(_otherwise(line, answer))
+    return judged(line, answer, release)
+
+
+def _verdicts_before(line: Line, release: str) -> list[Line]:
+    return [line, *(verdict for verdict in line.get("later", ()) if verdict["release"] != release)]
+
+
+def judged(line: Line, answer: Line, release: str) -> Line:
     """The line, with the verdict of the release in `later` if the verdict before it was another one."""
-    later = [verdict for verdict in line.get("later", ()) if verdict["release"] != release]
-    before = later[-1] if later else line
-    if not answer.get("unknown") and _differ(before, answer):
-        if line["message"] not in touched and before["ok"] and answer["ok"]:
-            odd.append(_otherwise(line, answer))
+    before, *later = _verdicts_before(line, release)
+    if not answer.get("unknown") and _differ(later[-1] if later else before, answer):
         verdict = {name: answer[name] for name in _VERDICT if answer.get(name) not in (None, [])}
         later.append({"release": release, **verdict})
     first = {name: value for name, value in line.items() if name != "later"}
