@@ -232,6 +232,15 @@ def test_the_report_names_an_incident_and_nothing_else(incident: Callable[[str],
     assert {*found.truth.group_ids} & {group for each in told for group in each.group_ids}
 
 
+def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incident: Callable[[str], Incident]) -> None:
+    """Most of them have no record that is unreadable. One should have expired since, and nobody could delete it."""
+    found = incident("coordinator_not_loaded")
+    (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level == Level.CRITICAL)
+    assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
+    assert {*found.truth.group_ids} < {*told.group_ids}
+    assert f"{len(told.group_ids)} groups stood there" in told.what
+
+
 @pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), lambda name: name == "exactly_once"))
 def test_the_report_of_a_healthy_topic_is_calm(healthy: Callable[[str], Path], name: str) -> None:
     """Notes are all that it may have."""

@@ -78,15 +78,17 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             strict=True,
         )
         is_passing = case["check_level"] != "broken"
+        stopped = () if kind != "coordinator_cannot_load" or is_passing else _groups_of_log(sight, case)
+        stand = f" {counted(len(stopped), 'group')} stood there: {listed(stopped, 8)}." if stopped else ""
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
             what=(
                 f"{counted(len(details), 'problem')}{who}{where}, for instance: {details[0].rstrip('.')}. "
-                + ("It goes when what is under way ends." if is_passing else _WHAT[kind])
+                + ("It goes when what is under way ends." if is_passing else f"{_WHAT[kind]}{stand}")
             ),
-            group_ids=groups,
+            group_ids=tuple(dict.fromkeys((*groups, *stopped))),
             topics=topics,
             partitions=tuple(numbers) if len(topics) == 1 else (),
             transactional_ids=transactional,
@@ -102,6 +104,16 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
         )
 
     return tell
+
+
+def _groups_of_log(sight: Sight, case: dict[str, Any]) -> tuple[str, ...]:
+    """The groups whose records stand in the log of a case, as far as it could be read."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    if case["log_topic"] != "__consumer_offsets":
+        return ()
+    rows = sight.table("groups")
+    return tuple(kept(rows, equal(rows, "log_partition", case["log_partition"]))["group_id"].to_pylist())
 
 
 def _column(place: str) -> str:
@@ -175,7 +187,7 @@ def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) ->
         kind=kind,
         title=title,
         about=f"{about} Of the table `checks`: {', '.join(words)}.",
-        tables=("checks",),
+        tables=("checks", "groups") if kind == "coordinator_cannot_load" else ("checks",),
         levels=levels,
         cases=_cases_of(kind),
         tell=_tell_of(kind),
