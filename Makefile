@@ -184,6 +184,10 @@ bench: $(INSTALLED) ## Run the benchmarks of codecs, imports and the columnar en
 bench-answers: java-found $(INSTALLED) ## Time the tables beside bare reading, Kafka's dump tool and Spark, and say which goals they met.
 	$(BIN)/python tools/benchmarks/answers.py
 
+.PHONY: bench-pages
+bench-pages: $(INSTALLED) ## Time pages of reports of up to 65 000 groups in a browser: writing, opening, searching.
+	$(BIN)/python tools/benchmarks/page_opening.py
+
 .PHONY: bench-spark
 bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's own classes, and time over rows; needs Maven and a JDK.
 	$(BIN)/python tools/benchmarks/spark_decode.py
