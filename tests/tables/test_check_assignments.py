@@ -165,6 +165,14 @@ def test_partitions_that_the_source_knows() -> None:
     assert values_of([row], "check", "topic", "log_offset") == [("unassigned", "orders", None)]
 
 
+def test_a_topic_that_nobody_subscribes_to_any_more_may_grow() -> None:
+    """It is in target assignments until the next one, and what it has got since is nobody's."""
+    cluster = sound_group()
+    for member in "mn":
+        cluster.member(member, "others")
+    assert {row["topic"] for row in _with_brokers(cluster, orders=3, others=6)} == {"others", None}
+
+
 def test_a_topic_that_is_gone_has_no_partitions_now() -> None:
     """Another has its name; a group of an older broker remembers the old one."""
     cluster = sound_group()

@@ -137,7 +137,9 @@ class _Reading:
         except Refused as failed:
             raise LogSourceError(failed.address, failed.detail) from None
         except GivenUp as given_up:
-            self._unread(self._position, log.end, str(given_up), reason=UNREACHABLE_LOG)
+            # Of a single broker the reason begins with the same address.
+            why = str(given_up).removeprefix(f"{named(log.bootstrap)}: ")
+            self._unread(self._position, log.end, why, reason=UNREACHABLE_LOG)
         finally:
             if fetcher is not None:
                 fetcher.close()

@@ -149,7 +149,9 @@ def _of_topics(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -
     remembered, subscribed = _remembered(group), _subscribed(group)
     counted = {of: topics.counts[name] for of, name in topics.now.items() if name in topics.counts}
     wanted = [of for of in sorted(remembered.keys() | counted) if topics.names.get(of) in subscribed]
-    return {of: (remembered.get(of, 0), counted.get(of, 0)) for of in (*assigned, *wanted)}
+    # What nobody subscribes to any more goes with the next assignment, whatever its topic has by now.
+    is_over = {of for of in assigned if topics.names.get(of) not in (None, *subscribed)}
+    return {of: (0, 0) if of in is_over else (remembered.get(of, 0), counted.get(of, 0)) for of in (*assigned, *wanted)}
 
 
 def _remembered(group: Group) -> dict[str, int]:
