@@ -13,9 +13,10 @@ HAND_WRITTEN := examples generator spark_udfs tests tools
 # Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session.
 WORKERS := 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
-# What a release of Kafka may change: specs, codecs, the JSON form, the columns, what dump prints. Of a folder of specs the
-# tests that ask Kafka's released jars say nothing.
-FOLLOWED := tests/message_specs tests/codecs tests/runtime tests/log/test_lossless.py tests/cli/test_dump_vectors.py
+# What a release of Kafka may change: specs, codecs, the JSON form, the columns, what dump prints,
+# links of pages. Of a folder of specs the tests that ask Kafka's released jars say nothing.
+FOLLOWED := tests/message_specs tests/codecs tests/runtime tests/log/test_lossless.py tests/cli/test_dump_vectors.py \
+	tests/columns/test_kafkas_bytes.py tests/house/test_links.py
 # Older makes cannot keep the lines of two targets apart.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
