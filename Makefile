@@ -78,7 +78,7 @@ docs: $(INSTALLED) ## Build the documentation as a site with a search, in build/
 	@$(BIN)/python -m tools.docs_site
 
 .PHONY: shots
-shots: $(INSTALLED) ## Draw the terminal of README anew, from what the commands print.
+shots: docs ## Take the pictures in docs/img anew: a terminal, and in a Chromium the report and the site.
 	@$(BIN)/python -m tools.shots
 
 .PHONY: notebooks

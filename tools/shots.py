@@ -1,10 +1,14 @@
-"""A shot for README: a terminal, drawn from what commands print to one about the captured topic, in docs/img.
+"""Shots for README: a terminal, the report and the site, all of the captured topic, into docs/img.
 
-python -m tools.shots
+    python -m tools.shots               all of them; report and site need a Chromium (tools/chromium.py)
+    python -m tools.shots terminal      only these
+
+The terminal is drawn from what the commands print to one. The pages are those of `build/site`: `make docs` builds it.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import pty
 import shlex
@@ -12,15 +16,20 @@ import subprocess
 import sys
 import tempfile
 import termios
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from PIL import Image
 from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
+from tools.chromium import NoChromium, chromium
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "img"
+SITE: Final = ROOT / "build" / "site"
 
 SEGMENTS: Final = "tests/data/topics/kafka-4.3/segments"
 COMMANDS: Final = (
@@ -29,7 +38,12 @@ COMMANDS: Final = (
 )
 COLUMNS: Final = 112
 
+PAGES: Final = {"report": "example/report.html", "site": "start/operator.html"}
+"""The pages of the site of which there are pictures, by the names of these."""
+SIZE: Final = (1280, 800)
 MOST_BYTES: Final = 300_000
+_COLORS: Final = 128
+_SECONDS: Final = 60
 
 _SVG: Final = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -102,14 +116,50 @@ def shoot_terminal(place: Path) -> None:
     )
 
 
-def main() -> int:
+def shoot_page(page: Path, place: Path) -> None:
+    """Take a picture of the upper end of a page, in few colors."""
+    if not page.is_file():
+        raise SystemExit(f"there is no {page.relative_to(ROOT)}: make docs builds it")
+    browser = chromium()
+    with tempfile.TemporaryDirectory() as folder:
+        shot = Path(folder, "shot.png")
+        command = [
+            str(browser.program),
+            "--no-sandbox",
+            "--hide-scrollbars",
+            "--virtual-time-budget=5000",
+            f"--window-size={SIZE[0]},{SIZE[1]}",
+            f"--screenshot={shot}",
+            page.as_uri(),
+        ]
+        subprocess.run(
+            command, env={**os.environ, **browser.environment}, timeout=_SECONDS, capture_output=True, check=True
+        )
+        Image.open(shot).convert("RGB").quantize(_COLORS, dither=Image.Dither.NONE).save(place, optimize=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Make the shots; returns the exit status."""
-    place = IMAGES / "terminal.svg"
-    shoot_terminal(place)
-    size = place.stat().st_size
-    if size > MOST_BYTES:
-        raise SystemExit(f"{place.relative_to(ROOT)} has {size} bytes, {MOST_BYTES} are the most")
-    print(f"{place.relative_to(ROOT)}: {size} bytes")
+    names = ("terminal", *PAGES)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(names)}; all without any")
+    chosen = parser.parse_args(arguments).names or names
+    if unknown := sorted(set(chosen) - set(names)):
+        parser.error(f"there is no shot {', '.join(unknown)}; there are {', '.join(names)}")
+    IMAGES.mkdir(exist_ok=True)
+    for name in chosen:
+        place = IMAGES / (f"{name}.svg" if name == "terminal" else f"{name}.png")
+        try:
+            if name == "terminal":
+                shoot_terminal(place)
+            else:
+                shoot_page(SITE / PAGES[name], place)
+        except NoChromium as missing:
+            raise SystemExit(str(missing)) from None
+        size = place.stat().st_size
+        if size > MOST_BYTES:
+            raise SystemExit(f"{place.relative_to(ROOT)} has {size} bytes, {MOST_BYTES} are the most")
+        print(f"{place.relative_to(ROOT)}: {size} bytes")
     return 0
 
 

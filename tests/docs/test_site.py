@@ -30,7 +30,7 @@ def test_the_navigation_in_toml_names_the_places_of_the_pages() -> None:
             )
         ]
 
-    found = tomllib.loads(f"nav = {nav_text(navigation())}")["nav"]
+    found = tomllib.loads(f"nav = [{nav_text(navigation())}]")["nav"]
     assert places(found) == [place_of(page) for page in pages()]
     assert len(set(places(found))) == len(pages())
 

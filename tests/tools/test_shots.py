@@ -14,12 +14,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_readme_shows_shots_with_words_for_those_who_do_not_see_them() -> None:
     shown = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert {Path(place).name for _, place in shown} == {"terminal.svg"}
+    assert {Path(place).name for _, place in shown} == {"terminal.svg", "report.png"}
     assert all(len(words.split()) > 5 for words, _ in shown)
 
 
 def test_shots_are_small() -> None:
-    assert (shots.IMAGES / "terminal.svg").stat().st_size <= shots.MOST_BYTES
+    there = [shots.IMAGES / "terminal.svg", *(shots.IMAGES / f"{name}.png" for name in shots.PAGES)]
+    assert {path.name: path.stat().st_size for path in there if path.stat().st_size > shots.MOST_BYTES} == {}
 
 
 def test_the_terminal_asks_no_host_for_a_font() -> None:
@@ -34,3 +35,15 @@ def test_the_terminal_shows_what_the_commands_print(tmp_path: Path) -> None:
     assert (tmp_path / "terminal.svg").read_text(encoding="utf-8") == (shots.IMAGES / "terminal.svg").read_text(
         encoding="utf-8"
     )
+
+
+def test_a_shot_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        shots.main(["terminals"])
+    assert "there is no shot terminals; there are terminal, report, site" in capsys.readouterr().err
+
+
+def test_a_page_that_was_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shots, "SITE", ROOT / "build" / "nowhere")
+    with pytest.raises(SystemExit, match=r"there is no build/nowhere/example/report.html: make docs builds it"):
+        shots.main(["report"])

@@ -12,10 +12,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from tools.docs_site.checking import troubles
+from tools.docs_site.example import PAGE, PLACE, write_example
 from tools.docs_site.navigation import ROOT, Section, navigation
 from tools.docs_site.pages import place_of, write_pages
 
@@ -34,28 +36,31 @@ def build(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     pages = folder / "pages"
     write_pages(pages)
+    write_example(pages)
     for name in _OWN:
         shutil.copyfile(_HERE / name, pages / name)
     shutil.copytree(_HERE / "theme", folder / "theme")
     settings = (_HERE / "zensical.toml").read_text(encoding="utf-8")
     assert settings.count(_NO_NAVIGATION) == 1
     config = folder / "zensical.toml"
-    config.write_text(settings.replace(_NO_NAVIGATION, f"nav = {nav_text(navigation())}"), encoding="utf-8")
+    home, start, *others = navigation()
+    nav = f"nav = [{nav_text([home, start])}, {json.dumps(PAGE)}, {nav_text(others)}]"
+    config.write_text(settings.replace(_NO_NAVIGATION, nav), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", config.name]
     if subprocess.run(command, cwd=folder, check=False).returncode:
         raise SystemExit("The site was not built: what Zensical says above has to be mended.")
     site = folder / "site"
     # For web servers that know where they serve it; its links start at the root of one.
     (site / "404.html").unlink(missing_ok=True)
-    if found := list(troubles(site)):
+    if found := list(troubles(site, PLACE)):
         more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
         raise SystemExit("\n".join([*found[:_MOST], *more, "The site was built, and these links of it are wrong."]))
     return site
 
 
-def nav_text(sections: tuple[Section, ...]) -> str:
-    """The navigation in TOML, where a text is written as in JSON."""
-    return f"[{', '.join(map(_section_text, sections))}]"
+def nav_text(sections: Iterable[Section]) -> str:
+    """Entries of the navigation in TOML, where a text is written as in JSON."""
+    return ", ".join(map(_section_text, sections))
 
 
 def _section_text(section: Section) -> str:

@@ -17,7 +17,11 @@ if (location.protocol === "file:") {
 
     #start(address) {
       const inner = this.#frame.contentWindow;
-      inner.postMessage = (data) => setTimeout(() => this.onmessage?.({ data }));
+      // Both sides own what they get, as they do with a worker.
+      inner.postMessage = (message) => {
+        const data = structuredClone(message);
+        setTimeout(() => this.onmessage?.({ data }));
+      };
       const script = inner.document.createElement("script");
       script.src = address;
       script.onerror = (event) => this.onerror?.(event);
@@ -28,8 +32,9 @@ if (location.protocol === "file:") {
       inner.document.body.append(script);
     }
 
-    postMessage(data) {
-      if (this.#isReady) this.#frame.contentWindow?.onmessage({ data });
+    postMessage(message) {
+      const data = structuredClone(message);
+      if (this.#isReady) setTimeout(() => this.#frame.contentWindow?.onmessage({ data }));
       else this.#waiting.push(data);
     }
 
