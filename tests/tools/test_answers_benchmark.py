@@ -16,7 +16,7 @@ from tests.kafka_needed import skipped_without_kafka
 from tools.benchmarks import _answers_cases as cases
 from tools.benchmarks import answers
 from tools.benchmarks._answers_cases import CASES, Judged, Logs, NotEnoughSpace, Sizes, Work, WrongAnswer, environment
-from tools.benchmarks._every_table import every_table, sizes_of
+from tools.benchmarks._every_table import OF_REPORT, every_table, sizes_of
 from tools.benchmarks._processes import ProgramFailed, Run, family, memory_of, run_program
 from tools.broker import broker_jars
 from tools.write_segments import Plan, write_segments
@@ -111,6 +111,20 @@ def test_every_table_has_its_lines(tmp_path: Path) -> None:
 def test_every_table_that_is_made_of_records_is_timed() -> None:
     assert {asked.table.name for asked in every_table()} == TABLES.keys() - {"log_ends"}
     assert sizes_of(3000) == [30, 300, 3000]
+
+
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_tables_of_a_report_together_and_one_by_one(tmp_path: Path) -> None:
+    assert {*OF_REPORT} <= TABLES.keys()
+    case = cases.make_case("report", Sizes(3000, 200, 1, 1, 1), Logs(tmp_path, {}, lambda line: None), 1)
+    runs = {
+        work.name: [run_program(work.command, cwd=ROOT, environment=environment(), says_json=True)]
+        for work in case.works
+    }
+    together, alone = (runs[f"report tables{how}, 3000 records"][0] for how in ("", " one by one"))
+    assert together.said["rows"] == alone.said["rows"] > 1000
+    assert [judged.goal for judged in case.judged(runs)] == ["≤ 4 ×", "≤ 1 ×", ""]
 
 
 @pytest.mark.slow

@@ -271,7 +271,7 @@ class Case:
         return [*(goal(runs) for goal in self.goals), *self.more(runs)]
 
 
-CASES: Final = ("command", "current_offsets", "groups", "spark", "dump-tool", "columns", "growth", "tables")
+CASES: Final = ("command", "current_offsets", "groups", "spark", "dump-tool", "columns", "growth", "tables", "report")
 """The names of all cases."""
 
 
@@ -286,6 +286,7 @@ def make_case(name: str, sizes: Sizes, logs: Logs, rounds: int) -> Case:
         "columns": lambda: Case("columns", more=partial(_columns_beside_rows, sizes.batch_rows, 5 * rounds)),
         "growth": partial(_growth, sizes, logs),
         "tables": partial(_every_table, sizes, logs),
+        "report": partial(_report, sizes, logs),
     }
     return makers[name]()
 
@@ -415,6 +416,23 @@ def _every_table(sizes: Sizes, logs: Logs) -> Case:
             partial(_at_each, f"{asked.name}, MiB", names, _mebibytes),
         ]
     return Case("tables", works, goals)
+
+
+def _report(sizes: Sizes, logs: Logs) -> Case:
+    """The tables of a report beside reading their topics, and beside each of them read by itself."""
+    folder = logs.of_every_kind(sizes.records, sizes.keys)
+    bare = Work(f"bare reader, every topic, {sizes.records} records", _child("bare_reader", folder))
+    alone = Work(f"report tables one by one, {sizes.records} records", _child("report_tables_alone", folder))
+    work = Work(f"report tables, {sizes.records} records", _child("report_tables", folder))
+    return Case(
+        "report",
+        [bare, alone, work],
+        [
+            partial(_no_slower, f"{work.name}, against reading", work.name, bare.name, every_table.MOST_OF_REPORT),
+            partial(_no_slower, f"{work.name}, against one by one", work.name, alone.name, 1),
+            partial(_at_each, f"{work.name}, MiB", {float(sizes.records): work.name}, _mebibytes),
+        ],
+    )
 
 
 def _beside(work: str, base: str, most: float | None, runs: Runs) -> Judged:

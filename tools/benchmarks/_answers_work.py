@@ -66,6 +66,22 @@ def counted_table(folder: Path, name: str, options: str) -> Outcome:
         return _timed(lambda: {"rows": sum(batch.num_rows for batch in rows)})
 
 
+def report_tables(folder: Path) -> Outcome:
+    """The tables of a report by the local engine, out of one reading."""
+    from kafka_records_tables import read_tables
+    from tools.benchmarks._every_table import OF_REPORT
+
+    return _timed(lambda: {"rows": sum(map(len, read_tables(OF_REPORT, folder, processes=PROCESSES).values()))})
+
+
+def report_tables_alone(folder: Path) -> Outcome:
+    """The same tables, each out of a reading of its own."""
+    from kafka_records_tables import read_table
+    from tools.benchmarks._every_table import OF_REPORT
+
+    return _timed(lambda: {"rows": sum(len(read_table(name, folder, processes=PROCESSES)) for name in OF_REPORT)})
+
+
 def _of_table(table: pa.Table) -> Outcome:
     offsets = pc.sum(table["offset"]).as_py() or 0 if "offset" in table.column_names else 0
     return {"rows": table.num_rows, "offsets": offsets}
@@ -139,6 +155,8 @@ def spark_table(folder: Path, name: str, warm_up: Path) -> Outcome:
 KINDS: Final[dict[str, Callable[..., Outcome]]] = {
     "local_table": local_table,
     "counted_table": counted_table,
+    "report_tables": report_tables,
+    "report_tables_alone": report_tables_alone,
     "bare_reader": bare_reader,
     "decoded": decoded,
     "spark_table": spark_table,

@@ -48,6 +48,8 @@ The cases:
   growth           current_offsets over ever larger logs with as many keys: seconds and memory
   tables           every table over a log with records of every kind, against the bare segment reader; seconds and
                    memory over a hundredth of it, a tenth and all
+  report           the tables of a report out of one reading, over the same log, against the bare segment reader of all
+                   topics, and against the same tables one by one
 
 Everything that is read was written by tools/write_segments.py, but for the captured topic, and lies in eight
 partitions; two processes read it. Answers have to be what the writer says, or the run ends. Programs take turns, so
@@ -60,6 +62,7 @@ examples:
   tools/benchmarks/answers.py --only current_offsets,groups          some of the cases
   tools/benchmarks/answers.py --only growth --largest 10 --rounds 1  0.1 to 10 GB; needs 15 GB of disk
   tools/benchmarks/answers.py --only tables --rounds 2               in some ten minutes
+  tools/benchmarks/answers.py --only report --records 2000000        in some ten minutes
   tools/benchmarks/answers.py --only groups --mix commits=97,group_metadata=2,consumer_members=1
   tools/benchmarks/answers.py --records 1000000 --keys 20000 --dump-records 100000 --json answers.json
 """
