@@ -348,6 +348,7 @@ def test_print_shows_rows_and_no_controls(opened: Opened, tmp_path: Path) -> Non
     assert page.locator(".rows tbody tr[data-row]").count() == 300
     expect(page.locator(".printed-note")).to_have_text(re.compile(r"^The first 300 of \d+ rows\.$"))
     expect(page.locator("header.top")).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     expect(page.locator(".row-tools input")).to_be_hidden()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator(".rows tbody tr[data-row]").count() < 60

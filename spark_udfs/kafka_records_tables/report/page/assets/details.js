@@ -66,7 +66,7 @@ const groupPage = async (group) => {
   const about = findingsAbout((each) => each.group_ids.includes(group));
   const parts = [crumbs("All groups", "groups"), make("h1", { tabindex: "-1" }, dimmed("group "), whole(group)), facts, about];
   if (!isThere && !about && !report.groups.has(group)) return unknown("Group", group);
-  const timeline = () => partOf("timeline", "Timeline", "group_id", group, ["at_timestamp_ms", "event", "member_id", "epoch", "member_count", "detail"], { above: timelinePlot });
+  const timeline = () => partOf("timeline", "Timeline", "group_id", group, ["at_timestamp_ms", "event", "member_id", "epoch", "member_count", "duration_ms", "detail"], { above: timelinePlot });
   const others = GROUP_PARTS.map(([name, title, columns, sort]) => () => partOf(name, title, "group_id", group, columns, { sort }));
   return { title: `group ${plotName(group)}`, parts, later: [timeline, ...others, () => groupActivity(group)] };
 };
