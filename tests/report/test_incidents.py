@@ -92,6 +92,7 @@ def test_two_committers_take_turns(planted: _Rows, incident: Any) -> None:
     assert kinds.total() == kinds["reset_while_empty"] + kinds["sawtooth"]
 
 
+@pytest.mark.matrix
 def test_a_group_rebalances_every_minute(planted: _Rows, incident: Any) -> None:
     """And falls behind, as no other does."""
     found = incident("endless_rebalance")
@@ -180,10 +181,8 @@ def test_a_coordinator_does_not_load_its_partition(planted: _Rows, incident: Any
     assert max(row["commit_timestamp_ms"] for row in frozen) < truth.since_ms
 
 
-_USUAL_HEALTHY = ("consumer_groups",)
-
-
-@pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), lambda name: name in _USUAL_HEALTHY))
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", [*HEALTHY])
 def test_no_table_has_anything_to_say_about_a_healthy_topic(healthy: Callable[[str], Path], name: str) -> None:
     """Nothing is damaged, nothing contradicts itself, and no offset fell."""
     folder = healthy(name)
@@ -218,7 +217,7 @@ _NAMED: Final = {
 }
 """By incident, the kinds of findings that name it; no other one is above a note."""
 
-_USUALLY_REPORTED: Final = ("expiring_offsets", "flooding_group", "coordinator_not_loaded")
+_USUALLY_REPORTED: Final = ("flooding_group",)
 
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in _NAMED), lambda name: name in _USUALLY_REPORTED))
@@ -232,6 +231,7 @@ def test_the_report_names_an_incident_and_nothing_else(incident: Callable[[str],
     assert {*found.truth.group_ids} & {group for each in told for group in each.group_ids}
 
 
+@pytest.mark.matrix
 def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incident: Callable[[str], Incident]) -> None:
     """Most of them have no record that is unreadable. One should have expired since, and nobody could delete it."""
     found = incident("coordinator_not_loaded")
