@@ -96,6 +96,12 @@ met while `reading`, `counts`, and the rows of all `tables` as `table --format j
 them out). [report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json) is its schema. Every
 number names the rows that it counts or sums.
 
+## Since the last report
+
+`--diff OLD.json` compares with an earlier JSON document: what is new, gone, worse or better, as text, and in JSON as
+`diff`. A finding is the same one when it is of the same kind and about the same rows, whatever their number and times.
+What is summed up in one of the two reports and stands by itself in the other counts as new, or as gone.
+
 ## Kinds of findings
 
 | kind | what it says | worst level |

@@ -212,8 +212,8 @@ _NAMED: Final = {
     "topic_made_anew": {"offsets_of_older_topic", "offsets_of_new_topic"},
     "poisoned_share": {"share_redelivery"},
     "flooding_group": {"commits_flooding"},
-    "lost_segment": {"offsets_below_log_start"},
-    "coordinator_not_loaded": {"coordinator_cannot_load", "damage"},
+    "lost_segment": {"offsets_below_log_start", "segment_lost"},
+    "coordinator_not_loaded": {"coordinator_cannot_load"},
 }
 """By incident, the kinds of findings that name it; no other one is above a note."""
 

@@ -6,12 +6,15 @@ import json
 import shlex
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from kafka_records_tables.read import read_table
 from kafka_records_tables.report.glance import rows_of
 from kafka_records_tables.report.making import REPORTED, read_report
-from kafka_records_tables.report.report_parts import Level, Report
+from kafka_records_tables.report.report_diff import EarlierReport, report_diff
+from kafka_records_tables.report.report_json import SCHEMA
+from kafka_records_tables.report.report_parts import Level, Report, ReportDiff
 from tests.cli.running import run
 
 
@@ -86,6 +89,10 @@ def test_json_has_all_of_it(report: Report, segments: Path, tmp_path: Path) -> N
     path = tmp_path / "report.json"
     assert run("report", str(segments), "--output", str(path), "--fail-on", "high").status == 1
     document = json.loads(path.read_text())
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    assert report_diff(report, EarlierReport(path)) == ReportDiff(
+        document["request"]["made_timestamp_ms"], report.request.at_timestamp_ms, (), (), (), ()
+    )
     assert [each["kind"] for each in document["findings"]] == [each.kind for each in report.findings]
     printed = [json.loads(line) for line in run("table", "groups", str(segments), "--format", "json").lines]
     assert document["tables"]["groups"] == printed

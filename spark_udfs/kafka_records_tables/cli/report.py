@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any, Final
 
 from kafka_records_tables.cli.output_options import file_path
@@ -63,6 +64,8 @@ examples:
       as of two hours ago, out of what snapshot has kept, for programs
   kafka-records report --bootstrap broker-1:9092 --format json --no-tables --fail-on high | jq '.findings[0]'
       for a job that watches: the exit status is 1 if there is something to do today
+  kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
+      what is new since a report of yesterday, and what is gone
   kafka-records report --print-thresholds > thresholds.toml
       all thresholds, to be changed and given as --thresholds
 """
@@ -126,6 +129,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
     parser.add_argument("--no-tables", action="store_true", help="with --format json: leave out the rows of the tables")
     parser.add_argument(
+        "--diff",
+        type=path_argument,
+        metavar="OLD.json",
+        help="say what is new, gone, worse or better since this report, which --format json has written",
+    )
+    parser.add_argument(
         "--fail-on",
         type=_level,
         metavar="LEVEL",
@@ -184,6 +193,7 @@ def run(options: argparse.Namespace) -> int:
         processes=options.processes,
         spark=spark_settings(options),
         with_tables=not options.no_tables,
+        diff=None if options.diff is None else Path(options.diff),
         fail_on=options.fail_on,
     )
     return ReportRun(task).run()

@@ -16,6 +16,7 @@ from kafka_records_engine.sources.given import source_of
 from kafka_records_tables.query import query_of, topic_column
 from kafka_records_tables.read import read_tables
 from kafka_records_tables.report.glance import numbers_of
+from kafka_records_tables.report.lost_files import lost_files
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_parts import Report, ReportRequest
 from kafka_records_tables.report.sight import HOUR_MS, Sight
@@ -149,7 +150,8 @@ def read_report(
     asked += ["--package", package] if package != "kafka_records" else []
     usual = value_of(RETENTION, RETENTION.default)
     of_retention = ["--retention", f"PT{retention_ms // 1000}S"] if retention_ms != usual else []
-    sight = Sight(request, tables, reading.found, limits, asked, of_retention, bootstrap, config)
+    lost = lost_files(given, reading.found)
+    sight = Sight(request, tables, reading.found, limits, asked, of_retention, lost, bootstrap, config)
     return Report(
         request, findings_of(sight), numbers_of(tables), tables, reading.missing, reading.found, reading.counts
     )

@@ -38,6 +38,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "missing": dict(report.missing),
         "reading": [finding_object(each) for each in report.reading],
         "counts": plain(report.counts),
+        "diff": plain(report.diff),
     }
 
 

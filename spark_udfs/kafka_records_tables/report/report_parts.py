@@ -152,6 +152,30 @@ class ReportRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelChange:
+    """A finding that had another level before."""
+
+    finding: int
+    """Its place in `Report.findings`."""
+    before: Level
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDiff:
+    """What changed since an earlier report."""
+
+    old_made_timestamp_ms: int
+    old_at_timestamp_ms: int
+    """The moment that the earlier report is about."""
+    new: tuple[int, ...]
+    """Places in `Report.findings`."""
+    worse: tuple[LevelChange, ...]
+    better: tuple[LevelChange, ...]
+    gone: tuple[ReportFinding, ...]
+    """Findings of the earlier report that are none any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All of it. Every number on a page is a row of `tables`, or counts or sums rows of them."""
 
@@ -168,6 +192,8 @@ class Report:
     """What was found while reading, each once."""
     counts: Counts
     """What was read, once, and not once per table."""
+    diff: ReportDiff | None = None
+    """What changed since an earlier report, where one was given."""
 
     def __repr__(self) -> str:
         counts = Counter(finding.level for finding in self.findings)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 from kafka_records_tables.report.report_parts import Level
-from kafka_records_tables.report.sight import moment
+from kafka_records_tables.report.sight import moment, shown
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Report, ReportFinding
@@ -42,9 +42,15 @@ def write_report_text(report: Report, out: TextIO, width: int | None = None) -> 
 
 def _lines(report: Report, width: int, is_styled: bool) -> Iterator[str]:
     yield from _wrapped(f"{report.request.source}, as of {moment(report.request.at_timestamp_ms)}", "", width)
-    for finding in report.findings:
+    marks = _marks(report)
+    for at, finding in enumerate(report.findings):
         yield ""
-        yield from _finding_lines(finding, width, is_styled)
+        yield from _finding_lines(finding, width, is_styled, marks.get(at, ""))
+    for finding in () if report.diff is None else report.diff.gone:
+        yield ""
+        yield from _wrapped(
+            f"GONE  {finding.title}: {', '.join(map(shown, finding.group_ids[:3]))}".rstrip(": "), "", width
+        )
     yield ""
     yield from _wrapped(in_short(report), "", width)
 
@@ -53,15 +59,35 @@ def in_short(report: Report) -> str:
     """How many findings there are of each level."""
     by_level = Counter(finding.level for finding in report.findings)
     if not by_level:
-        return "nothing found"
+        return f"nothing found{_changes(report)}"
     parts = ", ".join(f"{by_level[level]} {level.word}" for level in sorted(by_level, reverse=True))
-    return f"{plural(len(report.findings), 'finding')}: {parts}"
+    return f"{plural(len(report.findings), 'finding')}: {parts}{_changes(report)}"
 
 
-def _finding_lines(finding: ReportFinding, width: int, is_styled: bool) -> Iterator[str]:
+def _changes(report: Report) -> str:
+    diff = report.diff
+    if diff is None:
+        return ""
+    parts = (("new", diff.new), ("worse", diff.worse), ("better", diff.better), ("gone", diff.gone))
+    told = ", ".join(f"{len(each)} {word}" for word, each in parts if each)
+    return f"; since {moment(diff.old_at_timestamp_ms)}: {told or 'no change'}"
+
+
+def _marks(report: Report) -> dict[int, str]:
+    """What is said of findings that are not as they were, by their places."""
+    if report.diff is None:
+        return {}
+    changed = (*report.diff.worse, *report.diff.better)
+    return {
+        **dict.fromkeys(report.diff.new, " (new)"),
+        **{each.finding: f" (was {each.before.word})" for each in changed},
+    }
+
+
+def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
     word = finding.level.word.upper()
     head = f"\x1b[{_STYLES[finding.level]}m{word}\x1b[0m" if is_styled else word
-    yield f"{head}  {printable(finding.title)}"
+    yield f"{head}{mark}  {printable(finding.title)}"
     yield from _wrapped(finding.what, _INDENT, width)
     times = [
         f"since {moment(finding.since_timestamp_ms)}" if finding.since_timestamp_ms is not None else "",

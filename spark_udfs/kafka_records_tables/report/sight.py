@@ -22,6 +22,7 @@ from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
+    from kafka_records_tables.report.lost_files import LostFile
 
 SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -45,6 +46,8 @@ class Sight:
     """Options that every table was asked with, as `("--as-of", "1795227301705")`."""
     retention: Sequence[str] = ()
     """The option of those tables that know it, as `("--retention", "14d")`; empty for the usual one."""
+    lost: Sequence[LostFile] = ()
+    """Files of logs that are gone, as far as records tell."""
     bootstrap: str | None = None
     config: str | None = None
 
@@ -120,6 +123,8 @@ def length(ms: float) -> str:
     left = max(round(ms), 0)
     if left < SECOND_MS:
         return f"{left} ms"
+    if left < 10 * SECOND_MS:
+        return f"{left / SECOND_MS:.1f} s".replace(".0 s", " s")
     parts: list[str] = []
     for size, unit in _UNITS:
         number, left = divmod(left, size)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.report_diff import DiffError, EarlierReport, report_diff
 from kafka_records_tables.report.report_text import in_short, write_report_text
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.chosen_logs import with_hint
-from kafka_records_tables.runs.endings import DAMAGE, OK
+from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
 from kafka_records_tables.runs.engine_run import SparkSettings, check_java_for, session_of, told_in_words
 from kafka_records_tables.runs.given_source import GivenSource
 from kafka_records_tables.runs.progress_bar import ByteProgress
@@ -45,6 +46,8 @@ class ReportTask:
     processes: int | None = None
     spark: SparkSettings | None = None
     with_tables: bool = True
+    diff: Path | None = None
+    """The JSON document of an earlier report, to compare with."""
     fail_on: Level | None = None
     """The level from which on a finding makes the exit status 1."""
 
@@ -60,7 +63,10 @@ class ReportRun:
         task = self._task
         check_java_for(task.spark)
         check_output(Output("json", task.path, overwrite=task.overwrite), task.given.paths)
+        earlier = None if task.diff is None else _earlier(task.diff)
         report = self._read()
+        if earlier is not None:
+            report = replace(report, diff=report_diff(report, earlier))
         self._write(report)
         self._sum_up(report)
         is_damaged = any(finding.severity == "damage" for finding in report.reading)
@@ -114,6 +120,13 @@ class ReportRun:
             say(f"note: without the table {name}: {why}")
         totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
         say(f"read {totals.read()}")
+
+
+def _earlier(path: Path) -> EarlierReport:
+    try:
+        return EarlierReport(path)
+    except DiffError as error:
+        raise CommandError(f"--diff: {error}") from None
 
 
 def _write_text(report: Report, task: ReportTask, out: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from kafka_records_tables.report.rule import ReportRule
 from kafka_records_tables.report.rules import (
     broken_logs,
+    damaged_logs,
     expiring_offsets,
     flooding_commits,
     held_transactions,
@@ -28,6 +29,7 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *share_deliveries.RULES,
     *flooding_commits.RULES,
     *broken_logs.RULES,
+    *damaged_logs.RULES,
     *unneeded_offsets.RULES,
 )
 """All rules, in the order in which the page about them has them."""

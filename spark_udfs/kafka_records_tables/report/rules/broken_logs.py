@@ -1,4 +1,4 @@
-"""What a coordinator cannot load, what stands in the wrong place, and damage that was met while reading."""
+"""What the table `checks` found: what a coordinator cannot load, what stands in the wrong place, broken assignments."""
 
 from __future__ import annotations
 
@@ -146,12 +146,12 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(steps)
 
 
-_LOADS: Final = ("undecodable_record", "replay_conflict", "not_loaded_by_release")
+LOADS: Final = ("undecodable_record", "replay_conflict", "not_loaded_by_release")
 _OF_LOG: Final = ("level", "log_topic", "log_partition")
 _OF_GROUP: Final = ("level", "check", "group_id")
 
 _CHECKS: Final = {
-    "coordinator_cannot_load": (_LOADS, _OF_LOG, Level.CRITICAL),
+    "coordinator_cannot_load": (LOADS, _OF_LOG, Level.CRITICAL),
     "records_misplaced": (("wrong_partition",), ("level", "check", "log_topic", "log_partition"), Level.HIGH),
     "records_unknown": (("unknown_record_type", "passed_over_by_release"), _OF_LOG, Level.NOTE),
     "assignments_broken": (("assigned_twice", "unknown_member", "unknown_task"), _OF_GROUP, Level.HIGH),
@@ -195,80 +195,6 @@ def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) ->
     )
 
 
-# -- damage that was met while reading ---------------------------------------------------------------------------------
-
-
-def _damage_cases(sight: Sight) -> pa.Table:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import ranked
-
-    damage: dict[tuple[str | None, int | None], list[int]] = {}
-    for at, finding in enumerate(sight.reading):
-        if finding.severity == "damage":
-            damage.setdefault((finding.topic, finding.partition), []).append(at)
-    table = pa.table({"at": pa.array(list(damage.values()), pa.list_(pa.int64()))})
-    return ranked(table, [int(Level.HIGH)] * len(damage), [len(each) for each in damage.values()])
-
-
-def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import command_line
-    from kafka_records_tables.report.report_parts import NextStep
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted
-
-    found = [sight.reading[at] for at in case["at"]]
-    first = found[0]
-    records, unread = sum(each.records for each in found), sum(each.bytes for each in found)
-    log = first.topic if first.partition is None else f"{first.topic}-{first.partition}"
-    lost = (
-        f" {counted(records, 'record')} are known to be lost, {counted(unread, 'byte')} were not read."
-        if unread or records
-        else ""
-    )
-    steps = []
-    if sight.request.source_arguments:
-        line = command_line(["kafka-records", "counts", *sight.request.source_arguments])
-        steps.append(NextStep("See every damaged place: file, byte and what is lost", line))
-    steps.append(
-        NextStep(
-            "Compare with another replica: copy the partition's folder from another broker, and make the report of it. "
-            "When it is whole, let the damaged replica be fetched anew"
-        )
-    )
-    return ReportFinding(
-        kind="damage",
-        level=Level(case["level"]),
-        title=DAMAGE.title,
-        what=(
-            f"{counted(len(found), 'place')} of {log or 'the log'} could not be read, for instance: {first.what} "
-            f"({first.consequence}).{lost} Every answer about groups that stand there may lack something."
-        ),
-        since_timestamp_ms=None,
-        evidence=tuple(
-            Evidence(
-                str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset
-            )
-            for each in found[:MOST_EVIDENCE]
-        ),
-        evidence_count=len(found),
-        next=tuple(steps),
-        measured={"places": len(found), "lost_records": records, "unread_bytes": unread},
-    )
-
-
-DAMAGE = ReportRule(
-    kind="damage",
-    title="a log is damaged, or records cannot be used",
-    about="""\
-Everything that was found while reading and calls itself damage: wrong checksums, torn batches, records that cannot
-be decoded, transactions of which nobody can tell how they ended. One finding for each log partition.""",
-    tables=(),
-    levels={Level.HIGH: "always"},
-    cases=_damage_cases,
-    tell=_tell_damage,
-    listing=lambda _: Rows("checks", ("check=damaged_log",)),
-)
-
 RULES = (
     _checks_rule(
         "coordinator_cannot_load",
@@ -279,7 +205,6 @@ RULES = (
             Level.HIGH: "in `__transaction_state`, whose coordinator goes on without what stands behind",
         },
     ),
-    DAMAGE,
     _checks_rule(
         "records_misplaced",
         "records stand in a partition that their coordinator does not read",

@@ -1,0 +1,75 @@
+"""Offsets that were in a file which is gone, told from those that a cleaner took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow.compute as pc
+
+from kafka_records_engine.findings import UNREAD_LOG
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources import Context
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources import LogPartition
+
+
+class LostFile(NamedTuple):
+    """Offsets between two files of a log partition."""
+
+    topic: str
+    partition: int
+    first: int
+    behind: int
+    """The offset with which the next file begins."""
+    whole_before: int
+    """Records and markers before them, none of which is missing: no cleaner has been there, nor behind."""
+    before_ms: int | None
+    """When the last record before them was written."""
+
+
+def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
+    """The first missing file of each log partition whose files leave out offsets.
+
+    A cleaner begins at the start of a log, and leaves gaps there. So where a log is whole up to offsets that stand in
+    no file, a cleaner cannot have taken these (`LogCleanerManager`: it goes on from where it has ended). Where it has
+    been, nobody can tell the two apart. Read again are only logs of which a reading said that offsets are in no file.
+    """
+    places = dict.fromkeys(
+        (each.topic, each.partition) for each in findings if each.reason == UNREAD_LOG and each.file is not None
+    )
+    found = []
+    for topic, partition in places:
+        try:
+            logs = [log for log in source.partitions(topic) if log.partition == partition]
+        except LogSourceError:  # it went away meanwhile
+            continue
+        found += [lost for lost in map(_first_gap, logs) if lost is not None]
+    return found
+
+
+def _first_gap(log: LogPartition) -> LostFile | None:
+    context = Context()
+    begins: int | None = None
+    last, last_ms, last_file = -1, None, None
+    for batch in log.batches(context, ("offset", "timestamp_ms", "file")):
+        if not batch.num_rows or "file" not in batch.schema.names:
+            continue
+        offsets = batch.column("offset").to_numpy()
+        begins = int(offsets[0]) if begins is None else begins
+        expected = int(offsets[0]) if last < 0 else last + 1
+        gaps = (offsets - range(expected, expected + len(offsets))).nonzero()[0]
+        if len(gaps):
+            at = int(gaps[0])
+            if at:
+                last, last_ms = int(offsets[at - 1]), batch.column("timestamp_ms")[at - 1].as_py()
+                last_file = batch.column("file")[at - 1].as_py()
+            is_other_file = batch.column("file")[at].as_py() != last_file
+            whole = last - begins + 1
+            behind = int(offsets[at])
+            return LostFile(log.topic, log.partition, last + 1, behind, whole, last_ms) if is_other_file else None
+        last, last_ms = int(offsets[-1]), pc.max(batch.column("timestamp_ms")).as_py()
+        last_file = batch.column("file")[batch.num_rows - 1].as_py()
+    return None

@@ -1,0 +1,190 @@
+"""Thresholds, command lines, what is summed up, and what changed since an earlier report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_tables.query import query_of
+from kafka_records_tables.report.command_lines import command_line, condition_of, quoted
+from kafka_records_tables.report.glance import rows_of
+from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.report_diff import DiffError, EarlierReport, report_diff
+from kafka_records_tables.report.report_json import SCHEMA, report_object
+from kafka_records_tables.report.report_parts import Level, LevelChange, Report
+from kafka_records_tables.report.report_text import write_report_text
+from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.thresholds import (
+    ThresholdsError,
+    thresholds_file,
+    thresholds_of,
+    usual_thresholds,
+)
+from kafka_records_tables.tables import TABLES
+from tests.cli.running import run
+from tests.tables.topic import Topic
+from tools import report_page
+
+HOSTILE = '<script>alert(1)</script>\'; rm -rf / #\n\x1b[31m\u202e "quoted" -x'
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    """Thirty groups with hostile names that went backwards while they had no members."""
+    topic = Topic()
+    for number in range(30):
+        group = f"{number} {HOSTILE}"
+        topic.add("GroupMetadata", {"group": group}, {"protocol_type": "consumer", "generation": 2, "members": ()})
+        topic.commit(group, number * 100 + 500)
+        topic.commit(group, 0)
+    return read_report(ArrowRows(topic.table()), source_arguments=("/data",))
+
+
+# -- what is too much of the same --------------------------------------------------------------------------------------
+
+
+def test_the_worst_of_a_kind_stand_by_themselves_and_the_others_are_one(report: Report) -> None:
+    falls = [finding for finding in report.findings if finding.kind == "offsets_reset"]
+    assert [len(each.group_ids) for each in falls] == [*[1] * 20, 10]
+    assert [each.measured["offsets"] for each in falls[:2]] == [3400, 3300]
+    assert falls[-1].measured == {"findings": 10, "groups": 10}
+    assert rows_of(report.tables["regressions"], falls[-1].rows[0]).num_rows == 30
+
+
+def test_rows_of_a_hostile_name_are_found_by_its_condition(report: Report) -> None:
+    (rows,) = report.findings[0].rows
+    found = rows_of(report.tables["regressions"], rows).to_pylist()
+    assert [row["group_id"] for row in found] == list(report.findings[0].group_ids)
+
+
+def test_text_shows_no_character_that_a_terminal_obeys(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    with path.open("w") as out:
+        write_report_text(report, out, 60)
+    text = path.read_text()
+    assert "<script>" in text
+    assert text.replace("\n", "").isprintable()
+
+
+def test_a_document_of_hostile_names_is_by_the_schema(report: Report) -> None:
+    document = json.loads(json.dumps(report_object(report)))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    assert [tuple(each["group_ids"]) for each in document["findings"]] == [each.group_ids for each in report.findings]
+
+
+# -- command lines -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["plain", "", "it's", HOSTILE, "\\n", "\x011", "ünï 🧾", "'\"", " spaced "])
+def test_a_shell_and_the_command_read_a_name_as_it_is(name: str) -> None:
+    line = f"printf '%s\\0' {quoted(name)} {command_line([name, 'end'])}"
+    told = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
+    assert told.decode().split("\0")[:-1] == [name, name, "end"]
+    (condition,) = query_of(TABLES["groups"], where=[condition_of("group_id", name)]).conditions
+    assert (condition.operator, condition.value) == ("=", name)
+
+
+# -- thresholds --------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_of_thresholds_has_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "thresholds.toml"
+    path.write_text(run("report", "--print-thresholds").out)
+    assert thresholds_of(path) == usual_thresholds()
+    assert path.read_text() == thresholds_file()
+    names = {rule.named(each) for rule in RULES for each in rule.thresholds}
+    assert names | {"report.most_of_a_kind"} == set(usual_thresholds())
+
+
+def test_thresholds_change_levels(report: Report) -> None:
+    assert thresholds_of({"offsets_reset.lately": "2h"})["offsets_reset.lately"] == 7_200_000
+    assert {each.level for each in report.findings if each.kind == "offsets_reset"} == {Level.HIGH}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"offsets_expirin": {"within": "7d"}}, "no threshold is called 'offsets_expirin.within'; did you mean"),
+        ({"offsets_expiring": {"withn": "7d"}}, "offsets_expiring has no threshold 'withn'; did you mean within?"),
+        ({"offsets_expiring": 3}, "offsets_expiring is a table: write offsets_expiring.within"),
+        ({"offsets_expiring.within": "soon"}, "offsets_expiring.within: 'soon' is no duration"),
+        ({"commits_flooding": {"share": 2}}, "commits_flooding.share: 2 is no share: write a number from 0 to 1"),
+        ({"report": {"most_of_a_kind": -1}}, "report.most_of_a_kind: -1 is no count"),
+    ],
+)
+def test_thresholds_that_are_none_are_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(ThresholdsError) as error:
+        thresholds_of(given)
+    assert why in str(error.value)
+
+
+def test_a_file_of_thresholds_says_the_unit_of_a_duration(tmp_path: Path) -> None:
+    path = tmp_path / "thresholds.toml"
+    path.write_text("[offsets_expiring]\nwithin = 72\n")
+    ran = run("report", "/nowhere", "--thresholds", str(path))
+    assert (ran.status, "offsets_expiring.within: 72 is no duration" in ran.err) == (2, True)
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_new_gone_worse_and_better(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    worse, better, *others = report.findings
+    earlier = replace(
+        report,
+        findings=(replace(worse, level=Level.LOW), replace(better, level=Level.CRITICAL), *others[1:]),
+    )
+    path.write_text(json.dumps(report_object(earlier)))
+    diff = report_diff(report, EarlierReport(path))
+    assert (diff.new, diff.gone) == ((2,), ())
+    assert diff.worse == (LevelChange(0, Level.LOW),)
+    assert diff.better == (LevelChange(1, Level.CRITICAL),)
+    back = report_diff(earlier, EarlierReport(written(replace(report, diff=diff), tmp_path / "new.json")))
+    assert (back.new, [each.group_ids for each in back.gone]) == ((), [report.findings[2].group_ids])
+
+
+def written(report: Report, path: Path) -> Path:
+    document = json.loads(json.dumps(report_object(report)))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "is no JSON document"),
+        ("[]", "is no report"),
+        ('{"format": "kafka-records-report", "format_version": 2}', "has the format version 2, and this build reads 1"),
+        ('{"format": "kafka-records-report", "format_version": 1}', "lacks what a report has"),
+    ],
+)
+def test_a_document_that_is_none_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(text)
+    with pytest.raises(DiffError, match=why):
+        EarlierReport(path)
+
+
+def test_the_page_is_what_the_declarations_say() -> None:
+    assert report_page.PAGE.read_text(encoding="utf-8") == report_page.page(RULES)
+
+
+def test_wrong_usage_is_told() -> None:
+    for arguments, why in (
+        (("--fail-on", "hig"), "'hig' is no level; did you mean high?"),
+        (("--output", "report.xls"), "its end says no format"),
+        (("--no-tables",), "--no-tables goes with --format json"),
+        (("--diff", "/nowhere.json"), "--diff: /nowhere.json: No such file or directory"),
+        (("--retention", "long"), "'long' is no duration"),
+    ):
+        ran = run("report", "/nowhere", *arguments)
+        assert (ran.status, why in ran.err) == (2, True), ran.err
