@@ -3,14 +3,18 @@ against what must not be there."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
+from tests.browsers import started_browser
 from tools.docs_site.__main__ import build, nav_text
 from tools.docs_site.checking import troubles
+from tools.docs_site.example import PLACE
 from tools.docs_site.navigation import DOCS, ROOT, navigation, pages
 from tools.docs_site.pages import place_of, write_pages
 
@@ -86,11 +90,42 @@ def test_a_style_sheet_that_asks_another_host_is_said(tmp_path: Path) -> None:
     assert [*troubles(tmp_path)] == ["x.css: loads https://example.org/x.png"]
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built in strict mode."""
+    return build(tmp_path_factory.mktemp("made") / "made")
+
+
 @pytest.mark.matrix
-def test_the_site_is_built_in_strict_mode(tmp_path: Path) -> None:
-    site = build(tmp_path / "made")
+def test_the_site_is_built_in_strict_mode(site: Path) -> None:
     for page in pages():
         assert (site / place_of(page)).with_suffix(".html").is_file()
     assert (site / "search.js").is_file()
     assert (site / "search.json").is_file()
+    assert (site / PLACE).is_file()
     assert not [*site.rglob("*.woff*")]
+
+
+@pytest.mark.matrix
+@pytest.mark.browser
+def test_pages_that_are_opened_as_files_search_and_ask_for_nothing(site: Path) -> None:
+    said: list[str] = []
+    asked: list[str] = []
+    with started_browser() as browser:
+        page = browser.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "index.html").as_uri())
+        page.locator("button.md-search__button").first.click()
+        box = page.get_by_role("combobox", name="Search")
+        box.press_sequentially("UnstableOffsetCommit hanging", delay=30)
+        expect(box).to_have_value("UnstableOffsetCommit hanging")
+        box.fill("open_transactions")
+        found = page.get_by_role("option").first
+        expect(found).to_contain_text("open_transactions")
+        assert said == []
+        found.click()
+        page.wait_for_url(re.compile(r"#"))
+        assert page.url.startswith(site.as_uri())
+    assert {url for url in asked if not url.startswith(("file:", "about:", "data:"))} == set()

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from kafka_records_tables.report.page import page_file, write_page
 from kafka_records_tables.report.report_parts import Report
+from tests.browsers import started_browser
 from tests.page.made_reports import HOSTILE, LONG, captured, groups_of, hostile, report_of
-from tools.chromium import NoChromium, chromium
 
 pytestmark = pytest.mark.browser
 
@@ -28,16 +28,8 @@ _AXE_RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "be
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    try:
-        found = chromium()
-    except NoChromium as missing:
-        pytest.skip(str(missing))
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=found.program, env={**found.environment}, args=["--no-sandbox"]
-        )
+    with started_browser() as started:
         yield started
-        started.close()
 
 
 class Opened:
