@@ -34,12 +34,13 @@ class CommitRows(NamedTuple):
     expire_ms: INT64
     is_known: FLAGS
     """False for a value that cannot be decoded."""
+    is_legacy: FLAGS
+    """True for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never takes such a commit
+    along, and in a cleaned log it may stand there although its offset is long deleted."""
 
     def chosen(self, which: FLAGS | slice) -> CommitRows:
         """Some of them."""
-        return CommitRows(
-            self.keys[which], self.log_offset[which], self.commit_ms[which], self.expire_ms[which], self.is_known[which]
-        )
+        return CommitRows(*(each[which] for each in self))
 
 
 class LiveOffsets:
@@ -53,6 +54,7 @@ class LiveOffsets:
         self.log_offset = np.zeros(_FIRST_ROOM, np.int64)
         self.commit_ms = np.zeros(_FIRST_ROOM, np.int64)
         self.expire_ms = np.zeros(_FIRST_ROOM, np.int64)
+        self.is_legacy = np.zeros(_FIRST_ROOM, np.bool_)
         self._numbers: dict[CommitKey, int] = {}
         self._free: list[int] = []
         # The numbers of those that are there, in the order in which they came to be: answers must not hang on how many
@@ -68,7 +70,7 @@ class LiveOffsets:
         parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
         codes = np.zeros(len(parts[0]), np.int64)
         if not len(codes):
-            return CommitRows(codes, codes, codes, codes, codes > 0)
+            return CommitRows(codes, codes, codes, codes, codes > 0, codes > 0)
         for part in parts:
             _, codes = np.unique(codes * (len(codes) + 2) + codes_of([part]) + 1, return_inverse=True)
         _, first = np.unique(codes, return_index=True)
@@ -78,7 +80,8 @@ class LiveOffsets:
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
             for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
         )
-        rows = CommitRows(numbers[codes], found.offsets, commit, expire, ~found.has_error)
+        is_legacy = found.columns.record_type == types[0]
+        rows = CommitRows(numbers[codes], found.offsets, commit, expire, ~found.has_error, is_legacy)
         return rows.chosen(rows.keys >= 0)
 
     def _number(self, key: CommitKey) -> int:
@@ -98,7 +101,7 @@ class LiveOffsets:
         return number
 
     def _grow(self) -> None:
-        for name in ("is_there", "is_known", "log_offset", "commit_ms", "expire_ms"):
+        for name in ("is_there", "is_known", "log_offset", "commit_ms", "expire_ms", "is_legacy"):
             array = getattr(self, name)
             setattr(self, name, np.concatenate([array, np.zeros(len(array), array.dtype)]))
 
@@ -116,6 +119,7 @@ class LiveOffsets:
         self.log_offset[rows.keys] = rows.log_offset
         self.commit_ms[rows.keys] = rows.commit_ms
         self.expire_ms[rows.keys] = rows.expire_ms
+        self.is_legacy[rows.keys] = rows.is_legacy
 
     def wait(self, producer: int, rows: CommitRows) -> None:
         """Take commits in a transaction of a producer, in the order of the log."""
@@ -178,10 +182,10 @@ class LiveOffsets:
         """The offsets of a group that are there."""
         return np.array(list(self._of_group.get(group, ())), np.int64)
 
-    def of_topic(self, topic: str, without: set[int], most: int) -> list[int]:
-        """Offsets of a topic that are there, of any group, `most` of them."""
+    def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> list[int]:
+        """Offsets of a topic that are there for sure, of any group, `most` of them."""
         there = (number for number in self._of_topic.get(topic, ()) if number not in without)
-        return list(islice(there, most))
+        return list(islice((number for number in there if is_log_whole or not self.is_legacy[number]), most))
 
 
 def _drop(index: dict[str, dict[int, None]], name: str, number: int) -> None:

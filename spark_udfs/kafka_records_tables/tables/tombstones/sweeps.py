@@ -132,7 +132,8 @@ class Sweep:
                     looked.note_staying(gone, {key[1:] for key in pending if key[0] == swept.group_id})
                 for topic in dict.fromkeys(event.key[1] for event in swept.offsets):
                     if topic not in topics:
-                        topics[topic] = _staying(live, live.of_topic(topic, gone, _MOST_STAYING))
+                        there = live.of_topic(topic, gone, _MOST_STAYING, is_log_whole=is_log_whole)
+                        topics[topic] = _staying(live, there)
                     swept.staying_in_topic[topic] = topics[topic]
         of_groups = (some for swept in self.groups.values() for some in (swept.staying, swept.staying_due))
         return [each for some in (*topics.values(), *of_groups) for each in some]
