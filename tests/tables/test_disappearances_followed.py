@@ -159,7 +159,7 @@ def shapes(found: object, seen: dict[int, object], told: dict[str, str]) -> dict
 
 SHAPES = {
     "Boundaries": "_held _behind",
-    "CommitRows": "keys log_offset commit_ms expire_ms is_known",
+    "CommitRows": "keys log_offset commit_ms expire_ms is_known is_legacy",
     "Event": "offset record key value is_broken is_past timestamp_ms",
     "Explaining": "_schemas _context _retention_ms _session_ms _types _live _groups _boundaries _came _count "
     "_whole_up_to _is_whole _new_from _clock_ms _passed_ms _longest_ms _cases _watched",
@@ -171,8 +171,8 @@ SHAPES = {
     "GroupsKnown": "_log _events _groups _members",
     "KnownGroup": "state is_by_commit protocol_type since_ms told_ms told_at",
     "KnownMember": "instance_id rebalance_ms session_ms seen_ms seen_at giving_up_ms giving_up_at",
-    "LiveOffsets": "keys is_there is_known log_offset commit_ms expire_ms _numbers _free _of_group _of_topic _pending "
-    "_gone",
+    "LiveOffsets": "keys is_there is_known log_offset commit_ms expire_ms is_legacy _numbers _free _of_group _of_topic "
+    "_pending _gone",
     "Replay": "_kept _groups _ended",
     "Said": "cause possible confidence evidence",
     "Shown": "shows log_offset",
@@ -194,4 +194,4 @@ def test_another_form_of_what_is_kept_has_another_number() -> None:
             followed.take(piece)
             explaining = from_bytes(kept(followed), {"schemas": None, "context": None})
             shapes(explaining, {}, found)
-    assert (TABLES["disappearances"].form_of_kept, found) == (2, SHAPES)
+    assert (TABLES["disappearances"].form_of_kept, found) == (3, SHAPES)

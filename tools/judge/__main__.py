@@ -29,9 +29,10 @@ some records twice, and as of the time of a record.
 
 Some of the cleaned logs no coordinator of Kafka can load; those are counted and not compared.
 
-Prints one paragraph per difference, then what was compared of each table and which rules about what the log cannot tell
-it needed (tools/judge/answers.py has them), then one line on all of it. The files of a history with differences stay in
-the folder of --keep; tests/data/README.md says what is in them.
+Prints a paragraph for each of the first 20 differences, then what was compared of each table and which rules about what
+the log cannot tell it needed (tools/judge/answers.py has them), then one line on all of it. The files of a history with
+differences stay in the folder of --keep, and all differences in its differences.txt; tests/data/README.md says what is
+in them.
 
 With --ledger a run goes on where an earlier one ended: the file has the seeds that made no difference and what was
 compared of them, so that the last lines are about all of these. It is written every ten seconds, and when the run ends
@@ -49,6 +50,7 @@ examples:
 
 _SECONDS_BETWEEN_LINES = 10
 _PRINTED = 20
+_DIFFERENCES = "differences.txt"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,6 +107,8 @@ def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
                 differing.add(verdict.compared)
                 for difference in verdict.differences[: max(0, _PRINTED - found)]:
                     print(difference, flush=True)
+                with (keep / _DIFFERENCES).open("a", encoding="utf-8") as file:
+                    file.writelines(f"{difference}\n" for difference in verdict.differences)
                 found += len(verdict.differences)
         except BrokenProcessPool:
             # A signal to all processes of a group ends the others at once.
@@ -116,7 +120,7 @@ def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
     if found > _PRINTED:
         print(f"… and {found - _PRINTED} differences more")
     if found:
-        print(f"The histories that differ are in {keep}")
+        print(f"The histories that differ are in {keep}, all differences in {keep / _DIFFERENCES}")
     differing.add(ledger.compared)
     print(*differing.lines(), sep="\n")
     for table in ("disappearances", "share_disappearances"):

@@ -37,6 +37,10 @@ UNTOLD: Final = {
     "without these, or a source that knows names, the table has null",
     "the target of a share group": "describe has no field for it",
     "what is to be given up": "describe has it among what a consumer has, and does not have it in a streams group",
+    "share state that was given up": "where initializing failed the group has given up a state that the share "
+    "coordinator may have; the table calls it unnamed",
+    "what an expression stands for": "no answer tells the topics of a regular expression, so what nobody has of them "
+    "is not compared",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
 }
 """What the log cannot tell, or tells otherwise, and why."""

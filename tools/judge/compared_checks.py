@@ -73,15 +73,15 @@ def _unassigned(loaded: Loaded) -> Iterator[Difference]:
     expected: _Left = {}
     told = set()
     for question in loaded.questions:
-        # What an expression stands for is in no answer, and neither is the target of a share group.
+        # The target of a share group is in no answer.
         if is_described(loaded, question) and question["group_type"] in ("consumer", "streams"):
             answer = question["answer"]
-            if not any(member.get("subscribedTopicRegex") for member in answer["members"]):
-                told.add(answer["groupId"])
-                of_tasks = question["group_type"] == "streams"
-                expected |= (
-                    (_tasks_left if of_tasks else _partitions_left)(answer, cluster) if answer["members"] else {}
-                )
+            if any(member.get("subscribedTopicRegex") for member in answer["members"]):
+                loaded.untold("what an expression stands for", None)
+                continue
+            told.add(answer["groupId"])
+            of_tasks = question["group_type"] == "streams"
+            expected |= (_tasks_left if of_tasks else _partitions_left)(answer, cluster) if answer["members"] else {}
     got: _Left = {}
     for row in rows:
         if row["check"] == UNASSIGNED and row["group_id"] in told:

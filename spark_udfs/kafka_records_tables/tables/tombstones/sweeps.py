@@ -123,7 +123,10 @@ class Sweep:
             known = told.group(swept.group_id)
             if known is not None and (known.state.state is None or (known.is_by_commit and not is_log_whole)):
                 known = None
-            looked = _Look(swept, known, live, self._write.timestamp_ms, retention_ms)
+            taken = _numbers(swept, live)
+            if not is_log_whole:
+                taken = taken[~live.is_legacy[taken]]
+            looked = _Look(swept, known, live, taken, self._write.timestamp_ms, retention_ms)
             looked.note({key[1:]: at for key, at in pending.items() if key[0] == swept.group_id})
             if swept.group_id not in self._ended:
                 if not is_new_broker and (known is None or known.state.kind == SIMPLE):
@@ -239,14 +242,21 @@ class _Look:
     """Looks at what a sweep takes of one group."""
 
     def __init__(
-        self, swept: SweptGroup, known: KnownGroup | None, live: LiveOffsets, now_ms: int | None, retention_ms: int
+        self,
+        swept: SweptGroup,
+        known: KnownGroup | None,
+        live: LiveOffsets,
+        taken: INT64,
+        now_ms: int | None,
+        retention_ms: int,
     ) -> None:
+        """`taken` are the offsets that are taken and known to be there."""
         self._swept = swept
         self._known = known
         self._live = live
         self._now = None if now_ms is None else min(now_ms, FARTHEST_MS)
         self._retention = min(retention_ms, FARTHEST_MS)
-        self._taken = _numbers(swept, live)
+        self._taken = taken
         self._is_stated = False
         """Whether the time of the group's state is the base of its offsets."""
         if known is not None:
