@@ -190,7 +190,13 @@ def test_the_examples_of_the_help_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("client.properties").write_text("security.protocol=PLAINTEXT\n")
+    if "yesterday.json" in example.arguments:
+        assert main(["report", "--bootstrap", quiet.bootstrap, "--output", "yesterday.json"]) == 0
+        capsys.readouterr()
     arguments = [quiet.bootstrap if each.startswith("broker-1:") else each for each in example.arguments]
-    status, out, _ = run(capsys, *arguments)
-    assert status == 0
+    status, out, err = run(capsys, *arguments)
+    # Some of the offsets that are committed here are beyond the end of an empty topic.
+    assert status == ("--fail-on" in arguments), err
+    if "--output" in arguments:
+        out = Path(arguments[arguments.index("--output") + 1]).read_text(encoding="utf-8")
     assert out
