@@ -69,17 +69,17 @@ def counted_table(folder: Path, name: str, options: str) -> Outcome:
 def report_tables(folder: Path) -> Outcome:
     """The tables of a report by the local engine, out of one reading."""
     from kafka_records_tables import read_tables
-    from tools.benchmarks._every_table import OF_REPORT
+    from kafka_records_tables.report.making import REPORTED
 
-    return _timed(lambda: {"rows": sum(map(len, read_tables(OF_REPORT, folder, processes=PROCESSES).values()))})
+    return _timed(lambda: {"rows": sum(map(len, read_tables(REPORTED, folder, processes=PROCESSES).values()))})
 
 
 def report_tables_alone(folder: Path) -> Outcome:
     """The same tables, each out of a reading of its own."""
     from kafka_records_tables import read_table
-    from tools.benchmarks._every_table import OF_REPORT
+    from kafka_records_tables.report.making import REPORTED
 
-    return _timed(lambda: {"rows": sum(len(read_table(name, folder, processes=PROCESSES)) for name in OF_REPORT)})
+    return _timed(lambda: {"rows": sum(len(read_table(name, folder, processes=PROCESSES)) for name in REPORTED)})
 
 
 def _of_table(table: pa.Table) -> Outcome:

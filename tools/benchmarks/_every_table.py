@@ -33,30 +33,8 @@ TRANSACTIONS: Final = 0.02
 SLOWEST: Final = 3.0
 """A table of which the last records decide takes at most N times as long as reading."""
 
-OF_REPORT: Final = (
-    "groups",
-    "members",
-    "assignments",
-    "current_offsets",
-    "pending_offsets",
-    "expirations",
-    "deletable_offsets",
-    "regressions",
-    "timeline",
-    "activity",
-    "share_partitions",
-    "share_group_topics",
-    "transactions",
-    "open_transactions",
-    "log_ends",
-    "lag",
-    "group_lag",
-    "checks",
-)
-"""The tables that a report is made of, which are read together."""
-
 MOST_OF_REPORT: Final = 4.0
-"""They take at most N times as long as reading their topics."""
+"""The tables of a report, which are read together, take at most N times as long as reading their topics."""
 
 _MORE: Final = {"expirations": {"at": 4_102_444_800_000}}
 """What else a table is asked: a clean-up at a time when everything has expired, which names a key per offset."""
