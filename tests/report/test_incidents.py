@@ -241,6 +241,37 @@ def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incide
     assert f"{len(told.group_ids)} groups stood there" in told.what
 
 
+@pytest.mark.matrix
+def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Callable[[str], Incident]) -> None:
+    """Times are those of each partition. The cause is in no record."""
+    report = read_report(incident("two_committers").folder, processes=1)
+    (told,) = (each for each in report.findings if each.level > Level.NOTE)
+    rows = report.tables["regressions"].num_rows
+    assert told.measured["falls"] == rows
+    assert f"{rows // 4} times on each of 4 partitions (partitions 0-3)" in told.what
+    assert {condition for each in told.rows for condition in each.where if condition.startswith("kind=")} == {
+        "kind=sawtooth",
+        "kind=reset_while_empty",
+    }
+    assert told.confidence == "medium"
+
+
+@pytest.mark.matrix
+def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
+    incident: Callable[[str], Incident],
+) -> None:
+    """The topic was made anew when the first commit names the new one. Who has gone on with it is no emergency."""
+    found = incident("topic_made_anew")
+    began, waits = found.truth.group_ids
+    told = {each.group_ids: each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE}
+    assert told[began,].level == Level.MODERATE
+    assert told[waits,].level == Level.HIGH
+    assert f'The group "{waits}" has no members since ' in told[waits,].what
+    since_ms = told[waits,].since_timestamp_ms
+    assert since_ms is not None
+    assert found.truth.since_ms <= since_ms < found.truth.since_ms + 5 * MINUTE
+
+
 @pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), lambda name: name == "exactly_once"))
 def test_the_report_of_a_healthy_topic_is_calm(healthy: Callable[[str], Path], name: str) -> None:
     """Notes are all that it may have."""

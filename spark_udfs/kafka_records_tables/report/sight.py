@@ -153,9 +153,14 @@ def of_group(group: str, *more: str) -> tuple[str, ...]:
     return (condition_of("group_id", group), *more)
 
 
+def partitions_shown(numbers: Sequence[int]) -> str:
+    """Partitions in a sentence: `partition 2`, `partitions 0-3, 7`."""
+    return f"partition{'' if len(set(numbers)) == 1 else 's'} {numbers_shown(numbers)}"
+
+
 def numbers_shown(numbers: Sequence[int], most: int = 8) -> str:
     """Numbers of partitions in a sentence: `0-3, 7`."""
-    ordered = sorted(numbers)
+    ordered = sorted(set(numbers))
     runs: list[list[int]] = []
     for number in ordered:
         if runs and number == runs[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""How long groups were in use, and when they last committed: what several rules ask."""
+"""How long groups were in use, when they last committed, and how they stand now: what several rules ask."""
 
 from __future__ import annotations
 
@@ -36,3 +36,32 @@ def spans(sight: Sight) -> tuple[pa.Table, pa.Table]:
     first = found.select(["group_id", "window_start_timestamp_ms_min"]).rename_columns(["group_id", "first"])
     names = ["group_id", "window_start_timestamp_ms_max", "is_lower_bound_any"]
     return first, found.select(names).rename_columns(["group_id", "last", "is_lower_bound"])
+
+
+def stands_now(sight: Sight, group: str, topic: str) -> str:
+    """A sentence: how many members a group has at the moment of the report, and its lag on a topic where that is
+    known."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import counted, shown
+
+    groups = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
+    members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
+    rows = sight.table("lag")
+    lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", topic))["lag"]).as_py()
+    behind = "" if lag is None else f" and {counted(lag, 'record')} of {shown(topic)} to consume"
+    return f"Now it has {counted(members, 'member') if members else 'no members'}{behind}."
+
+
+def emptied_at(sight: Sight, group: str) -> int | None:
+    """When the last member of a group left, in milliseconds since 1970; null where no record tells."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = sight.table("timeline")
+    at: int | None = pc.max(
+        kept(rows, equal(rows, "group_id", group), equal(rows, "event", "emptied"))["at_timestamp_ms"]
+    ).as_py()
+    return at

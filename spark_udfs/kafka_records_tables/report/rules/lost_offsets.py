@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _LIVELY = Threshold(
     "alive_within",
     "duration",
     "24h",
-    "how lately a group without members has committed that is at work",
+    "how lately a group without members has committed that may come back",
     "jobs that assign themselves partitions run once a day at least",
 )
 
@@ -48,7 +48,7 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[Sight], pa.T
                 ("offset", "list"),
                 ("log_start_offset", "list"),
                 ("end_offset", "list"),
-                ("commit_timestamp_ms", "min"),
+                ("commit_timestamp_ms", "list"),
                 ("log_partition", "first"),
             ],
         )
@@ -67,27 +67,36 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[Sight], pa.T
 def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
     def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of, option
-        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, numbers_shown, of_group, shown
+        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
 
         group, topic = case["group_id"], case["topic"]
         partitions = sorted(case["partition_list"])
         rows = Rows("lag", of_group(group, condition_of("topic", topic), f"problem={problem}"))
-        who = f"The group {shown(group)} {'is at work' if case['works'] else 'has no members and commits nothing'}"
-        whole = f"{shown(topic)} ({counted(len(partitions), 'partition')}: {numbers_shown(partitions)})"
-        places = zip(case["partition_list"], case["offset_list"], strict=True)
-        ends = zip(case["log_start_offset_list"], case["end_offset_list"], strict=True)
+        lost = counted(case["lost_sum"] or 0, "offset")
+        first = "Stop its consumers, and" if case["members"] else "Before its consumers start again,"
+        whole = f"{shown(topic)} ({partitions_shown(partitions)})"
+        places = zip(
+            case["partition_list"],
+            case["offset_list"],
+            case["log_start_offset_list"],
+            case["end_offset_list"],
+            case["commit_timestamp_ms_list"],
+            strict=True,
+        )
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
-            what=f"{who}. {_WHAT[kind].format(whole=whole, lost=counted(case['lost_sum'] or 0, 'offset'))}",
+            what=f"{_who(sight, case)} {_WHAT[kind].format(whole=whole, lost=lost)}",
             group_ids=(group,),
             topics=(topic,),
             partitions=tuple(partitions),
-            since_timestamp_ms=case["commit_timestamp_ms_min"],
+            since_timestamp_ms=_made_anew_at(sight, topic) if kind == "offsets_of_older_topic" else None,
             evidence=tuple(
-                Evidence(f"offset {offset} is committed, and the log has {start} to {end}", topic, partition, offset)
-                for (partition, offset), (start, end) in list(zip(places, ends, strict=True))[:MOST_EVIDENCE]
+                Evidence(
+                    f"offset {offset} was committed, and the log has {start} to {end}", topic, partition, offset, at
+                )
+                for partition, offset, start, end, at in list(places)[:MOST_EVIDENCE]
             ),
             evidence_count=len(partitions),
             rows=(rows,),
@@ -95,8 +104,8 @@ def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], Repor
                 sight.describe_group(group),
                 sight.see("See the offsets and the ends of their logs", rows),
                 sight.ask_kafka(
-                    f"Stop its consumers and choose where they go on: this shows what --to-{_GO_TO[kind]} would be, "
-                    "and does it with --execute in the place of --dry-run",
+                    f"{first} choose where they go on: this shows what --to-{_GO_TO[kind]} would be, and does it with "
+                    "--execute in the place of --dry-run",
                     "kafka-consumer-groups",
                     "--reset-offsets",
                     *option("--group", group),
@@ -104,6 +113,7 @@ def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], Repor
                     f"--to-{_GO_TO[kind]}",
                     "--dry-run",
                 ),
+                *_PREVENTION.get(kind, ()),
             ),
             measured={"lost_offsets": case["lost_sum"] or 0, "partitions": len(partitions)},
             thresholds=sight.limits_of(f"{kind}.alive_within"),
@@ -112,10 +122,37 @@ def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], Repor
     return tell
 
 
+def _who(sight: Sight, case: dict[str, Any]) -> str:
+    """Whether somebody consumes for the group, as a sentence."""
+    from kafka_records_tables.report.rules.group_spans import emptied_at
+    from kafka_records_tables.report.sight import counted, moment, shown
+
+    who, last = f"The group {shown(case['group_id'])} has", case["last_ms"]
+    committed = "" if last is None else f", and last committed at {moment(last)}"
+    if case["members"]:
+        return f"{who} {counted(case['members'], 'member')}{committed}."
+    emptied = emptied_at(sight, case["group_id"])
+    return f"{who} no members{'' if emptied is None else f' since {moment(emptied)}'}{committed}."
+
+
+def _made_anew_at(sight: Sight, topic: str) -> int | None:
+    """When the first commit named the new topic; null where no group that went on with it tells."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = sight.table("regressions")
+    at: int | None = pc.min(
+        kept(rows, equal(rows, "kind", "topic_recreated"), equal(rows, "topic", topic))["commit_timestamp_ms"]
+    ).as_py()
+    return at
+
+
 _WHAT = {
     "offsets_below_log_start": (
         "Its offsets for {whole} stand below the start of the log: {lost} are deleted that it has "
-        "not consumed, and nothing brings them back. Its consumers go where auto.offset.reset says."
+        "not consumed. A consumer that fetches there goes where auto.offset.reset says. When the records were deleted, "
+        "the logs do not tell."
     ),
     "offsets_beyond_end": (
         "Its offsets for {whole} stand beyond the end of the log, which was cut or made anew. Its "
@@ -123,7 +160,8 @@ _WHAT = {
     ),
     "offsets_of_older_topic": (
         "Its offsets for {whole} were committed for a topic of this name that is gone; the one that "
-        "is there is another. A consumer that asks by the new id is given none of them."
+        "is there is another. What the group had not consumed of the old one is gone, and a consumer that starts from "
+        "these offsets leaves out records of the new one, or goes where auto.offset.reset says."
     ),
 }
 _GO_TO = {
@@ -132,16 +170,25 @@ _GO_TO = {
     "offsets_of_older_topic": "earliest",
 }
 
+_PREVENTION = {
+    "offsets_below_log_start": (
+        NextStep(
+            "So that it does not go on: raise retention.ms or retention.bytes of the topic above what the group is"
+            " behind, until its consumers have caught up, and give the group more consumers when it cannot keep up"
+        ),
+    )
+}
+
 
 def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> ReportRule:
     return ReportRule(
         kind=kind,
         title=title,
         about=about,
-        tables=("lag", "groups", "current_offsets"),
+        tables=("lag", "groups", "current_offsets", "timeline", "regressions"),
         levels={
             at_work: "the group has members, or has committed within `alive_within`",
-            Level.LOW: "nobody is at work for the group",
+            Level.LOW: "it has no members, and has committed nothing for longer",
         },
         cases=_cases_of(kind, problem, at_work),
         tell=_tell_of(kind, problem),

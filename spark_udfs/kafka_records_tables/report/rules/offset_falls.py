@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.report.report_parts import Confidence, Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import Confidence, Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 
 if TYPE_CHECKING:
@@ -24,6 +25,26 @@ _WORDS = {
 }
 
 
+def _with_first_teeth(rows: pa.Table) -> pa.Table:
+    """`regressions` with `cause`: its kind, and of the fall before the first sawtooth of a partition, which looks like
+    any other (`regressions`), sawtooth as well."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, true_where, with_columns
+
+    places = ("group_id", "topic", "partition")
+    rows = rows.sort_by([(name, "ascending") for name in (*places, "log_partition", "log_offset")])
+    is_tooth = true_where(equal(rows, "kind", "sawtooth"))
+    leads = np.zeros(rows.num_rows, bool)
+    if rows.num_rows > 1:
+        same = [true_where(pc.equal(rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1))) for name in places]
+        leads[:-1] = is_tooth[1:] & np.logical_and.reduce(same)
+    leads &= true_where(equal(rows, "kind", "reset_while_empty", "rewind_by_member"))
+    return with_columns(rows, cause=pc.if_else(pa.array(leads), "sawtooth", rows["kind"]))
+
+
 def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[Sight], pa.Table]:
     def cases(sight: Sight) -> pa.Table:
         from kafka_records_tables.report.case_columns import (
@@ -37,14 +58,15 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[Sight], pa.
             with_columns,
         )
 
-        rows = sight.table("regressions")
-        rows = kept(rows, equal(rows, "kind", *_WORDS[kind]))
+        rows = _with_first_teeth(sight.table("regressions"))
+        rows = kept(rows, equal(rows, "cause", *_WORDS[kind]))
         rows = with_columns(rows, distance=numbers(rows, "from_offset") - numbers(rows, "to_offset"))
         found = grouped(
             rows,
             ["group_id", "topic"],
             [
                 ("group_kind", "first"),
+                ("kind", "distinct"),
                 ("partition", "list"),
                 ("from_offset", "list"),
                 ("to_offset", "list"),
@@ -74,12 +96,13 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[Sight], pa.
 def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
     def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of
+        from kafka_records_tables.report.rules.group_spans import stands_now
         from kafka_records_tables.report.sight import (
             MOST_EVIDENCE,
             counted,
             moment,
-            numbers_shown,
             of_group,
+            partitions_shown,
             shown,
         )
 
@@ -87,8 +110,10 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
         partitions = sorted(set(case["partition_list"]))
         falls = len(case["partition_list"])
         about_topic = condition_of("topic", topic)
-        rows = Rows("regressions", of_group(group, about_topic, f"kind={_WORDS[kind][0]}"))
-        is_sure: Confidence = "high" if case["confidence_min"] == case["confidence_max"] == "high" else "low"
+        rows = tuple(
+            Rows("regressions", of_group(group, about_topic, f"kind={word}")) for word in sorted(case["kind_distinct"])
+        )
+        confidence, why_not_sure = _how_sure(kind, case)
         first, last = case["commit_timestamp_ms_min"], case["commit_timestamp_ms_max"]
         when = "" if last is None else f" at {moment(last)}"
         steps = zip(
@@ -105,27 +130,28 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
             what=(
-                f"The offsets of the group {shown(group)} for {shown(topic)} went backwards {_times(falls)},"
-                f" last{when}, by {counted(case['distance_sum'], 'offset')} in all (partitions"
-                f" {numbers_shown(partitions)}). {_WHAT[kind]}"
+                f"The offsets of the group {shown(group)} for {shown(topic)} {_FELL.get(kind, 'went backwards')}"
+                f" {_times(case['partition_list'])} ({partitions_shown(partitions)}), last{when}, by"
+                f" {counted(case['distance_sum'], 'offset')} in all. {_WHAT[kind]} {stands_now(sight, group, topic)}"
             ),
             group_ids=(group,),
             topics=(topic,),
             partitions=tuple(partitions),
             since_timestamp_ms=first,
-            confidence=is_sure,
-            why_not_sure=None if is_sure == "high" else _NOT_SURE,
+            confidence=confidence,
+            why_not_sure=why_not_sure,
             evidence=tuple(
                 Evidence(f"partition {partition}: from {before} to {after}", _TOPIC, log_partition, log_offset, at)
                 for partition, before, after, at, log_partition, log_offset in list(steps)[:MOST_EVIDENCE]
             ),
             evidence_count=falls,
-            rows=(rows,),
+            rows=rows,
             next=(
-                sight.see("See each fall, with the records that show it", rows),
+                sight.see("See each fall, with the records that show it", rows[-1]),
                 sight.see("See what else the group committed, and when", Rows("history", of_group(group, about_topic))),
                 sight.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
                 sight.describe_group(group),
+                *map(NextStep, _DECIDE[kind]),
             ),
             measured={"falls": falls, "offsets": case["distance_sum"], "partitions": len(partitions)},
             thresholds=sight.limits_of(f"{kind}.lately", f"{kind}.of_the_past"),
@@ -134,34 +160,54 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
     return tell
 
 
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+def _times(partitions: list[int]) -> str:
+    """How often, for one partition of each fall: `once`, `34 times on each of 4 partitions`."""
+    counts = Counter(partitions)
+    least, most = min(counts.values()), max(counts.values())
+    each = ("once" if most == 1 else f"{most} times") if least == most else f"{least} to {most} times"
+    return each if len(counts) == 1 else f"{each} on each of {len(counts)} partitions"
 
 
-_NOT_SURE = (
-    "the kind hangs on the members of the group, or on the id of the topic, that records before the commit would tell"
-)
+def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
+    if not case["confidence_min"] == case["confidence_max"] == "high":
+        return "low", (
+            "the kind hangs on the members of the group, or on the id of the topic, that records before the commit "
+            "would tell"
+        )
+    if kind == "two_committers":
+        return "medium", "that the offsets fall by turns is certain; which clients commit them, no record tells"
+    if kind == "offsets_reset":
+        return "medium", (
+            "that the group had no members is certain; whether a tool or a consumer committed, no record tells"
+        )
+    return "high", None
+
+
+_FELL = {
+    "two_committers": "rose and fell by turns: they fell",
+    "offsets_of_new_topic": "begin anew for another topic id: they fell",
+}
 _WHAT = {
     "offsets_reset": (
-        "The group had no members then: an administrator has reset it, or a consumer that assigns itself "
-        "partitions went back. What stands behind is consumed again."
+        "The group had no members then: an administrator has reset it, or a consumer that assigns itself partitions "
+        "went back. The records from the lower offset to the higher one are consumed a second time."
     ),
     "offsets_rewound": (
-        "A member of the group went back by itself, or its offset was out of range and auto.offset.reset "
-        "decided. What stands behind is consumed again."
+        "A member of the group went back by itself, or its offset was out of range and auto.offset.reset decided. The "
+        "records from the lower offset to the higher one are consumed a second time."
     ),
     "offsets_of_new_topic": (
-        "The topic was deleted and made anew under the same name. What the group had not consumed of "
-        "the old one is gone."
+        "The topic was deleted and made anew under the same name, and the group has gone on with the new one. What it "
+        "had not consumed of the old one is gone."
     ),
     "offsets_began_anew": (
-        "Its offsets had been deleted in between, by a clean-up or by somebody, and it began where "
-        "auto.offset.reset says."
+        "Its offsets had been deleted in between, by a clean-up or by somebody, and it began where auto.offset.reset "
+        "says."
     ),
     "two_committers": (
         "Two committers take turns: a consumer that was thought dead and its successor, two applications with one group"
-        " name, or two consumers that assign themselves the same partition. Records are consumed twice, and whoever"
-        " restarts goes on from the wrong place."
+        " id, or two consumers that assign themselves the same partition. Records are consumed twice, and whoever"
+        " restarts goes on from the offset of the other."
     ),
 }
 _LOOK = {
@@ -169,7 +215,23 @@ _LOOK = {
     "offsets_rewound": ("See which members it had at that time", "timeline"),
     "offsets_of_new_topic": ("See which of its offsets went with the topic", "disappearances"),
     "offsets_began_anew": ("See what deleted the offsets, and how sure that is", "disappearances"),
-    "two_committers": ("See which clients are members of the group", "members"),
+    "two_committers": ("See when the group had members: who commits without being one assigns itself", "timeline"),
+}
+_DECIDE = {
+    "offsets_reset": (
+        "Ask who reset the group at that time and whether it was meant: what it writes may be there twice",
+    ),
+    "offsets_rewound": (),
+    "offsets_of_new_topic": (
+        "Ask who made the topic anew, and whether what the group had not consumed is needed from elsewhere",
+    ),
+    "offsets_began_anew": (),
+    "two_committers": (
+        "Find the second program: look for the group id (group.id, or the Kafka options of a Spark or Flink job) in all"
+        " deployments and environments that reach these brokers",
+        "Stop one of the two, or give it a group id of its own; then see that the offsets left are those where the"
+        " other one is to go on",
+    ),
 }
 
 _LATELY = Threshold("lately", "duration", "24h", "falls of this age or younger are news", "since the last shift")
@@ -188,7 +250,7 @@ def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> R
         kind=kind,
         title=title,
         about=f"{about} (`regressions`, {_WORDS[kind][0]}).",
-        tables=("regressions",),
+        tables=("regressions", "groups", "lag"),
         levels=levels,
         cases=_cases_of(kind, lately, earlier),
         tell=_tell_of(kind),
@@ -203,7 +265,7 @@ RULES = (
         Level.HIGH,
         Level.MODERATE,
         "two committers take turns in one group",
-        "Offsets of a partition that rise in two sequences by turns",
+        "Offsets of a partition that rise in two sequences by turns, with the fall before the first of them",
     ),
     _rule(
         "offsets_began_anew",
@@ -214,10 +276,11 @@ RULES = (
     ),
     _rule(
         "offsets_of_new_topic",
-        Level.HIGH,
         Level.MODERATE,
+        Level.LOW,
         "a topic was deleted and made anew under its name",
-        "Lower offsets that name another topic id than those before",
+        "Lower offsets that name another topic id than those before, of a group that went on with the new topic; one "
+        "that did not is `offsets_of_older_topic`",
     ),
     _rule(
         "offsets_reset",

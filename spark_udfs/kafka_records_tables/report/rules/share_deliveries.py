@@ -69,7 +69,7 @@ def _cases(sight: Sight) -> pa.Table:
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.command_lines import condition_of, option
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, numbers_shown, of_group, shown
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
 
     group, topic_id = case["group_id"], case["topic_id"]
     topics = sight.table("share_group_topics")
@@ -99,8 +99,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=RULE.title,
         what=(
-            f"In the share group {shown(group)}, topic {shown(topic or topic_id)}, partitions"
-            f" {numbers_shown(partitions)}: {', and '.join(parts)}. Its consumers cannot do their work on these"
+            f"In the share group {shown(group)}, topic {shown(topic or topic_id)},"
+            f" {partitions_shown(partitions)}: {', and '.join(parts)}. Its consumers cannot do their work on these"
             " records, or do not acknowledge them in time."
         ),
         group_ids=(group,),
