@@ -76,7 +76,8 @@ def test_a_record_that_is_named_and_never_sent_is_damage(monkeypatch: pytest.Mon
     context = read(_Leader([17]), monkeypatch)
     (found,) = context.findings
     assert (found.severity, found.base_offset, found.consequence) == ("damage", 0, "offsets 0 to 999 are not read")
-    assert found.what == "h:1: no record is sent from offset 0 on, although there is one at offset 17, for 1 s"
+    assert found.file == "h:1 t-0"
+    assert found.what == "no record is sent from offset 0 on, although there is one at offset 17, for 1 s"
     assert context.holes == [-1]
 
 
