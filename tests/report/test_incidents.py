@@ -239,6 +239,39 @@ def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incide
     assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
     assert {*found.truth.group_ids} < {*told.group_ids}
     assert f"{len(told.group_ids)} groups stood there" in told.what
+    assert told.confidence == "medium"
+    assert any("docs/rescue.md" in step.what for step in told.next)
+
+
+@pytest.mark.matrix
+def test_offsets_that_nobody_cleans_up_say_nothing_of_the_retention(incident: Callable[[str], Incident]) -> None:
+    """Some are overdue, because the coordinator of their partition does not load."""
+    report = read_report(incident("coordinator_not_loaded").folder, processes=1)
+    expirations = report.tables["expirations"].to_pylist()
+    assert any((each["expires_timestamp_ms"] or 2**62) < report.request.at_timestamp_ms - HOUR for each in expirations)
+    assert "retention_differs" not in {each.kind for each in report.findings}
+
+
+@pytest.mark.matrix
+def test_a_transaction_without_an_entry_tells_why_nobody_ends_it(incident: Callable[[str], Incident]) -> None:
+    """Its commits were written behind its end. They name what waits, and since when."""
+    found = incident("hanging_transaction")
+    (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
+    assert told.partitions == found.truth.partitions
+    assert "time-out" not in told.what
+    assert "CompleteAbort since " in told.what
+    assert "its commits were written later" in told.what
+    assert "2 of 6 partitions" in told.what
+    assert {each.timestamp_ms for each in told.evidence} == {found.truth.since_ms}
+
+
+@pytest.mark.matrix
+def test_offsets_that_expire_at_once_are_due_since_the_group_was_empty(incident: Callable[[str], Incident]) -> None:
+    """And not since its last commit."""
+    found = incident("expiring_offsets")
+    (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
+    assert told.since_timestamp_ms == found.truth.since_ms
+    assert "expire, all in 3 h" in told.what
 
 
 @pytest.mark.matrix
@@ -266,7 +299,7 @@ def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
     told = {each.group_ids: each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE}
     assert told[began,].level == Level.MODERATE
     assert told[waits,].level == Level.HIGH
-    assert f'The group "{waits}" has no members since ' in told[waits,].what
+    assert f'The group "{waits}" has had no members since ' in told[waits,].what
     since_ms = told[waits,].since_timestamp_ms
     assert since_ms is not None
     assert found.truth.since_ms <= since_ms < found.truth.since_ms + 5 * MINUTE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule
 
 if TYPE_CHECKING:
@@ -79,13 +79,19 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
         )
         is_passing = case["check_level"] != "broken"
         stopped = () if kind != "coordinator_cannot_load" or is_passing else _groups_of_log(sight, case)
-        stand = f" {counted(len(stopped), 'group')} stood there: {listed(stopped, 8)}." if stopped else ""
+        stand = (
+            f" {counted(len(stopped), 'group')} stood there, all of which it hits: {listed(stopped, 8)}."
+            if stopped
+            else ""
+        )
+        why_not_sure = _NOT_SURE.get(kind)
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
             what=(
-                f"{counted(len(details), 'problem')}{who}{where}, for instance: {details[0].rstrip('.')}. "
+                f"{counted(len(details), _NOUNS.get(kind, 'problem'))}{who}{where}, for instance:"
+                f" {details[0].rstrip('.')}. "
                 + ("It goes when what is under way ends." if is_passing else f"{_WHAT[kind]}{stand}")
             ),
             group_ids=tuple(dict.fromkeys((*groups, *stopped))),
@@ -93,6 +99,8 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             partitions=tuple(numbers) if len(topics) == 1 else (),
             transactional_ids=transactional,
             since_timestamp_ms=case["log_timestamp_ms_min"],
+            confidence="high" if why_not_sure is None else "medium",
+            why_not_sure=why_not_sure,
             evidence=tuple(
                 Evidence(detail, topic, partition, offset, at)
                 for detail, topic, partition, offset, at in list(places_found)[:MOST_EVIDENCE]
@@ -106,11 +114,22 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
     return tell
 
 
+def unloaded_partitions(sight: Sight) -> list[int]:
+    """The partitions of `__consumer_offsets` that no coordinator loads: nothing of their groups is cleaned up."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = sight.table("checks")
+    rows = kept(
+        rows, equal(rows, "check", *LOADS), equal(rows, "level", "broken"), equal(rows, "log_topic", _OFFSETS_TOPIC)
+    )
+    return sorted(filter(lambda number: number is not None, rows["log_partition"].unique().to_pylist()))
+
+
 def _groups_of_log(sight: Sight, case: dict[str, Any]) -> tuple[str, ...]:
     """The groups whose records stand in the log of a case, as far as it could be read."""
     from kafka_records_tables.report.case_columns import equal, kept
 
-    if case["log_topic"] != "__consumer_offsets":
+    if case["log_topic"] != _OFFSETS_TOPIC:
         return ()
     rows = sight.table("groups")
     return tuple(kept(rows, equal(rows, "log_partition", case["log_partition"]))["group_id"].to_pylist())
@@ -122,7 +141,6 @@ def _column(place: str) -> str:
 
 def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
     from kafka_records_tables.report.command_lines import command_line
-    from kafka_records_tables.report.report_parts import NextStep
 
     offset = case["log_offset_list"][0]
     steps = []
@@ -131,7 +149,21 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
         place = ["--topic", topic, "--partition", str(partition), "--offset", str(offset)]
         line = command_line(["kafka-records", "dump", *sight.request.source_arguments, *place])
         steps.append(NextStep("Look at the first of the records that show it", line))
-    if kind == "records_misplaced":
+    if kind == "coordinator_cannot_load":
+        log = f"{case['log_topic']}-{case['log_partition']}"
+        steps.append(
+            sight.ask_kafka(
+                f"Ask which broker leads {log}, and look into the log of that broker for an error while loading it",
+                "kafka-topics",
+                "--describe",
+                "--topic",
+                case["log_topic"],
+            )
+        )
+        steps.extend(NextStep(step.format(log=log)) for step in _RESCUE)
+        if case["log_topic"] == _OFFSETS_TOPIC:
+            steps.append(NextStep(_GIVE_BACK))
+    elif kind == "records_misplaced":
         steps.append(
             sight.ask_kafka(
                 "Ask the brokers how many partitions the topic has: somebody may have added some, which moves groups",
@@ -146,6 +178,7 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(steps)
 
 
+_OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOADS: Final = ("undecodable_record", "replay_conflict", "not_loaded_by_release")
 _OF_LOG: Final = ("level", "log_topic", "log_partition")
 _OF_GROUP: Final = ("level", "check", "group_id")
@@ -165,6 +198,21 @@ _CHECKS: Final = {
 }
 """By the kind of finding: the words of `checks`, what makes rows one finding, and the level of what is broken."""
 
+_NOUNS: Final = {"coordinator_cannot_load": "record", "records_unknown": "record", "records_misplaced": "record"}
+_NOT_SURE: Final = {
+    "coordinator_cannot_load": (
+        "that the Kafka releases this package knows stop there is certain; a newer one may know these records"
+    )
+}
+_RESCUE: Final = (
+    "Find out whether a newer broker has been in the cluster, or brokers were rolled back to an older release: a broker"
+    " of the newer release loads what it wrote",
+    "Copy the folder {log} with all its segments before anybody changes it",
+)
+_GIVE_BACK: Final = (
+    "Where no newer broker can be run: docs/rescue.md tells how to read the offsets out, let the broker load and give"
+    " the offsets back"
+)
 _WHAT: Final = {
     "coordinator_cannot_load": (
         "A coordinator that takes this partition over stops loading there: none of its groups can be joined, and no"

@@ -100,19 +100,39 @@ def _cases(sight: Sight) -> pa.Table:
 
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, length, listed, moment, of_group, shown
+    from kafka_records_tables.report.sight import (
+        MINUTE_MS,
+        MOST_EVIDENCE,
+        counted,
+        length,
+        listed,
+        moment,
+        of_group,
+        shown,
+    )
 
     group, soonest = case["group_id"], case["expires_timestamp_ms_min"]
     topics = tuple(sorted(set(case["topic_list"])))
     offsets = len(case["partition_list"])
     left = soonest - sight.at_ms
+    # An empty group loses its offsets a retention after it became empty (ClassicGroup.offsetExpirationCondition).
+    emptied = soonest - sight.request.retention_ms if case["rule_first"] == "state_timestamp" else None
+    committed = case["last_ms"] if case["committed_ms"] is None else case["committed_ms"]
     state = (
         f"it still commits for others, last at {moment(case['committed_ms'])}"
         if case["works"]
-        else "it has no members" if case["group_kind_first"] != "simple" else "nobody has committed for it lately"
+        else (
+            ("it has no members" if emptied is None else f"it has had no members since {moment(emptied)}")
+            if case["group_kind_first"] != "simple"
+            else "nobody has committed for it lately"
+        )
     )
-    when = f"in {length(left)}" if left > 0 else "at the next clean-up"
     first, last = soonest, case["expires_timestamp_ms_max"]
+    when = f"in {length(left)} ({moment(soonest)})" if left > 0 else "at the next clean-up"
+    if last - first >= MINUTE_MS:
+        when = f"from {when} to {moment(last)}" if left > 0 else f"{when}, up to {moment(last)}"
+    elif offsets > 1:
+        when = f"all {when}"
     until = (f"expires_timestamp_ms>={first}", f"expires_timestamp_ms<={last}")
     rows = Rows("expirations", of_group(group, "kind=offset", "rule!=expire_timestamp", *until))
     is_sure = case["works"] or case["was_used"] or not case["is_lower_bound"]
@@ -123,14 +143,14 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         title=RULE.title,
         what=(
             f"{counted(offsets, 'committed offset')} of the group {shown(group)} ({listed(topics)}) "
-            f"{'expires' if offsets == 1 else 'expire'}, the first {when}: {state}. {lived if case['lived_ms'] else ''}"
+            f"{'expires' if offsets == 1 else 'expire'}, {when}: {state}. {lived if case['lived_ms'] else ''}"
             "When its consumers come back later than that, they start where auto.offset.reset says: at the end, and "
             "leave records out, or at the beginning, and read all of them again."
         ),
         group_ids=(group,),
         topics=topics,
         partitions=tuple(sorted(case["partition_list"])) if len(topics) == 1 else (),
-        since_timestamp_ms=case["last_ms"] if case["committed_ms"] is None else case["committed_ms"],
+        since_timestamp_ms=committed if emptied is None else emptied,
         until_timestamp_ms=soonest,
         confidence="high" if is_sure else "medium",
         why_not_sure=None if is_sure else "a cleaner has taken what would tell how long the group was in use",
@@ -258,6 +278,7 @@ def _overdue_cases(sight: Sight) -> pa.Table:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept, ranked
+    from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
 
     rows = sight.table("expirations")
     overdue = kept(
@@ -265,6 +286,7 @@ def _overdue_cases(sight: Sight) -> pa.Table:
         equal(rows, "kind", "offset"),
         pc.less_equal(rows["expires_timestamp_ms"], sight.at_ms - sight.limit("offsets_expiring.overdue_after")),
         equal(rows, "rule", "commit_timestamp", "state_timestamp"),
+        pc.invert(equal(rows, "log_partition", *unloaded_partitions(sight))),
     )
     count = overdue.num_rows
     earliest = pc.min(overdue["expires_timestamp_ms"]).as_py()
@@ -308,8 +330,11 @@ def _tell_overdue(sight: Sight, case: dict[str, Any]) -> ReportFinding:
 
 
 def _overdue_rows(sight: Sight) -> Rows:
+    from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
+
     last = sight.at_ms - sight.limit("offsets_expiring.overdue_after")
-    return Rows("expirations", ("kind=offset", "rule!=expire_timestamp", f"expires_timestamp_ms<={last}"))
+    others = (f"log_partition!={number}" for number in unloaded_partitions(sight))
+    return Rows("expirations", ("kind=offset", "rule!=expire_timestamp", f"expires_timestamp_ms<={last}", *others))
 
 
 OVERDUE = ReportRule(
@@ -317,8 +342,9 @@ OVERDUE = ReportRule(
     title="brokers keep offsets longer than the retention that was given",
     about="""\
 Offsets that should be gone with the retention of this report (`--retention`, 7 days by default) and are not. Then
-the retention is a longer one, and nothing that is counted with it holds.""",
-    tables=("expirations",),
+the retention is a longer one, and nothing that is counted with it holds. Offsets in a partition that no coordinator
+loads are left out: nobody cleans up there.""",
+    tables=("expirations", "checks"),
     levels={Level.NOTE: "always"},
     cases=_overdue_cases,
     tell=_tell_overdue,

@@ -46,36 +46,29 @@ def _cases(sight: Sight) -> pa.Table:
 
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, length, listed, shown
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, length, shown
 
     transactional_id, producer = case["transactional_id"], case["producer_id"]
     held = case["holds_back"] or []
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))
     topics = tuple(sorted({each["topic"] for each in held}))
+    times = _written_at(sight, producer)
     of_producer = condition_of("producer_id", producer)
     rows = Rows("open_transactions", (of_producer,))
     hangs = case["is_late"] or case["is_left"]
     who = f"of {shown(transactional_id)}" if transactional_id is not None else "that no transactional id answers for"
-    why = (
-        f", longer than its time-out of {length(case['timeout_ms'])}"
-        if case["is_late"]
-        else ", and nobody will end it" if case["is_left"] else ""
-    )
-    effect = (
-        f" It holds back {counted(len(held), 'offset')} of {listed(groups)}: a consumer that asks for stable offsets "
-        "waits, and no cleaner goes behind its first record."
-        if held
-        else ""
-    )
+    effect = f" {_effect(sight, held)}" if held else ""
     past = " Whether it has ended since, these files do not tell." if sight.is_stored and not hangs else ""
     is_sure = hangs and not (case["is_left"] and not sight.is_stored)
     return ReportFinding(
         kind="transaction_open",
         level=Level(case["level"]),
         title=RULE.title if hangs else "a transaction is open",
-        what=f"A transaction {who} (producer id {producer}) is open for {length(case['age_ms'])}{why}.{effect}{past}",
+        what=f"A transaction {who} (producer id {producer}) is open for {length(case['age_ms'])}"
+        f"{_why(sight, case)}.{effect}{past}",
         group_ids=groups,
         topics=topics,
+        partitions=tuple(sorted({each["partition"] for each in held})) if len(topics) == 1 else (),
         transactional_ids=() if transactional_id is None else (transactional_id,),
         since_timestamp_ms=case["since_timestamp_ms"],
         until_timestamp_ms=None if hangs or case["timeout_ms"] is None else _ends(case),
@@ -91,6 +84,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
                 _TOPIC,
                 each["log_partition"],
                 each["log_offset"],
+                times.get((each["group_id"], each["topic"], each["partition"])),
             )
             for each in held[:MOST_EVIDENCE]
         ),
@@ -100,6 +94,67 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         measured={"open_ms": case["age_ms"], "offsets_held_back": len(held), "timeout_ms": case["timeout_ms"]},
         thresholds=sight.limits_of("transaction_open.settled_after", "transaction_open.critical_after"),
     )
+
+
+def _why(sight: Sight, case: dict[str, Any]) -> str:
+    """Why it counts as one that hangs: by its time-out, or because no transactional id has it open."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import length, moment
+
+    if case["hanging_rule"] != "no_entry":
+        return f", longer than its time-out of {length(case['timeout_ms'])}" if case["is_late"] else ""
+    if not (case["is_left"] or case["is_late"]):
+        return ""
+    if case["transactional_id"] is None:
+        return ": its commits stand in the log without an end, and nobody will end it"
+    entries = sight.table("transactions")
+    entries = kept(entries, equal(entries, "transactional_id", case["transactional_id"]))
+    updated = pc.max(entries["last_update_timestamp_ms"]).as_py()
+    since, began = "" if updated is None else f" since {moment(updated)}", case["since_timestamp_ms"]
+    late = "were written later" if None not in (updated, began) and began > updated else "have no end in the log"
+    return (
+        f": its coordinator has it as {case['state']}{since}, and its commits {late}"
+        f"{'' if began is None else f' ({moment(began)})'}. So nobody will end it"
+    )
+
+
+def _effect(sight: Sight, held: list[dict[str, Any]]) -> str:
+    """What waits for it, as sentences: partitions of groups, and the cleaner."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import counted, listed, partitions_shown, shown
+
+    rows = sight.table("current_offsets")
+    groups = list(dict.fromkeys(each["group_id"] for each in held))
+    names = rows.select(["group_id", "topic", "partition"])
+    names = kept(names, equal(names, "group_id", *groups))
+    known = {tuple(each.values()) for each in names.to_pylist()}
+    waiting = {(each["group_id"], each["topic"], each["partition"]) for each in held}
+    topics = sorted({each["topic"] for each in held})
+    where = [
+        f"{shown(topic)} ({partitions_shown([each['partition'] for each in held if each['topic'] == topic])})"
+        for topic in topics[:3]
+    ]
+    more = f" and {counted(len(topics) - 3, 'more topic')}" if len(topics) > 3 else ""
+    first = min(held, key=lambda each: (each["log_partition"], each["log_offset"]))
+    return (
+        f"It holds back the offsets of {len(waiting)} of {counted(len(known | waiting), 'partition')} of "
+        f"{listed(groups)}: {', '.join(where)}{more}. A consumer that starts there waits for stable offsets and"
+        f" consumes nothing, and no cleaner takes what stands behind {_TOPIC}-{first['log_partition']} offset"
+        f" {first['log_offset']}."
+    )
+
+
+def _written_at(sight: Sight, producer: int) -> dict[tuple[str, str, int], int | None]:
+    """When the first of the pending commits of a producer was written, by group, topic and partition."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = sight.table("pending_offsets")
+    rows = kept(rows, equal(rows, "producer_id", producer))
+    return {
+        (each["group_id"], each["topic"], each["partition"]): each["since_timestamp_ms"] for each in rows.to_pylist()
+    }
 
 
 def _ends(case: dict[str, Any]) -> int:
@@ -144,7 +199,7 @@ RULE = ReportRule(
 Open transactions, from `open_transactions`. One hangs when it is open for longer than its time-out and five
 minutes, or when no transactional id answers for it (KIP-664). In a copy of a log the moment that counts is that of
 the last record, and not the present, so a transaction that had just begun then is a note.""",
-    tables=("open_transactions",),
+    tables=("open_transactions", "pending_offsets", "transactions", "current_offsets"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
         Level.HIGH: "it hangs",

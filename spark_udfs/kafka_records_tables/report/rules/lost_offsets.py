@@ -127,12 +127,12 @@ def _who(sight: Sight, case: dict[str, Any]) -> str:
     from kafka_records_tables.report.rules.group_spans import emptied_at
     from kafka_records_tables.report.sight import counted, moment, shown
 
-    who, last = f"The group {shown(case['group_id'])} has", case["last_ms"]
+    who, last = f"The group {shown(case['group_id'])}", case["last_ms"]
     committed = "" if last is None else f", and last committed at {moment(last)}"
     if case["members"]:
-        return f"{who} {counted(case['members'], 'member')}{committed}."
+        return f"{who} has {counted(case['members'], 'member')}{committed}."
     emptied = emptied_at(sight, case["group_id"])
-    return f"{who} no members{'' if emptied is None else f' since {moment(emptied)}'}{committed}."
+    return f"{who} has {'no members' if emptied is None else f'had no members since {moment(emptied)}'}{committed}."
 
 
 def _made_anew_at(sight: Sight, topic: str) -> int | None:
