@@ -275,6 +275,19 @@ def test_offsets_that_expire_at_once_are_due_since_the_group_was_empty(incident:
 
 
 @pytest.mark.matrix
+def test_an_endless_rebalance_tells_what_stands_still(incident: Callable[[str], Incident]) -> None:
+    """Hardly anything is committed meanwhile."""
+    found = incident("endless_rebalance")
+    report = read_report(found.folder, processes=1)
+    (told,) = (each for each in report.findings if each.level > Level.NOTE)
+    own = [row for row in report.tables["current_offsets"].to_pylist() if row["group_id"] in found.truth.group_ids]
+    still = sum(row["commit_timestamp_ms"] < told.since_timestamp_ms for row in own)
+    assert told.topics == found.truth.topics
+    assert 0 < still == len(own) - 1
+    assert f"{still} of {len(own)} partitions have no commit since" in told.what
+
+
+@pytest.mark.matrix
 def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Callable[[str], Incident]) -> None:
     """Times are those of each partition. The cause is in no record."""
     report = read_report(incident("two_committers").folder, processes=1)

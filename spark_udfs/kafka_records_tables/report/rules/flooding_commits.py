@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.report.report_parts import Level, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _cases(sight: Sight) -> pa.Table:
     all_bytes = looked_up(windows["window_start_timestamp_ms"], of_windows, "window_start_timestamp_ms", "bytes_sum")
     windows = with_columns(windows, all_bytes=all_bytes)
     sums = [(f"{name}_sum", "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]
-    more = [("all_bytes", "sum"), ("commits_sum", "max"), ("window_start_timestamp_ms", "min")]
+    more = [("all_bytes", "sum"), ("commits_sum", "count"), ("window_start_timestamp_ms", "min")]
     cases = grouped(windows, ["group_id"], [*sums, *more])
     names = grouped(rows, ["group_id"], [("topic", "distinct")])
     topics = looked_up(cases["group_id"], names, "group_id", "topic_distinct")
@@ -93,20 +93,21 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=RULE.title,
         what=(
-            f"In its busy hours, the first of them from {_moment(since)} on, the group {shown(group)} wrote "
-            f"{case['share']:.0%} of what the offsets topic got: {counted(case['commits_sum_sum'], 'commit')}, of each "
-            f"partition one every {length(case['interval_ms'])}, up to {case['commits_sum_max']} in an hour.{again} "
-            "Its coordinator writes, replicates and cleans for nobody's use: once every few seconds is enough."
+            f"The group {shown(group)} wrote {case['share']:.0%} of the bytes of the offsets topic in "
+            f"{_hours(case['commits_sum_count'], since)}: {counted(case['commits_sum_sum'], 'commit')}, one every "
+            f"{length(case['interval_ms'])} for each partition.{again} Brokers write, replicate and clean all of them; "
+            "a commit every few seconds is enough."
         ),
         group_ids=(group,),
         topics=topics,
-        since_timestamp_ms=since,
         rows=(rows,),
         next=(
             sight.see("See its commits by hour and topic", rows),
             sight.see("See which clients commit", Rows("members", of_group(group))),
-            sight.describe_group(
-                group, "Find its application, and have it commit by time (auto.commit.interval.ms) and not by record"
+            sight.describe_group(group, "Ask the brokers for the clients and hosts of its members"),
+            NextStep(
+                "Have its application commit by time (auto.commit.interval.ms) or behind a batch, and not behind every"
+                " record or every poll that returned nothing"
             ),
         ),
         measured={
@@ -119,10 +120,12 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     )
 
 
-def _moment(ms: int) -> str:
+def _hours(number: int, first_ms: int) -> str:
     from kafka_records_tables.report.sight import moment
 
-    return moment(ms)
+    if number == 1:
+        return f"the hour that began at {moment(first_ms)}"
+    return f"{number} hours, the first of which began at {moment(first_ms)}"
 
 
 RULE = ReportRule(

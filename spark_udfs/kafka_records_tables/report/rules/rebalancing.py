@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 
 if TYPE_CHECKING:
@@ -75,6 +75,28 @@ def _goes_on(sight: Sight, cases: pa.Table) -> Any:
     return numbers(cases, "at_timestamp_ms_max") >= sight.at_ms - sight.limit("endless_rebalances.pause")
 
 
+def _standing_still(sight: Sight, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
+    """The topics that a group has offsets for, and a sentence: how many partitions have no commit since a moment."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import counted, listed, moment
+
+    rows = sight.table("current_offsets")
+    rows = kept(rows, equal(rows, "group_id", group))
+    topics = tuple(sorted(rows["topic"].unique().to_pylist()))
+    if not topics:
+        return (), ""
+    still = kept(rows, pc.less(rows["commit_timestamp_ms"], since_ms)).num_rows
+    lags = sight.table("group_lag")
+    lag = pc.sum(kept(lags, equal(lags, "group_id", group))["lag"]).as_py()
+    behind = "" if lag is None else f", and it has {counted(lag, 'record')} to consume"
+    return topics, (
+        f" It consumes {listed(topics)}: {still} of {counted(rows.num_rows, 'partition')} have no commit since"
+        f" {moment(since_ms)}{behind}."
+    )
+
+
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.sight import counted, length, moment, of_group, shown
 
@@ -82,6 +104,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     first, last = case["at_timestamp_ms_min"], case["at_timestamp_ms_max"]
     rows = Rows("timeline", of_group(group, "event=epoch", f"at_timestamp_ms>={first}"))
     offsets = case["log_offset_list"]
+    topics, still = _standing_still(sight, group, first)
     return ReportFinding(
         kind="endless_rebalances",
         level=Level(case["level"]),
@@ -91,9 +114,10 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             f"{length((last - first) / max(count - 1, 1))}, with at most "
             f"{counted(case['member_count_max'] or 0, 'member')} at a time. "
             + ("It still does." if case["goes_on"] else f"The last one was at {moment(last)}.")
-            + " In each of them consumers stop, and what they had not committed is consumed again."
+            + f"{still} In each rebalance consumers stop, and what they had not committed is consumed again."
         ),
         group_ids=(group,),
+        topics=topics,
         since_timestamp_ms=first,
         evidence=tuple(
             Evidence(f"the {which} rebalance of the row", _TOPIC, case["log_partition_last"], offset, at)
@@ -109,6 +133,10 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             ),
             sight.see("See the time-outs of its members and the clients they run", Rows("members", of_group(group))),
             sight.describe_group(group),
+            NextStep(
+                "Where members leave because they poll too late: raise max.poll.interval.ms or lower max.poll.records; "
+                "where sessions time out, see whether the processes stop (garbage collection, memory, restarts)"
+            ),
         ),
         measured={
             "rebalances": count,
@@ -128,7 +156,7 @@ RULE = ReportRule(
 Changes of the epoch (of the generation in classic groups) one behind the other, without a `pause`, more than
 members that come or go once would cause. A rolling restart is no such thing: each member leaves and joins once.
 Where a cleaner has been, earlier changes are gone, so counts are lower bounds.""",
-    tables=("timeline",),
+    tables=("timeline", "current_offsets", "group_lag"),
     levels={
         Level.HIGH: "it goes on",
         Level.LOW: "it has ended, within `lately`",

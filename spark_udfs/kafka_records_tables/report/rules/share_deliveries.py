@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ def _ranges(sight: Sight) -> pa.Table:
     rows = sight.table("share_partitions").combine_chunks()
     parents = pc.list_parent_indices(rows["batches"]).combine_chunks()
     ranges = rows["batches"].combine_chunks().flatten()
-    found = rows.select(
-        ["group_id", "topic_id", "partition", "write_timestamp_ms", "log_partition", "log_offset"]
-    ).take(parents)
+    found = rows.select(["group_id", "topic_id", "partition", "log_partition", "log_offset"]).take(parents)
     for name in ("first_offset", "last_offset", "delivery_state", "delivery_count"):
         found = found.append_column(name, ranges.field(name))
     return found
@@ -56,7 +54,6 @@ def _cases(sight: Sight) -> pa.Table:
             ("last_offset", "list"),
             ("delivery_state", "list"),
             ("delivery_count", "list"),
-            ("write_timestamp_ms", "max"),
             ("log_partition", "list"),
             ("log_offset", "list"),
         ],
@@ -82,8 +79,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     if given_up:
         parts.append(f"{counted(given_up, 'record')} were delivered as often as the limit allows and given up")
     if again:
-        also = f" ({counted(last, 'record')} of them for the last time at the next delivery)" if last else ""
-        parts.append(f"{counted(again, 'record')} came back and wait to be delivered again{also}")
+        also = f" (for {last} of them the next delivery is the last)" if last else ""
+        parts.append(f"{counted(again, 'record')} came back and wait to be delivered again{also}: it goes on")
     batches = zip(
         case["partition_list"],
         case["first_offset_list"],
@@ -106,7 +103,6 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         group_ids=(group,),
         topics=(topic,) if topic else (),
         partitions=tuple(partitions),
-        since_timestamp_ms=case["write_timestamp_ms_max"],
         confidence="high" if not given_up else "medium",
         why_not_sure=None if not given_up else "a consumer may have rejected a record at its last delivery",
         evidence=tuple(
@@ -143,6 +139,11 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
                 "--describe",
                 "--members",
                 *option("--group", group),
+            ),
+            NextStep(
+                "See in the logs of the consumers what fails at these offsets: mend it, or have them reject such"
+                " records (acknowledge with REJECT); where they only take too long, raise the group's"
+                " share.record.lock.duration.ms"
             ),
         ),
         measured={
