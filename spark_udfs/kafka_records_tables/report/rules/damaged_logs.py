@@ -152,6 +152,11 @@ def _tell_lost(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             ),
             sight.ask_kafka("Ask which brokers have the partition", "kafka-topics", "--describe", "--topic", topic),
             *((sight.see("See the groups that stand there", rows),) if groups else ()),
+            NextStep(
+                "Until that is clear, let no broker that lacks the file become leader of the partition: a coordinator "
+                "that loads its log would go on from what is left. When another replica is whole, let this one be "
+                "fetched anew"
+            ),
         ),
         measured={"missing_offsets": behind - first, "whole_before": case["whole_before"]},
         thresholds=sight.limits_of("segment_lost.whole_before"),
