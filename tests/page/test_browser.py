@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from kafka_records_tables.report.page import page_file, write_page
 from kafka_records_tables.report.report_parts import Report
 from tests.browsers import started_browser
-from tests.page.made_reports import HOSTILE, LONG, captured, groups_of, hostile, report_of
+from tests.page.made_reports import HOSTILE, LONG, captured, findings_about, groups_of, hostile, report_of
 
 pytestmark = pytest.mark.browser
 
@@ -93,7 +94,11 @@ def opened(browser: Browser, captured_file: Path) -> Iterator[Opened]:
 def test_the_first_page(opened: Opened) -> None:
     page = opened.go()
     expect(page.locator("h1")).to_have_count(1)
-    assert page.locator(".verdict").inner_text() == "1 critical: the first wants a look today."
+    assert page.locator(".verdict").inner_text() == (
+        "critical: act now – offsets of a group that is alive expire soon: group order-fulfilment, "
+        "gets worse 2026-09-21 16:13:20 UTC (in 2 h)."
+    )
+    assert page.locator(".warning").all_inner_texts() == ["Not in this report: lag – no log of this topic"]
     titles = page.locator(".finding h3").all_inner_texts()
     assert titles == ["offsets of a group that is alive expire soon", "a group that nobody needs"]
     first = page.locator(".finding").first
@@ -104,6 +109,35 @@ def test_the_first_page(opened: Opened) -> None:
     headings = [text.partition(" ")[0] for text in page.locator("main h2").all_inner_texts()]
     assert headings == ["Findings", "Numbers", "Groups", "Activity", "Who", "Tables"]
     opened.draw_plots()
+
+
+def test_a_healthy_page_says_so_once_and_of_when_it_is(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    healthy = report_of({"groups": groups_of(["orders"])})
+    at_ms = healthy.request.at_timestamp_ms
+    old = replace(healthy.request, made_timestamp_ms=at_ms + 2 * 86_400_000)
+    shown = {}
+    for name, request in (("now", healthy.request), ("old", old), ("asked", replace(old, as_of=True))):
+        write_page(replace(healthy, request=request, missing={}), file)
+        opened = Opened(browser, file)
+        page = opened.go()
+        assert page.locator("main").inner_text().count("Nothing was found that somebody should look at.") == 1
+        shown[name] = page.locator(".warning").all_inner_texts()
+        opened.close()
+    assert shown["now"] == shown["asked"] == []
+    assert re.search("2026-09-21 14:13:20 UTC, .* 2 d before it was made", *shown["old"])
+
+
+def test_explanations_are_whole_up_to_a_thousand_characters(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    texts = ("a word " * 280, "a word " * 400)
+    findings = [replace(findings_about("orders", "orders")[0], what=text) for text in texts]
+    write_page(report_of({"groups": groups_of(["orders"])}, findings), file)
+    opened = Opened(browser, file)
+    shown = [each.locator("bdi").first.inner_text() for each in opened.go().locator(".finding .what").all()]
+    assert shown[0] == texts[0]
+    assert len(shown[1]) >= 1000
+    opened.close()
 
 
 def test_findings_are_chosen_and_the_choice_can_be_sent(opened: Opened) -> None:

@@ -29,8 +29,8 @@ const shown = (text, most = CELL_LENGTH) => {
 };
 
 /** A text of a record as whole as one wants it: long ones are folded behind a button. */
-const whole = (text) => {
-  if (text.length <= 400) return shown(text, 400);
+const whole = (text, most = 400) => {
+  if (text.length <= most) return shown(text, most);
   const rest = make("pre", { class: "whole", tabindex: "0", hidden: true });
   const open = make("button", { type: "button", class: "quiet" }, `show all ${number(text.length)} characters`);
   open.addEventListener("click", () => {
@@ -38,7 +38,7 @@ const whole = (text) => {
     rest.hidden = false;
     open.remove();
   });
-  return make("div", {}, shown(text, 200), " ", open, " ", copyButton(text, "copy", "the whole text"), rest);
+  return make("div", {}, shown(text, most / 2), " ", open, " ", copyButton(text, "copy", "the whole text"), rest);
 };
 
 const copyButton = (text, word = "copy", what = "the command") => {

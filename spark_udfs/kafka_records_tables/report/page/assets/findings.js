@@ -3,6 +3,7 @@
 const LEVELS = ["critical", "high", "moderate", "low", "note"];
 const FINDINGS_AT_ONCE = 25;
 const NAMES_AT_ONCE = 6;
+const MOST_EXPLAINED = 2000;
 
 const badge = (level) => make("span", { class: `badge ${level}` }, level);
 
@@ -105,7 +106,7 @@ const findingCard = (finding, place, level = 3) =>
       "article",
       { "aria-labelledby": `finding-${place}` },
       make("header", {}, badge(finding.level), make(`h${level}`, { id: `finding-${place}` }, visible(finding.title))),
-      make("p", { class: "what" }, whole(finding.what)),
+      make("p", { class: "what" }, whole(finding.what, MOST_EXPLAINED)),
       factsOf(finding),
       stepsOf(finding),
       evidenceOf(finding),
@@ -137,6 +138,7 @@ const findingList = (findings, level = 3) => {
 /** All findings, with what chooses among them; the choice stands in the address, so that it can be sent. */
 const findingsSection = (chosen) => {
   const { findings } = report.document;
+  if (!findings.length) return null;
   const state = { levels: new Set(chosen.getAll("level")), kind: chosen.get("kind") ?? "", about: chosen.get("about") ?? "" };
   const place = make("div");
   const count = make("p", { class: "row-count", role: "status" });
@@ -163,12 +165,12 @@ const findingsSection = (chosen) => {
       (each) => (!state.levels.size || state.levels.has(each.level)) && (!state.kind || each.kind === state.kind) && (!sought || texts(each).some((text) => text.toLowerCase().includes(sought)))
     );
     count.textContent = left.length === findings.length ? plural(findings.length, "finding") : `${number(left.length)} of ${plural(findings.length, "finding")}`;
-    place.replaceChildren(left.length ? findingList(left) : make("p", { class: "fine" }, findings.length ? "No finding is like that." : "Nothing was found that somebody should look at."));
+    place.replaceChildren(left.length ? findingList(left) : make("p", { class: "fine" }, "No finding is like that."));
     if (isChange) {
       const pairs = [...[...state.levels].map((level) => ["level", level]), ...(state.kind ? [["kind", state.kind]] : []), ...(state.about ? [["about", state.about]] : [])];
       history.replaceState(null, "", pairs.length ? addressOf(pairs) : "#");
     }
   };
   show();
-  return section("findings", "Findings", findings.length ? make("div", { class: "row-tools" }, make("div", { class: "chips", role: "group", "aria-label": "Levels" }, chips), kind, about, count) : null, place);
+  return section("findings", "Findings", make("div", { class: "row-tools" }, make("div", { class: "chips", role: "group", "aria-label": "Levels" }, chips), kind, about, count), place);
 };

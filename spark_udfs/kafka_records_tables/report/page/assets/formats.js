@@ -45,7 +45,7 @@ const span = (ms) => {
 /** How far a moment is from the moment of the report. */
 const distance = (ms) => {
   const far = ms - report.document.request.at_timestamp_ms;
-  if (Math.abs(far) < 1000) return "then";
+  if (Math.abs(far) < 1000) return "at the moment of the report";
   return far > 0 ? `in ${span(far)}` : `${span(far)} before`;
 };
 

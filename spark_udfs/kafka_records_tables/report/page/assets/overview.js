@@ -1,13 +1,40 @@
 // The first page: findings, numbers, groups, activity, topics, tables.
 
-const verdict = () => {
+const ASKS = { critical: "act now", high: "look at it today", moderate: "look at it this week", low: "look at it when there is time" };
+
+/** What to do about the worst finding and by when, how many there are, and what they do not say. */
+const headline = () => {
   const { findings } = report.document;
   const counts = LEVELS.map((level) => [level, findings.filter((each) => each.level === level).length]).filter(([, count]) => count);
-  if (!counts.length) return "Nothing was found that somebody should look at.";
-  const worst = counts[0][0];
-  const worried = counts.filter(([level]) => level !== "note");
-  if (!worried.length) return `${plural(counts[0][1], "note")}, and nothing that should worry anybody.`;
-  return `${worried.map(([level, count]) => `${number(count)} ${level}`).join(", ")}: the first ${["critical", "high"].includes(worst) ? "wants a look today" : "can wait, but not for ever"}.`;
+  const [worst] = findings;
+  const said =
+    !worst ? make("p", { class: "verdict" }, "Nothing was found that somebody should look at.")
+    : worst.level === "note" ? make("p", { class: "verdict" }, `${plural(findings.length, "note")}, and nothing that should worry anybody.`)
+    : make("p", { class: "verdict" }, make("strong", { class: worst.level }, `${worst.level}: ${ASKS[worst.level]}`), " – ", visible(worst.title), concerned(worst), deadline(worst), ".");
+  const all = worst && worst.level !== "note" && findings.length > 1 ? make("p", { class: "dim" }, "All findings: ", counts.map(([level, count]) => `${number(count)} ${level}`).join(", "), ".") : null;
+  return [said, all, laterThanRead(), notRead()];
+};
+
+const concerned = ({ group_ids: groups, topics }) => {
+  if (groups.length) return [groups.length === 1 ? ": group " : ": groups ", groupLink(groups[0], 60), groups.length > 1 ? ` and ${number(groups.length - 1)} more` : null];
+  return topics.length ? [topics.length === 1 ? ": topic " : ": topics ", topicLink(topics[0], 60), topics.length > 1 ? ` and ${number(topics.length - 1)} more` : null] : null;
+};
+
+const deadline = ({ until_timestamp_ms: until }) => (until === null ? null : [", gets worse ", when(until), ` UTC (${distance(until)})`]);
+
+/** A warning where the last record is old, so that spans are counted from a moment that nobody chose. */
+const laterThanRead = () => {
+  const { at_timestamp_ms: at, made_timestamp_ms: made, as_of: isAsked } = report.document.request;
+  if (isAsked || made - at <= HOUR) return null;
+  return make("p", { class: "warning" }, "This report is about ", when(at), " UTC, when the last record that it read was written: ", make("b", {}, `${span(made - at)} before it was made`), ". It knows nothing of what happened since, and counts ages and deadlines from then.");
+};
+
+/** Tables that are not there, by the reason. */
+const notRead = () => {
+  const byReason = new Map();
+  for (const [name, why] of Object.entries(report.document.missing)) byReason.set(why, [...(byReason.get(why) ?? []), words(name)]);
+  if (!byReason.size) return null;
+  return make("div", { class: "warning" }, [...byReason].map(([why, names]) => make("p", {}, make("b", {}, "Not in this report: "), names.join(", "), " – ", shown(why, 240))));
 };
 
 const requestFacts = () => {
@@ -192,6 +219,6 @@ const leftOut = (name) => {
 };
 
 const overview = async (chosen) => {
-  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), make("p", { class: "verdict" }, verdict()), requestFacts()), findingsSection(chosen), numbersSection()];
+  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), headline(), requestFacts()), findingsSection(chosen), numbersSection()];
   return { title: "Kafka records report", parts: main, later: [() => groupsSection(chosen), activitySection, topicsSection, tablesSection, readingSection] };
 };

@@ -84,8 +84,8 @@ const open = async () => {
   report.groupNames = await dictionary("group_id");
   report.groups = placesOf(report.groupNames);
   const { request } = report.document;
-  document.getElementById("parts").replaceChildren(...PARTS.map(([id, title]) => make("a", { href: `#${id}` }, title)));
-  document.getElementById("foot").replaceChildren(make("p", {}, `Made by kafka-records ${request.version} (${request.engine} engine) at `, when(request.made_timestamp_ms), " UTC. Times are in UTC. This file asks for nothing from anywhere."));
+  document.getElementById("parts").replaceChildren(...PARTS.filter(([id]) => id !== "findings" || report.document.findings.length).map(([id, title]) => make("a", { href: `#${id}` }, title)));
+  document.getElementById("foot").replaceChildren(make("p", {}, `Made by kafka-records ${request.version} (${request.engine} engine) at `, when(request.made_timestamp_ms), " UTC. Times are in UTC. This file holds all of its data, and loads nothing from a network."));
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();
     document.getElementById("main").focus();
