@@ -80,7 +80,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         parts.append(f"{counted(given_up, 'record')} were delivered as often as the limit allows and given up")
     if again:
         also = f" (for {last} of them the next delivery is the last)" if last else ""
-        parts.append(f"{counted(again, 'record')} came back and wait to be delivered again{also}: it goes on")
+        parts.append(f"{counted(again, 'record')} came back and wait to be delivered again{also}")
     batches = zip(
         case["partition_list"],
         case["first_offset_list"],
@@ -97,8 +97,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         title=RULE.title,
         what=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)},"
-            f" {partitions_shown(partitions)}: {', and '.join(parts)}. Its consumers cannot do their work on these"
-            " records, or do not acknowledge them in time."
+            f" {partitions_shown(partitions)}: {', and '.join(parts)}. {_now(sight, group)}"
+            " Its consumers cannot do their work on these records, or do not acknowledge them in time."
         ),
         group_ids=(group,),
         topics=(topic,) if topic else (),
@@ -155,6 +155,16 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     )
 
 
+def _now(sight: Sight, group: str) -> str:
+    """Whether it goes on, as a sentence."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import counted
+
+    rows = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
+    members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
+    return f"The group has {counted(members, 'member')}: it goes on." if members else "The group has no members now."
+
+
 RULE = ReportRule(
     kind="share_redelivery",
     title="a share group delivers records again and again, or gave them up",
@@ -163,7 +173,7 @@ Ranges of offsets in the state of share partitions that were delivered `deliveri
 delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows.
 Records that a consumer rejected before are no finding: it has decided so. Only offsets at and behind the start
 offset are in the state; what was given up before is in none, once the start offset has passed it.""",
-    tables=("share_partitions", "share_group_topics"),
+    tables=("share_partitions", "share_group_topics", "groups"),
     levels={
         Level.HIGH: "records were given up, or the next delivery is their last",
         Level.MODERATE: "records were delivered `deliveries` times",
