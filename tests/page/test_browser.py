@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from kafka_records_engine.findings import Finding
 from kafka_records_tables.report.page import page_file, write_page
 from kafka_records_tables.report.report_parts import Report
 from tests.browsers import started_browser
@@ -138,6 +139,30 @@ def test_explanations_are_whole_up_to_a_thousand_characters(browser: Browser, tm
     assert shown[0] == texts[0]
     assert len(shown[1]) >= 1000
     opened.close()
+
+
+def test_notes_that_say_the_same_are_one(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    notes = [
+        Finding("note", "IncompleteHistory", "records are missing", f"complete from offset {at * 7}", "orders", at)
+        for at in range(20)
+    ]
+    write_page(replace(report_of({"groups": groups_of(["orders"])}), reading=tuple(notes)), file)
+    opened = Opened(browser, file)
+    page = opened.go()
+    lines = page.locator(".reading > li")
+    expect(lines).to_have_count(1)
+    assert "20 times" in lines.inner_text()
+    lines.locator("summary").click()
+    assert lines.locator("details li").all_inner_texts() == list(map(str, notes))
+    opened.close()
+
+
+def test_plots_are_drawn_without_scrolling(opened: Opened) -> None:
+    page = opened.go()
+    for place in page.locator(".plot").all():
+        expect(place).to_have_attribute("data-drawn", "yes")
+    assert page.evaluate("scrollY") == 0
 
 
 def test_findings_are_chosen_and_the_choice_can_be_sent(opened: Opened) -> None:

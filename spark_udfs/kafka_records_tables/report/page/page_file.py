@@ -87,7 +87,10 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
         "findings": _exact(plain(report.findings)),
         "numbers": _exact(plain(report.numbers)),
         "missing": plain(report.missing),
-        "reading": [{"severity": each.severity, "text": str(each)} for each in report.reading],
+        "reading": [
+            {"severity": each.severity, "text": str(each), "says": f"{each.what} ({each.consequence})"}
+            for each in report.reading
+        ],
         "counts": {"records": report.counts.records, "bytes": report.counts.bytes},
         "omissions": plain(cut.omissions),
         "tables": [

@@ -66,9 +66,9 @@ const groupPage = async (group) => {
   const about = findingsAbout((each) => each.group_ids.includes(group));
   const parts = [crumbs("All groups", "groups"), make("h1", { tabindex: "-1" }, dimmed("group "), whole(group)), facts, about];
   if (!isThere && !about && !report.groups.has(group)) return unknown("Group", group);
-  const timeline = () => partOf("timeline", "Timeline", "group_id", group, ["at_timestamp_ms", "event", "member_id", "epoch", "member_count", "duration_ms", "detail"], { above: timelinePlot });
+  const timeline = () => partOf("timeline", "Timeline", "group_id", group, ["at_timestamp_ms", "event", "member_id", "epoch", "member_count", "duration_ms", "detail"], { above: timelinePlot, sort: ["at_timestamp_ms", true] });
   const others = GROUP_PARTS.map(([name, title, columns, sort]) => () => partOf(name, title, "group_id", group, columns, { sort }));
-  return { title: `group ${plotName(group)}`, parts, later: [timeline, ...others, () => groupActivity(group)] };
+  return { title: `group ${plotName(group)}`, parts, later: [others[0], timeline, ...others.slice(1), () => groupActivity(group)] };
 };
 
 /** Events of a group over time, a line for each kind of event. */

@@ -80,8 +80,8 @@ const groupsSection = async (chosen) => {
     shownColumn(groups, "group_kind", "kind"),
     shownColumn(groups, "state", "state"),
     shownColumn(groups, "member_count", "members"),
+    ...(lag ? joinedColumns(groups, lag, [["lag", "lag"], ["commit_timestamp_ms", "last commit"], ["lost", "lost"], ["partitions", "partitions"]]) : []),
     shownColumn(groups, "epoch", "epoch"),
-    ...(lag ? joinedColumns(groups, lag, [["lag", "lag"], ["partitions", "partitions"], ["lost", "lost"], ["commit_timestamp_ms", "last commit"]]) : []),
   ];
   const state = { kind: chosen.get("group-kind") ?? "", state: chosen.get("state") ?? "" };
   const matching = () => allRows(groups.rows).filter((row) => (!state.kind || groups.at("group_kind", row) === state.kind) && (!state.state || (groups.at("state", row) ?? "unknown") === state.state));
@@ -203,11 +203,26 @@ const tablesSection = () =>
       ? make("details", {}, make("summary", {}, "tables that this source does not have"), make("dl", { class: "pairs" }, Object.entries(report.document.missing).flatMap(([name, why]) => [make("dt", {}, name), make("dd", {}, visible(why))])))
       : null);
 
+/** What was found while the logs were read; notes that differ in their place and numbers alone are one line. */
 const readingSection = () => {
   const { reading } = report.document;
   if (!reading.length) return null;
-  return section("reading", "Met while reading", make("ul", { class: "reading" }, reading.slice(0, 200).map((each) => make("li", {}, make("span", { class: `badge ${each.severity === "damage" ? "high" : "note"}` }, each.severity), " ", whole(each.text)))),
-    reading.length > 200 ? make("p", { class: "dim" }, `The first 200 of ${number(reading.length)}.`) : null);
+  const alike = new Map();
+  for (const each of reading) {
+    const key = `${each.severity} ${each.says.replace(/\d+/g, "0")}`;
+    alike.set(key, [...(alike.get(key) ?? []), each]);
+  }
+  return section("reading", "Notes about the logs that were read", make("ul", { class: "reading" }, [...alike.values()].slice(0, 200).map(readingLine)),
+    alike.size > 200 ? make("p", { class: "dim" }, `The first 200 of ${number(alike.size)}.`) : null);
+};
+
+const readingLine = (alike) => {
+  const [{ severity, says, text }] = alike;
+  const mark = make("span", { class: `badge ${severity === "damage" ? "high" : "note"}` }, severity);
+  if (alike.length === 1) return make("li", {}, mark, " ", whole(text, MOST_EXPLAINED));
+  const all = make("details", {}, make("summary", {}, `all ${number(alike.length)} places`));
+  all.addEventListener("toggle", () => all.childElementCount < 2 && all.append(make("ul", {}, alike.slice(0, 200).map((each) => make("li", {}, whole(each.text, MOST_EXPLAINED)))), ...(alike.length > 200 ? [make("p", { class: "dim" }, "The first 200 of them.")] : [])));
+  return make("li", {}, mark, " ", make("b", {}, `${number(alike.length)} times`), ", for instance: ", whole(says, MOST_EXPLAINED), all);
 };
 
 /** A line that says what of a table is not in this file, and the command that prints it. */

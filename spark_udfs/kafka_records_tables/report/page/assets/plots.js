@@ -49,6 +49,13 @@ const plot = (title, description, specOf) => {
     draw();
   }, { rootMargin: "200px" });
   sight.observe(place);
+  // A page that is printed or captured whole shows plots that nobody scrolled to.
+  const atLeisure = globalThis.requestIdleCallback ?? setTimeout;
+  atLeisure(() => {
+    if (view || !place.isConnected) return;
+    sight.disconnect();
+    draw();
+  });
   plotsDrawn.add(new WeakRef(figure));
   figure.redraw = () => (view ? draw() : null);
   return figure;
