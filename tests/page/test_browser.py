@@ -17,9 +17,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from kafka_records_engine.findings import Finding
 from kafka_records_tables.report.page import page_file, write_page
-from kafka_records_tables.report.report_parts import Report
+from kafka_records_tables.report.report_parts import Level, LevelChange, Report, ReportDiff
 from tests.browsers import started_browser
-from tests.page.made_reports import HOSTILE, LONG, captured, findings_about, groups_of, hostile, report_of
+from tests.page.made_reports import AT_MS, HOSTILE, LONG, captured, findings_about, groups_of, hostile, report_of
 
 pytestmark = pytest.mark.browser
 
@@ -163,6 +163,21 @@ def test_plots_are_drawn_without_scrolling(opened: Opened) -> None:
     for place in page.locator(".plot").all():
         expect(place).to_have_attribute("data-drawn", "yes")
     assert page.evaluate("scrollY") == 0
+
+
+def test_what_changed_since_an_earlier_report(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    now = findings_about("orders", "orders")
+    gone = replace(now[0], title="a transaction hangs", group_ids=("payments",))
+    diff = ReportDiff(AT_MS, AT_MS, (1,), (LevelChange(0, Level.LOW),), (), (gone,))
+    write_page(replace(report_of({"groups": groups_of(["orders"])}, now), diff=diff), file)
+    opened = Opened(browser, file)
+    assert opened.go().locator("#diff li").all_inner_texts() == [
+        "new note a group that nobody needs: group orders",
+        "worse critical offsets of a group that is alive expire soon: group orders (was low)",
+        "gone critical a transaction hangs: group payments",
+    ]
+    opened.close()
 
 
 def test_findings_are_chosen_and_the_choice_can_be_sent(opened: Opened) -> None:

@@ -86,6 +86,7 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
         "request": plain(report.request),
         "findings": _exact(plain(report.findings)),
         "numbers": _exact(plain(report.numbers)),
+        "diff": _exact(plain(report.diff)),
         "missing": plain(report.missing),
         "reading": [
             {"severity": each.severity, "text": str(each), "says": f"{each.what} ({each.consequence})"}

@@ -37,6 +37,17 @@ const notRead = () => {
   return make("div", { class: "warning" }, [...byReason].map(([why, names]) => make("p", {}, make("b", {}, "Not in this report: "), names.join(", "), " – ", shown(why, 240))));
 };
 
+/** What changed since the earlier report, if there was one. */
+const diffSection = () => {
+  const { diff, findings } = report.document;
+  if (!diff) return null;
+  const line = (mark, finding, more = null) => make("li", {}, make("b", {}, mark), " ", badge(finding.level), " ", visible(finding.title), concerned(finding), more);
+  const changed = (mark, changes) => changes.map(({ finding, before }) => line(mark, findings[finding], ` (was ${before})`));
+  const lines = [...diff.new.map((at) => line("new", findings[at])), ...changed("worse", diff.worse), ...changed("better", diff.better), ...diff.gone.map((each) => line("gone", each))];
+  return section("diff", "Changed since the earlier report", make("p", {}, "The earlier report is about ", when(diff.old_at_timestamp_ms), " UTC."),
+    lines.length ? make("ul", { class: "reading" }, lines) : make("p", { class: "fine" }, "No finding is new, worse, better or gone."));
+};
+
 const requestFacts = () => {
   const { request, counts } = report.document;
   const pairs = [
@@ -234,6 +245,6 @@ const leftOut = (name) => {
 };
 
 const overview = async (chosen) => {
-  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), headline(), requestFacts()), findingsSection(chosen), numbersSection()];
+  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), headline(), requestFacts()), diffSection(), findingsSection(chosen), numbersSection()];
   return { title: "Kafka records report", parts: main, later: [() => groupsSection(chosen), activitySection, topicsSection, tablesSection, readingSection] };
 };
