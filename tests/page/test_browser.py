@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from kafka_records_engine.findings import Finding
 from kafka_records_tables.report.page import page_file, write_page
-from kafka_records_tables.report.report_parts import Level, LevelChange, Report, ReportDiff
+from kafka_records_tables.report.report_parts import Level, LevelChange, Number, Report, ReportDiff, Rows
 from tests.browsers import started_browser
 from tests.page.made_reports import AT_MS, HOSTILE, LONG, captured, findings_about, groups_of, hostile, report_of
 
@@ -177,6 +177,20 @@ def test_what_changed_since_an_earlier_report(browser: Browser, tmp_path: Path) 
         "worse critical offsets of a group that is alive expire soon: group orders (was low)",
         "gone critical a transaction hangs: group payments",
     ]
+    opened.close()
+
+
+def test_numbers_that_are_nothing_are_left_out_and_steps_of_notes_folded(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    finding = replace(findings_about("orders", "orders")[0], level=Level.NOTE)
+    numbers = [Number(name, name, value, None, Rows("groups")) for name, value in (("groups", 1), ("members", 0))]
+    write_page(report_of({"groups": groups_of(["orders"])}, [finding], numbers), file)
+    opened = Opened(browser, file)
+    page = opened.go()
+    assert page.locator("#numbers span").all_inner_texts() == ["groups"]
+    expect(page.locator(".next ol")).to_be_hidden()
+    page.locator(".next summary").click()
+    expect(page.locator(".next ol")).to_be_visible()
     opened.close()
 
 

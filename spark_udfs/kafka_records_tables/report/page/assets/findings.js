@@ -88,10 +88,14 @@ const measure = (name, value) => {
   return typeof value === "number" ? number(value) : shown(typeof value === "string" ? value : JSON.stringify(value));
 };
 
-const stepsOf = (finding) =>
-  finding.next.length
-    ? make("div", { class: "next" }, make("h4", {}, "What to do next"), make("ol", {}, finding.next.map((step) => make("li", {}, make("p", {}, visible(step.what)), step.command === null ? null : commandLine(step.command)))))
-    : null;
+/** What to do next; of a note, when somebody asks. */
+const stepsOf = (finding) => {
+  if (!finding.next.length) return null;
+  const steps = make("ol", {}, finding.next.map((step) => make("li", {}, make("p", {}, visible(step.what)), step.command === null ? null : commandLine(step.command))));
+  return finding.level === "note"
+    ? make("details", { class: "next" }, make("summary", {}, "What to do next"), steps)
+    : make("div", { class: "next" }, make("h4", {}, "What to do next"), steps);
+};
 
 const rowsOf = (finding) =>
   finding.rows.length

@@ -63,7 +63,7 @@ const requestFacts = () => {
 };
 
 const numbersSection = () => {
-  const { numbers } = report.document;
+  const numbers = report.document.numbers.filter((each) => each.value !== 0);
   if (!numbers.length) return null;
   return section("numbers", "Numbers", make("ul", { class: "numbers" }, numbers.map((each) => {
     const described = report.document.tables.find((table) => table.name === each.rows.table);
