@@ -126,7 +126,8 @@ def test_a_healthy_page_says_so_once_and_of_when_it_is(browser: Browser, tmp_pat
         shown[name] = page.locator(".warning").all_inner_texts()
         opened.close()
     assert shown["now"] == shown["asked"] == []
-    assert re.search("2026-09-21 14:13:20 UTC, .* 2 d before it was made", *shown["old"])
+    (warning,) = shown["old"]
+    assert re.search("2026-09-21 14:13:20 UTC, .* 2 d before it was made", warning)
 
 
 def test_explanations_are_whole_up_to_a_thousand_characters(browser: Browser, tmp_path: Path) -> None:

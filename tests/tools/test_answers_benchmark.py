@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from kafka_records_tables.report.making import REPORTED
 from kafka_records_tables.tables import TABLES
 from tests.kafka_needed import skipped_without_kafka
 from tools.benchmarks import _answers_cases as cases
 from tools.benchmarks import answers
 from tools.benchmarks._answers_cases import CASES, Judged, Logs, NotEnoughSpace, Sizes, Work, WrongAnswer, environment
-from tools.benchmarks._every_table import OF_REPORT, every_table, sizes_of
+from tools.benchmarks._every_table import every_table, sizes_of
 from tools.benchmarks._processes import ProgramFailed, Run, family, memory_of, run_program
 from tools.broker import broker_jars
 from tools.write_segments import Plan, write_segments
@@ -116,7 +117,7 @@ def test_every_table_that_is_made_of_records_is_timed() -> None:
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_tables_of_a_report_together_and_one_by_one(tmp_path: Path) -> None:
-    assert {*OF_REPORT} <= TABLES.keys()
+    assert {*REPORTED} <= TABLES.keys()
     case = cases.make_case("report", Sizes(3000, 200, 1, 1, 1), Logs(tmp_path, {}, lambda line: None), 1)
     runs = {
         work.name: [run_program(work.command, cwd=ROOT, environment=environment(), says_json=True)]

@@ -40,7 +40,8 @@ class CommitRows(NamedTuple):
 
     def chosen(self, which: FLAGS | slice) -> CommitRows:
         """Some of them."""
-        return CommitRows(*(each[which] for each in self))
+        numbers = (self.keys[which], self.log_offset[which], self.commit_ms[which], self.expire_ms[which])
+        return CommitRows(*numbers, self.is_known[which], self.is_legacy[which])
 
 
 class LiveOffsets:
