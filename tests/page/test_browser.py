@@ -155,7 +155,7 @@ def test_notes_that_say_the_same_are_one(browser: Browser, tmp_path: Path) -> No
     expect(lines).to_have_count(1)
     assert "20 times" in lines.inner_text()
     lines.locator("summary").click()
-    assert lines.locator("details li").all_inner_texts() == list(map(str, notes))
+    expect(lines.locator("details li")).to_have_text(list(map(str, notes)))
     opened.close()
 
 
