@@ -85,7 +85,7 @@ A name that no threshold has is refused, with the one that was meant. Of one kin
 
 `--output report.html` writes one file for people: findings first, then numbers, groups, activity, who reads a topic,
 and a page for each group, topic and table, which a link such as `report.html#group=billing` opens. It needs no network,
-asks for nothing from anywhere and can be sent as it is; whoever opens it sees the names, offsets and metadata of the
+makes no request to anywhere and can be sent as it is; whoever opens it sees the names, offsets and metadata of the
 topics. What a large cluster has beyond 15 MB is left out, and the page names the command that prints it. It opens in
 browsers of 2023 and later.
 

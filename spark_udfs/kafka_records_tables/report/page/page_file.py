@@ -1,4 +1,4 @@
-"""The page: one HTML file with its scripts, styles and data inside, that asks for nothing from anywhere.
+"""The page: one HTML file with its scripts, styles and data inside, that makes no request to anywhere.
 
 No text of a record stands in the HTML: all data is base64 of deflated bytes, which scripts unpack and show as text
 nodes. A content security policy allows the scripts of this package by their digests and nothing else: no request, no
