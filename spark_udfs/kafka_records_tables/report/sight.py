@@ -98,6 +98,11 @@ class Sight:
         """What brokers say about a group at this moment."""
         return self.ask_kafka(what, "kafka-consumer-groups", "--describe", *option("--group", group))
 
+    def describe_members(self, group: str) -> NextStep:
+        """What brokers say about the members of a group, and what each has, at this moment."""
+        words = ("--describe", "--members", "--verbose", *option("--group", group))
+        return self.ask_kafka("Ask the brokers for the members now", "kafka-consumer-groups", *words)
+
 
 # -- in words ----------------------------------------------------------------------------------------------------------
 

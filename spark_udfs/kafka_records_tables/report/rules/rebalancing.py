@@ -265,24 +265,11 @@ def _tell_unsettled(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         next=(
             sight.see("See its members, their states and their rebalance time-outs", rows),
             sight.see("See what each has, has to give up and is to have", Rows("assignments", of_group(group))),
-            sight.ask_kafka(
-                "Ask the brokers for the members now",
-                "kafka-consumer-groups",
-                "--describe",
-                "--members",
-                "--verbose",
-                *_group_option(group),
-            ),
+            sight.describe_members(group),
         ),
         measured={"lasts_ms": case["lasts_ms"], "members_behind": len(late)},
         thresholds=sight.limits_of("members_unsettled.moderate_after", "members_unsettled.high_after"),
     )
-
-
-def _group_option(group: str) -> tuple[str, ...]:
-    from kafka_records_tables.report.command_lines import option
-
-    return option("--group", group)
 
 
 UNSETTLED = ReportRule(

@@ -140,14 +140,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         rows=(rows,),
         next=(
             sight.see("See who has what", rows),
-            sight.ask_kafka(
-                "Ask the brokers for the members now",
-                "kafka-consumer-groups",
-                "--describe",
-                "--members",
-                "--verbose",
-                *_group_option(group),
-            ),
+            sight.describe_members(group),
         ),
         measured={
             "most_partitions": case["partition_count_max"],
@@ -161,12 +154,6 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             "uneven_assignments.times_mean",
         ),
     )
-
-
-def _group_option(group: str) -> tuple[str, ...]:
-    from kafka_records_tables.report.command_lines import option
-
-    return option("--group", group)
 
 
 RULE = ReportRule(
