@@ -136,18 +136,6 @@ def test_what_is_forgotten_does_not_change_later_answers() -> None:
     assert len(records) > len(found) > len(live) > 0
 
 
-def test_subscriptions_are_looked_up_for_many_topics_at_once() -> None:
-    found = [each for each in _of_history("0001") if each.after is not None and each.after.topics]
-    each = found[0]
-    assert each.after is not None
-    topic = min(each.after.topics or ())
-    states = GroupStates(_of_history("0001"))
-    groups = pa.array([each.group_id, each.group_id, "nobody", each.group_id])
-    at = states.after(groups, np.full(4, each.event.offset))
-
-    assert at.subscribes_to(pa.array([topic, "another", topic, None])).to_pylist() == [True, False, None, None]
-
-
 def test_a_log_without_records_has_no_groups() -> None:
     assert _events(Topic().table()) == []
     assert GroupStates().before(pa.array(["g"]), np.array([3])).exists.tolist() == [False]

@@ -215,24 +215,6 @@ class StatesAt:
         where no record does, and where there is no group."""
         return pa.array(self._told_at, mask=self._told_at == _NOWHERE)
 
-    def subscribes_to(self, topics: pa.Array) -> pa.Array:
-        """Whether each group subscribed to a topic; null where there was no group, or a coordinator could not tell."""
-        encoded = topics if pa.types.is_dictionary(topics.type) else topics.dictionary_encode()
-        names = encoded.dictionary.to_pylist()
-        width = len(names) + 1
-        pairs = self.numbers * width + encoded.indices.fill_null(len(names)).to_numpy()
-        asked, inverse = np.unique(pairs, return_inverse=True)
-        answers = [
-            self._subscribes(number, topic, names) for number, topic in (divmod(pair, width) for pair in asked.tolist())
-        ]
-        return pa.array(answers, pa.bool_()).take(pa.array(inverse))
-
-    def _subscribes(self, number: int, topic: int, names: list[str]) -> bool | None:
-        state = self.states[number]
-        if state is None or state.topics is None or topic == len(names):
-            return None
-        return names[topic] in state.topics
-
     def _told(self, kind: pa.DataType, told: Callable[[GroupState], Any]) -> pa.Array:
         values = [None if state is None else told(state) for state in self.states]
         return pa.array(values, kind).take(pa.array(self.numbers))
