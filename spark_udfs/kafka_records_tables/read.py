@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from kafka_records_engine import arguments
-from kafka_records_engine.sources import Context
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.checked_request import chosen_columns, options_of_each, request_of, table_called
-from kafka_records_tables.engines.joined_tables import asked_of_view, read_view
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
@@ -23,9 +21,7 @@ from kafka_records_tables.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafka_records_engine.sources import LogPartition
     from kafka_records_tables.engines.log_tasks import RunReport
-    from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.engines.several_tables import RunTasks
 
 
@@ -150,28 +146,22 @@ def stream_table(
     run = _engine(processes, spark, on_progress)
     declaration = request.table
 
-    def read(
-        asked: TableRequest, logs: Sequence[LogPartition], report: RunReport, moved: OnProgress | None
-    ) -> Iterator[pa.RecordBatch]:
-        reports = RunReports({0: report})
-        for _, rows in run([LogTask(log, ((0, asked),)) for log in logs], reports, moved):
-            yield rows
-
     if declaration.inputs:
-        view, of_inputs = asked_of_view(request, source)
+        view = SeveralTables([request], source, None)
 
         def start(report: RunReport) -> Iterator[pa.RecordBatch]:
-            found = Context()
-            yield from read_view(
-                view, of_inputs, lambda asked, logs, moved: read(asked, logs, report, moved), found, on_progress
-            )
+            view.read(run, on_progress)
+            rows, found = view.answer(declaration.name)
             report.add(found.findings, found.counts)
+            yield from rows
 
     else:
-        asked_of_all, logs = asked_of_logs(request, source, topic)
+        asked, logs = asked_of_logs(request, source, topic)
 
         def start(report: RunReport) -> Iterator[pa.RecordBatch]:
-            return read(asked_of_all, logs, report, on_progress)
+            tasks = [LogTask(log, ((0, asked),)) for log in logs]
+            for _, rows in run(tasks, RunReports({0: report}), on_progress):
+                yield rows
 
     return Stream(declaration, declaration.schema, start)
 

@@ -115,6 +115,17 @@ def test_state_written_after_groups_were_read_is_transient(monkeypatch: pytest.M
     assert (row["check"], row["level"]) == ("share_state_unnamed", "transient")
 
 
+def test_state_that_a_group_named_after_share_state_was_read_is_transient(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    cluster.state(0)
+    cluster.share_topics(initialized=(0, 1))
+    assert problem(cluster)["level"] == "broken"
+    monkeypatch.setattr("time.time", lambda: 1_699_999_999.0)
+    row = problem(cluster)
+    assert (row["check"], row["level"]) == ("share_state_missing", "transient")
+    assert row["detail"].endswith("was written after share state was read")
+
+
 def test_numbers_of_partitions_that_cannot_be_are_told(topics_dir: Path) -> None:
     segments = topics_dir / "kafka-4.3" / "segments"
     with pytest.raises(

@@ -131,11 +131,12 @@ among themselves, and members of a share group may have the same partition; neit
 
 What the logs cannot know: how many partitions a topic has, if neither a group of an older broker nor running brokers
 tell, so that only gaps are found (since 4.1 a group keeps a hash of its topics); whether a topic was deleted
-meanwhile. Of running brokers and live directories one
-topic is read after the other, and what happens in between looks like missing or unnamed share state: state that was
-written after reading of the groups began is transient, by the clock here. With `as_of` some seconds ago all are as of
-that moment. With `as_of` a missing state is transient, for `__share_group_state` loses its
-beginning; groups are not checked where a cleaner has been, and no state is called unnamed then.
+meanwhile. Of running brokers and live directories not all logs are read at one moment, and what happens in between
+looks like missing or unnamed share state: by the clock here, state that was written after reading of the groups began
+is transient, and so is a missing one whose record of type 15 was written after reading of share state began. A deletion
+in between is not told from that. With `as_of` some seconds ago all are as of that moment. With `as_of` a missing state
+is transient, for `__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no
+state is called unnamed then.
 """,
 )
 
@@ -161,7 +162,7 @@ class _Facts:
 
     def __init__(self, facts: Iterable[_Row]) -> None:
         self._read: dict[str, int | None] = {}
-        self._groups_began_ms: int | None = None
+        self._began_ms: dict[str, int] = {}
         self._has_unchecked_groups = False
         self._groups: dict[str, set[str]] = {SHARE_GROUP: set(), UNREADABLE: set()}
         self._states: dict[_Place, _Row] = {}
@@ -173,9 +174,9 @@ class _Facts:
     def _add(self, fact: _Row) -> None:
         kind, group_id, place = fact["fact"], fact["group_id"], (fact["group_id"], fact["topic_id"], fact["partition"])
         if kind == READ:
-            self._read[fact["log_topic"]] = fact["partition"]
-            if fact["log_topic"] == _OFFSETS:
-                self._groups_began_ms = min(fact["log_timestamp_ms"], self._groups_began_ms or fact["log_timestamp_ms"])
+            topic, began = fact["log_topic"], fact["log_timestamp_ms"]
+            self._read[topic] = fact["partition"]
+            self._began_ms[topic] = min(began, self._began_ms.get(topic, began))
         elif kind == UNCHECKED:
             self._has_unchecked_groups = True
         elif fact["log_topic"] == _SHARE:
@@ -209,7 +210,7 @@ class _Facts:
             return
         for place, fact in self._listed[INITIALIZED].items():
             if place not in self._states and fact["group_id"] not in self._groups[UNREADABLE]:
-                yield _missing(fact, is_past)
+                yield self._missing(fact, is_past)
         for place, fact in self._listed[INITIALIZING].items():
             has = "has" if place in self._states else "does not have"
             detail = (
@@ -238,9 +239,23 @@ class _Facts:
             or place[:2] in self._deleting
         )
 
+    def _is_younger(self, fact: _Row, other: str) -> bool:
+        """Whether the record of a fact was written after reading of the other topic began."""
+        written, began = fact["log_timestamp_ms"], self._began_ms.get(other)
+        return written is not None and began is not None and bool(written >= began)
+
+    def _missing(self, fact: _Row, is_past: bool) -> dict[str, Any]:
+        detail = f"the group calls {_called(fact)} initialized, and it has no state"
+        if is_past:
+            why = "reading it is refused; the log may have lost what it had at that moment"
+            return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}: {why}")
+        if self._is_younger(fact, _SHARE):
+            why = "the record that says so was written after share state was read"
+            return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}: {why}")
+        return _row(fact, STATE_MISSING, BROKEN, f"{detail}: reading it is refused")
+
     def _unnamed(self, fact: _Row) -> dict[str, Any]:
-        written = fact["log_timestamp_ms"]
-        if written is not None and self._groups_began_ms is not None and written >= self._groups_began_ms:
+        if self._is_younger(fact, _OFFSETS):
             detail = f"{_called(fact)} has state that was written after groups were read, which do not name it yet"
             return _row(fact, STATE_UNNAMED, TRANSIENT, detail)
         if fact["group_id"] in self._groups[SHARE_GROUP]:
@@ -251,13 +266,6 @@ class _Facts:
             why = "there is no share group of that name: nobody deletes it"
         detail = f"{_called(fact)} has state, and {why}"
         return _row(fact, STATE_UNNAMED, BROKEN, detail)
-
-
-def _missing(fact: _Row, is_past: bool) -> dict[str, Any]:
-    detail = f"the group calls {_called(fact)} initialized, and it has no state: reading it is refused"
-    if is_past:
-        return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}; the log may have lost what it had at that moment")
-    return _row(fact, STATE_MISSING, BROKEN, detail)
 
 
 def _called(fact: _Row) -> str:

@@ -92,8 +92,8 @@ copy.
 
 What the logs cannot know: partitions of other topics are not read, so a transaction that hangs only there is seen by
 its entry alone. Read all partitions of both topics: an entry that was not read is missing. Of running brokers and live
-directories one topic is read after the other, and a transaction that ends in between seems to have no entry; with
-`as_of` some seconds ago both are as of that moment.
+directories not all logs are read at one moment, and a transaction that begins or ends in between seems to have no
+entry; with `as_of` some seconds ago both topics are as of that moment.
 """,
 )
 
