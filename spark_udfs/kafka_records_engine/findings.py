@@ -32,6 +32,9 @@ UNREAD_LOG: Final = "UnreadLog"
 UNREACHABLE_LOG: Final = "UnreachableLog"
 """The `reason` of damage that another try may not meet: nobody gave some offsets of a log in time."""
 
+FORBIDDEN_LOG: Final = "ForbiddenLog"
+"""The `reason` of damage to an answer whose log is whole: whoever runs this may not read a file of it."""
+
 DELETED_MEANWHILE: Final = "DeletedMeanwhile"
 """The `reason` of a note about offsets that were deleted between the moment when a log was found and that when they
 were to be read."""
@@ -48,6 +51,10 @@ UNJUDGED_RULES: Final = "UnjudgedRules"
 LATER_RECORDS: Final = "LaterRecords"
 """The `reason` of a note that a table was asked about a moment before the last records of its log."""
 
+OUTSIDE_LOG: Final = "OutsideLog"
+"""The `reason` of a note that the moment asked about lies before the first record of a topic, or long behind the
+last."""
+
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note that says what could not be checked, and what it takes."""
 
@@ -57,7 +64,7 @@ OTHER_PARTITIONS: Final = "OtherPartitions"
 NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an answer in a form that cannot hold one of its rows."""
 
-OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, DELETED_MEANWHILE)
+OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
 
 

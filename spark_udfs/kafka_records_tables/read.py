@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from kafka_records_engine import arguments
+from kafka_records_engine.sources import Counts
 from kafka_records_tables.engines import local
+from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.checked_request import chosen_columns, options_of_each, request_of, table_called
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
@@ -162,6 +164,7 @@ def stream_table(
             tasks = [LogTask(log, ((0, asked),)) for log in logs]
             for _, rows in run(tasks, RunReports({0: report}), on_progress):
                 yield rows
+            report.add([*moment_notes(asked, report.counts)], Counts())
 
     return Stream(declaration, declaration.schema, start)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,52 @@ def test_damage_is_told_and_ends_with_1(segments: str, kept: str, tmp_path: Path
     assert "wrong CRC" in ran.err.splitlines()[0]
     assert ran.err.splitlines()[-1] == "1 damaged place in the files: 1 record known to be lost, 146 bytes not read"
     assert run("table", "groups", kept).status == 1
+
+
+def _forbid(monkeypatch: pytest.MonkeyPatch, folders: Collection[str]) -> None:
+    """As for a user without rights, which root is not."""
+    original = os.open
+
+    def refuse(path: str, *arguments: Any) -> int:
+        if Path(path).suffix == ".log" and Path(path).parent.name in folders:
+            raise PermissionError(13, "Permission denied")
+        return original(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+
+def test_a_log_that_may_not_be_read_is_no_damage(segments: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = (segments, "--topic", "__transaction_state", "--output", kept)
+    _forbid(monkeypatch, ["__transaction_state-0", "__transaction_state-1"])
+    refused = "00000000000000000000.log: permission denied: run this as a user who may read it"
+    assert run("snapshot", *source).err.splitlines()[-1] == f"kafka-records: {segments}/__transaction_state-0/{refused}"
+    monkeypatch.undo()
+    _forbid(monkeypatch, ["__transaction_state-0"])
+    ran = run("snapshot", *source)
+    assert (ran.status, ran.lines) == (
+        1,
+        ["__transaction_state: 37 records and 0 transaction markers added in 1 of 2 partitions"],
+    )
+    assert ran.err.splitlines() == [
+        f"__transaction_state-0: {segments}/__transaction_state-0/{refused} (nothing of it is stored)",
+        "1 log partition not read: permission denied; nothing is wrong with the log",
+    ]
+    monkeypatch.undo()
+    assert run("snapshot", *source).lines == [
+        "__transaction_state: 8 records and 0 transaction markers added in 1 of 2 partitions"
+    ]
+
+
+def test_a_snapshot_that_may_not_be_read(segments: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("snapshot", segments, "--topic", "__transaction_state", "--output", kept)
+
+    def refuse(path: str, *_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", refuse)
+    ran = run("table", "transactions", kept)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.endswith(".parquet: permission denied: run this as a user who may read it\n")
 
 
 def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_path: Path) -> None:

@@ -103,10 +103,26 @@ def test_rows_that_no_comparison_holds_for_are_told(topics_dir: Path) -> None:
     assert "where no comparison holds; lag: sum of the lags that are known; null where none is, for no end " in groups
 
 
-def test_a_moment_in_the_future_is_told(segments: str) -> None:
-    asked_of = ("table", "groups", segments, "--limit", "0", "--as-of")
-    assert "note: --as-of 9000-01-01T00:00:00.000Z is in the future: " in run(*asked_of, "9000-01-01").err
-    assert "future" not in run(*asked_of, "1h").err
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        (
+            "9000-01-01",
+            "9000-01-01T00:00:00.000Z is in the future, and the last record is of 2026-11-21T02:15:01.659Z (",
+        ),
+        ("2026-11-22", "2026-11-22T00:00:00.000Z is later than the last record, of 2026-11-21T02:15:01.659Z (this is"),
+        ("2026-11-20", "2026-11-20T00:00:00.000Z is before the first record, of 2026-11-21T02:10:40.299Z (nothing was"),
+        ("2026-11-21T02:14", None),
+        ("2026-11-21T03:14", None),
+    ],
+)
+def test_a_moment_outside_of_the_log_is_told(segments: str, moment: str, expected: str | None) -> None:
+    ran = run("table", "groups", segments, "--limit", "0", "--as-of", moment)
+    assert ran.status == 0
+    if expected is None:
+        assert "record, of" not in ran.err
+    else:
+        assert f"__consumer_offsets: the moment {expected}" in ran.err
 
 
 def test_what_stops_a_coordinator_ends_checks_with_status_1(segments: str, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_records_engine.findings import Finding
+from kafka_records_engine.findings import OUTSIDE_LOG, Finding
 from kafka_records_tables import read_table
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 from tools.judge.cleaner import CleanedLog, table_of
@@ -28,8 +28,9 @@ def _commits(count: int) -> Topic:
 
 
 def _as_of(log: CleanedLog, offset: int, table: str = "current_offsets") -> tuple[Finding, ...]:
-    """The findings about the log up to the record at `offset`."""
-    return read_table(table, log, as_of=START_MS + 1000 * offset).findings
+    """What is said to be missing in the log up to the record at `offset`."""
+    found = read_table(table, log, as_of=START_MS + 1000 * offset).findings
+    return tuple(each for each in found if each.reason != OUTSIDE_LOG)
 
 
 def _since(offset: int) -> str:

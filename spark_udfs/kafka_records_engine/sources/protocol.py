@@ -125,20 +125,36 @@ class Counts:
     with_bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
     """By name, what else was accepted in these records because Kafka accepts it."""
+    first_timestamp_ms: int | None = None
+    """When the first record of a log was written, in milliseconds since 1970: of the logs that were read the earliest.
+    None where no moment was asked about."""
+    last_timestamp_ms: int | None = None
+    """The latest time of a record that was read, likewise."""
 
     def add(self, other: Counts) -> None:
         """Add what another task counted."""
-        for each in fields(self):
-            if each.name != "leniencies":
-                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.leniencies.update(other.leniencies)
+        self.note_times(other.first_timestamp_ms, other.last_timestamp_ms)
 
     def widen(self, other: Counts) -> None:
         """Take each number of `other` that is larger: both were counted where the same was read."""
-        for each in fields(self):
-            if each.name != "leniencies":
-                setattr(self, each.name, max(getattr(self, each.name), getattr(other, each.name)))
+        for name in _SUMS:
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
         self.leniencies |= other.leniencies
+        self.note_times(other.first_timestamp_ms, other.last_timestamp_ms)
+
+    def note_times(self, first: int | None, last: int | None) -> None:
+        """Take the time of another first record if it is earlier, and that of a last one if it is later."""
+        if first is not None:
+            self.first_timestamp_ms = min(first, first if self.first_timestamp_ms is None else self.first_timestamp_ms)
+        if last is not None:
+            self.last_timestamp_ms = max(last, last if self.last_timestamp_ms is None else self.last_timestamp_ms)
+
+
+_SUMS: Final = tuple(each.name for each in fields(Counts) if each.type == "int")
+"""The numbers of Counts that add up."""
 
 
 MOST_OF_A_KIND: Final = 1000

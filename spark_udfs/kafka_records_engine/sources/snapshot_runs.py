@@ -77,7 +77,8 @@ def take_snapshot(
     Raises
     ------
     LogSourceError
-        For a source that cannot be read, and a directory that is something else.
+        For a source that cannot be read, and a directory that is something else. A log partition that whoever runs
+        this may not read (NotReadable) keeps nobody from the others, and is a finding.
     SnapshotBusy
         When another process is writing to the snapshot.
     TypeError, ValueError
@@ -109,6 +110,8 @@ def take_snapshot(
             run.take(log, None if on_progress is None else _moved(on_progress, done, total, log.size))
             done += log.size
         _end(root, names, run.read)
+    if run.forbidden and len(run.forbidden) == len(logs):
+        raise run.forbidden[0]
     return run.report
 
 

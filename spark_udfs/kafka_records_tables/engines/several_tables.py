@@ -13,6 +13,7 @@ import pyarrow as pa
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context, Counts
 from kafka_records_engine.sources.given import source_of
+from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.joined_tables import input_requests, logs_there, read_view
 from kafka_records_tables.engines.log_tasks import LogTask, RunReport, RunReports
 from kafka_records_tables.engines.logs_to_read import logs_to_read, topics_known_to, uses_topics
@@ -78,7 +79,7 @@ class SeveralTables:
         def was_read(asked: TableRequest, _: Sequence[LogPartition], __: OnProgress | None) -> Iterator[pa.RecordBatch]:
             number = self._number(asked)
             found = (self._ends if asked.table.helper == "ends" else self._reports).of_tables[number]
-            report.add(found.findings, found.counts)
+            report.add([*found.findings, *moment_notes(asked, found.counts)], found.counts)
             return iter(self._rows[number])
 
         if not request.table.inputs:

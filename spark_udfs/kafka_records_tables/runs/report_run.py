@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_diff import DiffError, EarlierReport, report_diff
 from kafka_records_tables.report.report_text import in_short, write_report_text
@@ -118,6 +119,9 @@ class ReportRun:
             say(in_short(report))
         for name, why in report.missing.items():
             say(f"note: without the table {name}: {why}")
+        for finding in report.found:
+            if finding.reason == OUTSIDE_LOG:
+                say(f"note: {finding}")
         totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
         say(f"read {totals.read()}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +37,6 @@ from kafka_records_tables.runs.written_output import (
 )
 from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.tables import TABLES, tables_read
-from kafka_records_tables.tables.completeness import time_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -210,11 +208,8 @@ class TableRun:
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
 
     def _say_of_conditions(self, selection: Selection) -> None:
-        """Say what about the moment and the conditions may not be what was meant."""
-        as_of, query = self._task.as_of_ms, self._task.query
-        if as_of is not None and as_of > time.time_ns() // 1_000_000:
-            say(f"note: --as-of {time_text(as_of)} is in the future: this is the answer of all that there is")
-        for each in query.conditions:
+        """Say what about the conditions may not be what was meant."""
+        for each in self._task.query.conditions:
             words = next(column.words for column in self._table.columns if column.name == each.column)
             if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
                 known = did_you_mean(str(each.value), words) or f"; there are {', '.join(words)}"

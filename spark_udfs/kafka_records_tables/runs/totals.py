@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from kafka_records_engine.findings import FORBIDDEN_LOG
 from kafka_records_engine.sources import Counts
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.results.count_words import read_words
@@ -26,6 +27,8 @@ class FileTotals:
     """What was found in the files. Notes, which a healthy log may have, do not count as damage."""
 
     damaged_places: int = 0
+    forbidden: int = 0
+    """Log partitions that whoever runs this may not read. Nothing is wrong with them."""
     lost_records: int = 0
     unread_bytes: int = 0
     place: str = "the files"
@@ -48,6 +51,9 @@ class FileTotals:
         if finding.severity == "note":
             self.control_records += finding.records
             return
+        if finding.reason == FORBIDDEN_LOG:
+            self.forbidden += 1
+            return
         self.damaged_places += 1
         self.lost_records += finding.records
         self.unread_bytes += finding.bytes
@@ -56,6 +62,8 @@ class FileTotals:
         """Say what was left out and how much damage there was, if any."""
         if self.control_records:
             say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
+        if self.forbidden:
+            say(f"{plural(self.forbidden, 'log partition')} not read: permission denied; nothing is wrong with the log")
         if self.damaged_places:
             found = plural(self.damaged_places, "damaged place")
             lost = plural(self.lost_records, "record")
@@ -63,7 +71,7 @@ class FileTotals:
 
     @property
     def status(self) -> int:
-        return DAMAGE if self.damaged_places else OK
+        return DAMAGE if self.damaged_places or self.forbidden else OK
 
 
 _NEWER: Final = (

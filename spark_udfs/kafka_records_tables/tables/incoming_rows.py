@@ -84,6 +84,7 @@ def _up_to(
             yield batch
             continue
         times = _times(batch, context)
+        _note_times(context, times)
         later = np.flatnonzero(times > as_of_ms)
         first = int(later[0]) if later.size else len(times)
         completeness.before(batch.slice(0, first), times[:first])
@@ -96,9 +97,18 @@ def _up_to(
     else:
         return
     while not completeness.is_known and (batch := next(batches, None)) is not None:
-        completeness.behind(batch, _times(batch, context))
+        times = _times(batch, context)
+        _note_times(context, times)
+        completeness.behind(batch, times)
     # What cannot be read behind the end of the answer hides no marker that belongs to it.
     context.holes[:] = [hole for hole in context.holes if hole < cut_at - 1]
+
+
+def _note_times(context: Context, times: INT64) -> None:
+    counts, told = context.counts, times[times != _NO_TIMESTAMP]
+    if told.size:
+        first = int(told[0]) if counts.first_timestamp_ms is None else None
+        counts.note_times(first, int(told.max()))
 
 
 def _times(batch: pa.RecordBatch, context: Context) -> INT64:

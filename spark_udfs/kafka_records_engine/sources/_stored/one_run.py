@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_records_engine.findings import DAMAGED_LOG, Finding, OnFinding
+from kafka_records_engine.findings import DAMAGED_LOG, FORBIDDEN_LOG, Finding, OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.places import NotReadable
 from kafka_records_engine.sources._stored.log_passes import Added, Pass, read_at_ms
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, remove_incomplete
@@ -49,6 +50,8 @@ class Run:
         self._topic_ids = {topic: topic_id for topic_id, topic in names.items()}
         self._on_finding = on_finding
         self._said: set[str] = set()
+        self.forbidden: list[NotReadable] = []
+        """Log partitions that whoever runs this may not read."""
 
     def take(self, log: LogPartition, moved: Callable[[int], None] | None) -> None:
         """Store what is new in one log partition. What is wrong with it keeps nobody from the others."""
@@ -59,6 +62,10 @@ class Run:
             remove_incomplete(each)
         try:
             stored, ended_at_ms = self._take(log, added, moved)
+        except NotReadable as error:
+            self.forbidden.append(error)
+            self.say(Finding("damage", FORBIDDEN_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
+            return
         except LogSourceError as error:
             self.say(Finding("damage", DAMAGED_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
             return

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.places import NotReadable
 from kafka_records_engine.sources._stored.stored_names import MARK, part_name, replace_file
 
 
@@ -19,6 +20,8 @@ def read_mark(root: str) -> dict[str, Any]:
         told = json.loads(Path(path).read_text("utf-8"))
         if not isinstance(told, dict) or not {"format", "topic_names", "read"} <= told.keys():
             raise ValueError("it is not what kafka-records snapshot writes")
+    except PermissionError:
+        raise NotReadable(path) from None
     except (OSError, ValueError) as error:
         detail = getattr(error, "strerror", None) or error
         raise LogSourceError(path, f"cannot be read: {detail}; delete it, and the next run writes it anew") from None

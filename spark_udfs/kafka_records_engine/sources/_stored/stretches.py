@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from kafka_records_engine.findings import DAMAGED_LOG, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.places import NotReadable
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_engine.sources._stored.stored_names import (
     folder_of,
@@ -163,7 +164,8 @@ class StoredLog:
 
 
 def stored_log(root: str, topic: str, partition: int) -> StoredLog:
-    """What a snapshot has of a log partition. Raises LogSourceError for what a later version has written."""
+    """What a snapshot has of a log partition. Raises LogSourceError for what a later version has written,
+    and NotReadable for what nobody here may read."""
     while True:
         try:
             files = tuple(_stored_file(*each) for each in records_files(folder_of(root, topic, partition)))
@@ -176,6 +178,8 @@ def stored_log(root: str, topic: str, partition: int) -> StoredLog:
         try:
             told = _told(path)
             surveys.append(Survey(**_members(Survey, {**told, "path": path})))
+        except PermissionError:
+            raise NotReadable(path) from None
         except (OSError, pa.ArrowInvalid, TypeError, KeyError) as error:
             consequence = "records that were deleted may be shown"
             findings.append(unreadable(path, _reason(error), consequence, topic, partition))
@@ -210,6 +214,8 @@ def _stored_file(first: int, last: int, path: str) -> StoredFile:
         stretches = tuple(_stretch(each) for each in told["stretches"])
     except FileNotFoundError:
         raise
+    except PermissionError:
+        raise NotReadable(path) from None
     except (OSError, pa.ArrowInvalid, TypeError, KeyError) as error:
         return StoredFile(first, last, path, trouble=_reason(error))
     return StoredFile(first, last, path, stretches)
