@@ -119,7 +119,7 @@ class ReportRun:
             say(in_short(report))
         for name, why in report.missing.items():
             say(f"note: without the table {name}: {why}")
-        for finding in report.found:
+        for finding in report.reading:
             if finding.reason == OUTSIDE_LOG:
                 say(f"note: {finding}")
         totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
