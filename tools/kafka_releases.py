@@ -25,12 +25,14 @@ DESCRIBED: Final = tuple(SPEC_COUNTS)[-1]
 
 RELEASE_VARIABLE: Final = "KAFKA_RECORDS_KAFKA"
 
-LATEST: Final = os.environ.get(RELEASE_VARIABLE, "4.3.1")
-"""The release of Kafka whose brokers and classes tools and tests start; `$KAFKA_RECORDS_KAFKA` names another one. By
-default the newest that was published whole."""
-
 WITHOUT_TOOLS: Final = frozenset({"4.4.0"})
-"""Releases of which Maven finds no kafka-streams and no kafka-tools."""
+"""Releases of which Maven finds no kafka-streams, no kafka-tools and no connect-runtime."""
+
+WHOLE: Final = next(release for release in reversed(SPEC_COUNTS) if release not in WITHOUT_TOOLS)
+"""The newest release that was published whole."""
+
+LATEST: Final = os.environ.get(RELEASE_VARIABLE, WHOLE)
+"""The release of Kafka whose brokers and classes tools and tests start; `$KAFKA_RECORDS_KAFKA` names another one."""
 
 RECORD_MODULES: Final = frozenset(
     {"kafka_2.13", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator"}

@@ -1,7 +1,7 @@
 """The program that drives Kafka's coordinators: compiled once, and spoken to through its input and output.
 
-Its sources are in `java/`; the jars it needs are those of `tools.broker`. It stays outside the repository, in the cache
-folder, one folder for each state of its sources.
+Its sources are in `java/`, where a folder has what Kafka's classes call otherwise since a release; it needs the jars of
+`tools.broker`. It stays outside the repository, in the cache folder, one folder for each state of its sources.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from kafka_records_codegen.evolution.kafka_releases import cache_folder, keep
-from tools.broker import broker_jars, java
+from kafka_records_codegen.evolution.kafka_releases import cache_folder, keep, release_order
+from tools.broker import broker_jars, jars_by_maven, java
 from tools.java_compiler import compile_java
-from tools.kafka_releases import LATEST
+from tools.kafka_releases import LATEST, WHOLE, WITHOUT_TOOLS
 
 SOURCES: Final = Path(__file__).with_name("java")
 
@@ -36,8 +36,9 @@ def program(tell: Callable[[str], None] = lambda line: None) -> list[str]:
 
     Raises MissingPrerequisite without Java or Maven, FetchError when Maven fails, and CompileError.
     """
-    jars = broker_jars(tell)
-    sources = sorted(SOURCES.glob("*.java"))
+    places = [broker_jars(tell) / "*", *(each / "*" for each in _connect_jars(tell))]
+    by_release = SOURCES / ("since_4_4" if release_order(LATEST) >= release_order("4.4.0") else "before_4_4")
+    sources = sorted([*SOURCES.glob("*.java"), *by_release.glob("*.java")])
     state = hashlib.sha256(LATEST.encode())
     for source in sources:
         state.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -46,9 +47,17 @@ def program(tell: Callable[[str], None] = lambda line: None) -> list[str]:
         tell("Compiling the judge (once)")
         classes.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
-            compile_java("the judge", sources, [jars / "*"], Path(scratch) / "classes")
+            compile_java("the judge", sources, places, Path(scratch) / "classes")
             keep(Path(scratch) / "classes", classes)
-    return [java(), *_JVM, _QUIET, "-cp", f"{classes}:{jars}/*", "judge.Main"]
+    return [java(), *_JVM, _QUIET, "-cp", ":".join(map(str, (classes, *places))), "judge.Main"]
+
+
+def _connect_jars(tell: Callable[[str], None]) -> list[Path]:
+    """Connect's own classes, which write what its workers say: those of an older release where Maven finds none."""
+    if LATEST not in WITHOUT_TOOLS:
+        return []
+    wanted = [("org.apache.kafka", module, WHOLE) for module in ("connect-runtime", "connect-api")]
+    return [jars_by_maven(cache_folder() / "connect" / WHOLE, f"Kafka Connect {WHOLE}", wanted, tell, alone=True)]
 
 
 class Coordinators:

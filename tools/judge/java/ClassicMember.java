@@ -79,7 +79,7 @@ final class ClassicMember extends Member {
             .setGroupId(group).setMemberId(memberId).setGroupInstanceId(instanceId)
             .setProtocolType(protocolType).setProtocols(offered())
             .setSessionTimeoutMs(sessionTimeout).setRebalanceTimeoutMs(rebalanceTimeout);
-        world.groups.call("join", shard -> shard.classicGroupJoin(client, request, joining));
+        world.groups.call("join", shard -> Release.join(shard, client, request, joining));
         if (world.groups.refused) {
             joining = null;
         } else if (joining.isDone() && chance.is(90)) {

@@ -72,8 +72,9 @@ final class Commits {
         Client client = Client.of("producer", new byte[] {127, 0, 0, 1}, ApiKeys.TXN_OFFSET_COMMIT);
         TxnOffsetCommitRequestData request = new TxnOffsetCommitRequestData()
             .setTransactionalId("tx-" + producer.id()).setProducerId(producer.id()).setProducerEpoch(producer.epoch())
-            .setGroupId(group).setMemberId(memberId).setGroupInstanceId(instanceId).setGenerationId(generation)
+            .setGroupId(group).setMemberId(memberId).setGroupInstanceId(instanceId)
             .setTopics(committed(topics).stream().map(Commits::inTransaction).toList());
+        Release.setGeneration(request, generation);
         long end = world.groups.log.end();
         world.groups.call(
             "commitTransactionalOffset", producer, shard -> shard.commitTransactionalOffset(client, request)

@@ -49,7 +49,7 @@ final class GroupAnswers {
         this.loaded = loaded;
         cut = moment.cut();
         clock = new Clock(moment.now());
-        SnapshotRegistry snapshots = new SnapshotRegistry(Kafka.LOGS);
+        SnapshotRegistry snapshots = new SnapshotRegistry(Release.LOGS);
         shard = kafka.groupCoordinator(clock, new Timers(clock), new Tasks(), snapshots);
         loaded.into(shard, cut, moment.topics());
         snapshots.idempotentCreateSnapshot(cut);
@@ -112,7 +112,7 @@ final class GroupAnswers {
             case "share" -> ShareGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
                 shard.shareGroupDescribe(ids, cut).get(0), ApiKeys.SHARE_GROUP_DESCRIBE.latestVersion());
             case "streams" -> StreamsGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
-                shard.streamsGroupDescribe(ids, cut).get(0), ApiKeys.STREAMS_GROUP_DESCRIBE.latestVersion());
+                Release.streamsGroups(shard, ids, cut).get(0), ApiKeys.STREAMS_GROUP_DESCRIBE.latestVersion());
             default -> throw new IllegalArgumentException("A group is of a kind that is not known: " + type);
         };
     }

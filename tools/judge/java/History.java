@@ -70,7 +70,7 @@ final class History {
     }
 
     private ObjectNode header(String file, Log log) {
-        ObjectNode header = Json.object().put("history", file).put("seed", seed).put("kafka", Kafka.RELEASE)
+        ObjectNode header = Json.object().put("history", file).put("seed", seed).put("kafka", Release.NAME)
             .put("topic", log.topic).put("partition", 0)
             .put("start_ms", start).put("end_ms", world.clock.milliseconds());
         if (log == world.groups.log) {

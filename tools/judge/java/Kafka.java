@@ -6,8 +6,6 @@ import java.util.Optional;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.utils.AppInfoParser;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.coordinator.group.GroupConfigManager;
 import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
@@ -22,14 +20,12 @@ import com.yammer.metrics.core.MetricsRegistry;
 
 /** Makes Kafka's coordinators, empty, with the settings of a broker. */
 final class Kafka {
-    static final String RELEASE = AppInfoParser.getVersion();
     static final String OFFSETS = "__consumer_offsets";
     static final String SHARE_STATE = "__share_group_state";
 
     private static final GroupCoordinatorMetrics GROUP_METRICS =
         new GroupCoordinatorMetrics(new MetricsRegistry(), new Metrics());
     private static final ShareCoordinatorMetrics SHARE_METRICS = new ShareCoordinatorMetrics(new Metrics());
-    static final LogContext LOGS = new LogContext();
 
     final GroupCoordinatorConfig groups;
     private final ShareCoordinatorConfig share;
@@ -38,7 +34,7 @@ final class Kafka {
     Kafka(Map<String, String> settings) {
         groups = GroupCoordinatorConfig.fromProps(settings);
         share = new ShareCoordinatorConfig(new AbstractConfig(ShareCoordinatorConfig.CONFIG_DEF, settings, false));
-        groupConfigs = new GroupConfigManager(Map.of(), groups, ShareGroupConfig.fromProps(settings));
+        groupConfigs = Release.groupConfigs(groups, ShareGroupConfig.fromProps(settings));
     }
 
     /** A coordinator of groups; what it holds can be read as of the snapshots taken of it. */
@@ -46,7 +42,7 @@ final class Kafka {
         GroupCoordinatorShard.Builder builder = new GroupCoordinatorShard.Builder(groups, groupConfigs);
         builder.withAuthorizerPlugin(Optional.empty());
         return builder
-            .withLogContext(LOGS)
+            .withLogContext(Release.LOGS)
             .withTime(clock)
             .withTimer(timers)
             .withExecutor(tasks)
@@ -58,7 +54,7 @@ final class Kafka {
 
     ShareCoordinatorShard shareCoordinator(Clock clock, Timers timers, Tasks tasks, SnapshotRegistry snapshots) {
         return new ShareCoordinatorShard.Builder(share)
-            .withLogContext(LOGS)
+            .withLogContext(Release.LOGS)
             .withTime(clock)
             .withTimer(timers)
             .withExecutor(tasks)

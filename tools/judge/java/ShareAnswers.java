@@ -22,7 +22,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
  * time, what it would write, since it remembers what it has written.
  */
 final class ShareAnswers {
-    private static final int ANY_LEADER = -1;
+    // No leader is newer, so none is refused; what it would have written is never replayed. 4.4 refuses -1.
+    private static final int ANY_LEADER = Integer.MAX_VALUE;
 
     private record Place(String group, Uuid topic, int partition) {}
 
@@ -67,7 +68,7 @@ final class ShareAnswers {
 
     private ShareCoordinatorShard load(long time) {
         Clock clock = new Clock(now);
-        SnapshotRegistry snapshots = new SnapshotRegistry(Kafka.LOGS);
+        SnapshotRegistry snapshots = new SnapshotRegistry(Release.LOGS);
         ShareCoordinatorShard shard = kafka.shareCoordinator(clock, new Timers(clock), new Tasks(), snapshots);
         loaded.into(shard, cut, topics);
         clock.set(time);

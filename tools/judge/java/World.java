@@ -68,7 +68,7 @@ final class World {
         Tasks tasks = new Tasks();
         Log log = Recorded.emptyLog(Kafka.OFFSETS);
         UnaryOperator<CoordinatorRecord> asWritten = isOld ? new OldVersions(chance) : UnaryOperator.identity();
-        return new Living<>(kafka.groupCoordinator(clock, timers, tasks, new SnapshotRegistry(Kafka.LOGS)), log, clock, timers, tasks, asWritten, new Causes());
+        return new Living<>(kafka.groupCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, asWritten, new Causes());
     }
 
     private Living<ShareCoordinatorShard> shareCoordinator() {
@@ -76,7 +76,7 @@ final class World {
         Tasks tasks = new Tasks();
         Log log = Recorded.emptyLog(Kafka.SHARE_STATE);
         return new Living<>(
-            kafka.shareCoordinator(clock, timers, tasks, new SnapshotRegistry(Kafka.LOGS)), log, clock, timers, tasks, UnaryOperator.identity(), new Causes()
+            kafka.shareCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, UnaryOperator.identity(), new Causes()
         );
     }
 

@@ -1,0 +1,50 @@
+package judge;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+
+import org.apache.kafka.common.message.JoinGroupRequestData;
+import org.apache.kafka.common.message.JoinGroupResponseData;
+import org.apache.kafka.common.message.StreamsGroupDescribeResponseData;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
+import org.apache.kafka.common.utils.AppInfoParser;
+import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
+import org.apache.kafka.coordinator.group.GroupConfigManager;
+import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
+import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
+import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+
+/** What Kafka's classes call otherwise from 4.4 on, as they have it until then. */
+final class Release {
+    static final String NAME = AppInfoParser.getVersion();
+    static final LogContext LOGS = new LogContext();
+
+    private Release() {}
+
+    static GroupConfigManager groupConfigs(GroupCoordinatorConfig groups, ShareGroupConfig share) {
+        return new GroupConfigManager(Map.of(), groups, share);
+    }
+
+    static CoordinatorResult<Void, CoordinatorRecord> join(
+        GroupCoordinatorShard shard,
+        AuthorizableRequestContext client,
+        JoinGroupRequestData request,
+        CompletableFuture<JoinGroupResponseData> answer
+    ) {
+        return shard.classicGroupJoin(client, request, answer);
+    }
+
+    static List<StreamsGroupDescribeResponseData.DescribedGroup> streamsGroups(
+        GroupCoordinatorShard shard, List<String> ids, long cut
+    ) {
+        return shard.streamsGroupDescribe(ids, cut);
+    }
+
+    static void setGeneration(TxnOffsetCommitRequestData request, int generation) {
+        request.setGenerationId(generation);
+    }
+}

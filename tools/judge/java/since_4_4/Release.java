@@ -1,0 +1,50 @@
+package judge;
+
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+import org.apache.kafka.common.message.JoinGroupRequestData;
+import org.apache.kafka.common.message.JoinGroupResponseData;
+import org.apache.kafka.common.message.StreamsGroupDescribeResponseData;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
+import org.apache.kafka.common.utils.internals.AppInfoParser;
+import org.apache.kafka.common.utils.internals.LogContext;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
+import org.apache.kafka.coordinator.group.GroupConfigManager;
+import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
+import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
+import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+
+/** What Kafka's classes called otherwise before 4.4, as they have it since then. */
+final class Release {
+    static final String NAME = AppInfoParser.getVersion();
+    static final LogContext LOGS = new LogContext();
+
+    private Release() {}
+
+    static GroupConfigManager groupConfigs(GroupCoordinatorConfig groups, ShareGroupConfig share) {
+        return new GroupConfigManager(groups, share);
+    }
+
+    static CoordinatorResult<Boolean, CoordinatorRecord> join(
+        GroupCoordinatorShard shard,
+        AuthorizableRequestContext client,
+        JoinGroupRequestData request,
+        CompletableFuture<JoinGroupResponseData> answer
+    ) {
+        // Nobody has described a topology here, so none is left to be cleaned up.
+        return shard.classicGroupJoin(client, request, answer, true);
+    }
+
+    static List<StreamsGroupDescribeResponseData.DescribedGroup> streamsGroups(
+        GroupCoordinatorShard shard, List<String> ids, long cut
+    ) {
+        return shard.streamsGroupDescribe(ids, cut).describedGroups();
+    }
+
+    static void setGeneration(TxnOffsetCommitRequestData request, int generation) {
+        request.setGenerationIdOrMemberEpoch(generation);
+    }
+}
