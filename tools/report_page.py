@@ -39,7 +39,7 @@ from kafka_records_tables import read_report
 
 report = read_report("tests/data/topics/kafka-4.3/segments")
 [(finding.level.word, finding.kind, finding.group_ids) for finding in report.findings][:2]
-# [('high', 'offsets_of_new_topic', ('price-checks',)), ('high', 'offsets_reset', ('payments-settlement',))]
+# [('high', 'offsets_reset', ('payments-settlement',)), ('high', 'share_redelivery', ('ticket-classifiers',))]
 report.findings[0].next[0].command.split()[:3]
 # ['kafka-records', 'table', 'regressions']
 ```

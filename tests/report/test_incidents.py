@@ -209,7 +209,7 @@ _NAMED: Final = {
     "two_committers": {"two_committers"},
     "endless_rebalance": {"endless_rebalances"},
     "reset_by_administrator": {"offsets_reset"},
-    "topic_made_anew": {"offsets_of_older_topic", "offsets_of_new_topic"},
+    "topic_made_anew": {"topic_made_anew"},
     "poisoned_share": {"share_redelivery"},
     "flooding_group": {"commits_flooding"},
     "lost_segment": {"offsets_below_log_start", "segment_lost"},
@@ -238,7 +238,7 @@ def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incide
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level == Level.CRITICAL)
     assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
     assert {*found.truth.group_ids} < {*told.group_ids}
-    assert f"{len(told.group_ids)} groups stood there" in told.what
+    assert f"{len(told.group_ids)} groups stand there, and it hits all of them" in told.what
     assert told.confidence == "medium"
     assert any("docs/rescue.md" in step.what for step in told.next)
 
@@ -294,7 +294,8 @@ def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Ca
     (told,) = (each for each in report.findings if each.level > Level.NOTE)
     rows = report.tables["regressions"].num_rows
     assert told.measured["falls"] == rows
-    assert f"{rows // 4} times on each of 4 partitions (partitions 0-3)" in told.what
+    assert f'"{told.topics[0]}" (partitions 0-3) rose and fell by turns' in told.what
+    assert f"{rows // 4} times on each of 4 partitions" in told.what
     assert {condition for each in told.rows for condition in each.where if condition.startswith("kind=")} == {
         "kind=sawtooth",
         "kind=reset_while_empty",
@@ -306,16 +307,15 @@ def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Ca
 def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
     incident: Callable[[str], Incident],
 ) -> None:
-    """The topic was made anew when the first commit names the new one. Who has gone on with it is no emergency."""
+    """The topic was made anew when the first commit names the new one. Both groups are in one finding."""
     found = incident("topic_made_anew")
     began, waits = found.truth.group_ids
-    told = {each.group_ids: each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE}
-    assert told[began,].level == Level.MODERATE
-    assert told[waits,].level == Level.HIGH
-    assert f'The group "{waits}" has had no members since ' in told[waits,].what
-    since_ms = told[waits,].since_timestamp_ms
-    assert since_ms is not None
-    assert found.truth.since_ms <= since_ms < found.truth.since_ms + 5 * MINUTE
+    (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
+    assert (told.group_ids, told.level) == ((waits, began), Level.HIGH)
+    assert f'1 group has gone on with the new one ("{began}")' in told.what
+    assert f'The group "{waits}" has had no members since ' in told.what
+    assert told.since_timestamp_ms is not None
+    assert found.truth.since_ms <= told.since_timestamp_ms < found.truth.since_ms + 5 * MINUTE
 
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), lambda name: name == "exactly_once"))

@@ -32,7 +32,7 @@ def test_the_captured_topic_has_what_its_readme_tells(report: Report) -> None:
     assert [(each.level, each.kind, each.group_ids) for each in report.findings if each.level > Level.NOTE] == [
         (Level.HIGH, "offsets_reset", ("payments-settlement",)),
         (Level.HIGH, "share_redelivery", ("ticket-classifiers",)),
-        (Level.MODERATE, "offsets_of_new_topic", ("price-checks",)),
+        (Level.MODERATE, "topic_made_anew", ("price-checks",)),
         (Level.MODERATE, "offsets_rewound", ("заказы-экспорт",)),
     ]
     assert sorted((each.kind, each.group_ids) for each in report.findings if each.level == Level.NOTE) == [

@@ -100,7 +100,7 @@ def test_the_file_of_thresholds_has_all_of_them(tmp_path: Path) -> None:
     assert thresholds_of(path) == usual_thresholds()
     assert path.read_text() == thresholds_file()
     names = {rule.named(each) for rule in RULES for each in rule.thresholds}
-    assert names | {"report.most_of_a_kind"} == set(usual_thresholds())
+    assert names | {"report.most_of_a_kind", "report.most_notes_of_a_kind"} == set(usual_thresholds())
 
 
 def test_thresholds_change_levels(report: Report) -> None:

@@ -28,6 +28,8 @@ class LostFile(NamedTuple):
     """Records and markers before them, none of which is missing: no cleaner has been there, nor behind."""
     before_ms: int | None
     """When the last record before them was written."""
+    behind_ms: int | None
+    """When the first record behind them was written."""
 
 
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
@@ -69,7 +71,9 @@ def _first_gap(log: LogPartition) -> LostFile | None:
             is_other_file = batch.column("file")[at].as_py() != last_file
             whole = last - begins + 1
             behind = int(offsets[at])
-            return LostFile(log.topic, log.partition, last + 1, behind, whole, last_ms) if is_other_file else None
+            behind_ms = batch.column("timestamp_ms")[at].as_py()
+            found = LostFile(log.topic, log.partition, last + 1, behind, whole, last_ms, behind_ms)
+            return found if is_other_file else None
         last, last_ms = int(offsets[-1]), pc.max(batch.column("timestamp_ms")).as_py()
         last_file = batch.column("file")[batch.num_rows - 1].as_py()
     return None

@@ -50,8 +50,10 @@ def _finding_html(finding: ReportFinding) -> str:
     names = "; ".join(_names_html(each) for each in about if each)
     lines = [f"<strong>{text_html(finding.title)}</strong>" + (f" ({names})" if names else "")]
     lines.append(text_html(finding.what))
-    if finding.since_timestamp_ms is not None:
-        lines.append(f"since {_moment(finding.since_timestamp_ms)}")
+    since = "" if finding.since_timestamp_ms is None else f"since {_moment(finding.since_timestamp_ms)}"
+    note = "" if finding.since_note is None else f"({text_html(finding.since_note)})"
+    if since or note:
+        lines.append(f"{since or 'since when'} {note}".rstrip())
     sure = f"confidence {finding.confidence}"
     lines.append(sure if finding.why_not_sure is None else f"{sure}: {text_html(finding.why_not_sure)}")
     for step in finding.next:

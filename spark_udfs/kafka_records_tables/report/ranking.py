@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.report_parts import Level, ReportFinding
 from kafka_records_tables.report.rules import RULES
-from kafka_records_tables.report.sight import counted
+from kafka_records_tables.report.sight import counted, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.sight import Sight
 
 _NAMED = 100
-"""Groups that a summary names; `measured` counts all."""
+"""Groups that a summary has in `group_ids`; `measured` counts all."""
+_SHOWN = 8
+"""Groups that its sentence names."""
 
 
 def findings_of(sight: Sight) -> tuple[ReportFinding, ...]:
@@ -29,8 +31,8 @@ def findings_of(sight: Sight) -> tuple[ReportFinding, ...]:
 
 def _of_rule(sight: Sight, rule: ReportRule) -> Iterator[ReportFinding]:
     cases = rule.cases(sight)
-    most = sight.limit("report.most_of_a_kind")
     for level in sorted(Level, reverse=True):
+        most = sight.limit("report.most_notes_of_a_kind" if level == Level.NOTE else "report.most_of_a_kind")
         of_level = cases.filter(pc.equal(cases["level"], int(level)))
         if not of_level.num_rows:
             continue
@@ -52,7 +54,8 @@ def _summary(sight: Sight, rule: ReportRule, level: Level, others: pa.Table) -> 
     if "group_id" in others.column_names:
         distinct = others["group_id"].unique()
         number, groups = len(distinct), tuple(filter(None, distinct.slice(0, _NAMED).to_pylist()))
-    of_groups = f", of {counted(number, 'group')}" if number else ""
+    more = f" and {number - _SHOWN} more" if number > _SHOWN else ""
+    of_groups = f", of {counted(number, 'group')} ({listed(groups[:_SHOWN], _SHOWN)}{more})" if number else ""
     return ReportFinding(
         kind=rule.kind,
         level=level,
@@ -65,5 +68,5 @@ def _summary(sight: Sight, rule: ReportRule, level: Level, others: pa.Table) -> 
         rows=(rows,),
         next=(sight.see("See all of them", rows),),
         measured={"findings": others.num_rows, "groups": number},
-        thresholds=sight.limits_of("report.most_of_a_kind"),
+        thresholds=sight.limits_of("report.most_of_a_kind", "report.most_notes_of_a_kind"),
     )

@@ -61,7 +61,7 @@ def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
 
 def _identity(finding: ReportFinding) -> tuple[object, ...]:
     if not finding.rows:
-        return finding.kind, tuple((each.topic, each.partition) for each in finding.evidence[:1])
+        return finding.kind, tuple(each.topic for each in finding.evidence[:1])
     where = tuple(each for each in finding.rows[0].where if "timestamp" not in each.partition("=")[0])
     # What is summed up is one finding for each level.
     of_level = finding.level if "findings" in finding.measured else None

@@ -92,6 +92,8 @@ class ReportFinding:
     transactional_ids: tuple[str, ...] = ()
     since_timestamp_ms: int | None = None
     """When it began, in milliseconds since 1970; null where no record tells."""
+    since_note: str | None = None
+    """How exact that is, or why no record tells, in a few words that stand behind the moment or in its place."""
     until_timestamp_ms: int | None = None
     """When it gets worse if nobody does anything, as the first expiry; null where nothing is known."""
     confidence: Confidence = "high"

@@ -90,7 +90,7 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
     yield f"{head}{mark}  {printable(finding.title)}"
     yield from _wrapped(finding.what, _INDENT, width)
     times = [
-        f"since {moment(finding.since_timestamp_ms)}" if finding.since_timestamp_ms is not None else "",
+        since_words(finding),
         f"until {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",
         f"confidence {finding.confidence}: {finding.why_not_sure}" if finding.why_not_sure else "",
     ]
@@ -102,6 +102,14 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
             # A command is one line, however long, so that it can be copied.
             is_long = len(step.command) > _LONGEST_COMMAND
             yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
+
+
+def since_words(finding: ReportFinding) -> str:
+    """Since when it is so, and how exact that is; nothing where neither is known."""
+    at, note = finding.since_timestamp_ms, finding.since_note
+    if at is None:
+        return "" if note is None else f"since when: {note}"
+    return f"since {moment(at)}" + ("" if note is None else f" ({note})")
 
 
 def _wrapped(text: str, indent: str, width: int) -> list[str]:

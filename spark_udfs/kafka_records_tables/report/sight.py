@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ from kafka_records_tables.tables import TABLES
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
     from kafka_records_tables.report.lost_files import LostFile
+
+Made = TypeVar("Made")
 
 SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -50,6 +52,7 @@ class Sight:
     """Files of logs that are gone, as far as records tell."""
     bootstrap: str | None = None
     config: str | None = None
+    _made: dict[Callable[[Sight], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def at_ms(self) -> int:
@@ -65,6 +68,12 @@ class Sight:
         """The rows of a table; none where the source does not have its topic."""
         there = self.tables.get(name)
         return TABLES[name].schema.empty_table() if there is None else there
+
+    def once(self, make: Callable[[Sight], Made]) -> Made:
+        """What a function makes of this sight; the function is called once, whoever asks for it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("Made", self._made[make])
 
     def limit(self, name: str) -> Any:
         """A threshold: milliseconds, a count or a share."""
@@ -161,6 +170,16 @@ def of_group(group: str, *more: str) -> tuple[str, ...]:
 def partitions_shown(numbers: Sequence[int]) -> str:
     """Partitions in a sentence: `partition 2`, `partitions 0-3, 7`."""
     return f"partition{'' if len(set(numbers)) == 1 else 's'} {numbers_shown(numbers)}"
+
+
+def places_shown(places: Iterable[tuple[str, int]], most: int = 3) -> str:
+    """Topics with their partitions in a sentence: `"orders" (partitions 0-3), "returns" (partition 2) and 4 more`."""
+    of_topics: dict[str, list[int]] = {}
+    for topic, partition in places:
+        of_topics.setdefault(topic, []).append(partition)
+    first = [f"{shown(topic)} ({partitions_shown(of_topics[topic])})" for topic in sorted(of_topics)[:most]]
+    more = "" if len(of_topics) <= most else f" and {counted(len(of_topics) - most, 'more topic')}"
+    return ", ".join(first) + more
 
 
 def numbers_shown(numbers: Sequence[int], most: int = 8) -> str:

@@ -29,6 +29,13 @@ _GENERAL: Final = (
         "findings of one kind and level that stand by themselves; the others are summed up in one",
         "more than a screen of the same is not read",
     ),
+    Threshold(
+        "most_notes_of_a_kind",
+        "count",
+        5,
+        "the same for notes",
+        "nothing is wrong with them, and they stand in the way of what is",
+    ),
 )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from kafka_records_tables.report.rule import ReportRule
 from kafka_records_tables.report.rules import (
     broken_logs,
+    cut_logs,
     damaged_logs,
     expiring_offsets,
     flooding_commits,
@@ -14,6 +15,7 @@ from kafka_records_tables.report.rules import (
     lost_offsets,
     offset_falls,
     rebalancing,
+    remade_topics,
     share_deliveries,
     uneven_assignments,
     unneeded_offsets,
@@ -22,6 +24,7 @@ from kafka_records_tables.report.rules import (
 RULES: Final[tuple[ReportRule, ...]] = (
     *expiring_offsets.RULES,
     *lost_offsets.RULES,
+    *remade_topics.RULES,
     *held_transactions.RULES,
     *offset_falls.RULES,
     *rebalancing.RULES,
@@ -30,6 +33,7 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *flooding_commits.RULES,
     *broken_logs.RULES,
     *damaged_logs.RULES,
+    *cut_logs.RULES,
     *unneeded_offsets.RULES,
 )
 """All rules, in the order in which the page about them has them."""

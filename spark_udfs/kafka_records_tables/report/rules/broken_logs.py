@@ -8,7 +8,7 @@ from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, 
 from kafka_records_tables.report.rule import ReportRule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -35,13 +35,13 @@ def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
                 ("partition", "list"),
                 ("log_topic", "list"),
                 ("log_partition", "list"),
+                ("log_partition", "distinct"),
                 ("log_offset", "list"),
                 ("log_timestamp_ms", "list"),
                 ("log_timestamp_ms", "min"),
             ],
         )
-        passing = ~true_where(equal(found, "level", "broken"))
-        choices = [(passing, Level.NOTE)]
+        choices = [(~true_where(equal(found, "level", "broken")), Level.NOTE)]
         if "log_topic" in places:
             choices.append((true_where(equal(found, "log_topic", "__transaction_state")), Level.HIGH))
         count = np.asarray(pc.list_value_length(found["detail_list"]).to_numpy(), np.int64)
@@ -54,7 +54,7 @@ def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
 def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
     def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of
-        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed
+        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed, shown
 
         _, places, _ = _CHECKS[kind]
         details = case["detail_list"]
@@ -67,8 +67,10 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             for place in places
         ]
         rows = Rows("checks", tuple(chosen))
-        who = f" of {counted(len(groups), 'group')} ({listed(groups)})" if groups else ""
-        where = f" in {case['log_topic']}-{case['log_partition']}" if "log_partition" in places else ""
+        of_many = f" of {counted(len(groups), 'group')} ({listed(groups)})"
+        who = "" if not groups else f" of the group {shown(groups[0])}" if len(groups) == 1 else of_many
+        logs = sorted(each for each in case["log_partition_distinct"] if each is not None)
+        where = f" in {logs_shown(case['log_topic'], logs)}" if "log_topic" in places else ""
         places_found = zip(
             details,
             case["log_topic_list"],
@@ -77,28 +79,26 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             case["log_timestamp_ms_list"],
             strict=True,
         )
-        is_passing = case["check_level"] != "broken"
-        stopped = () if kind != "coordinator_cannot_load" or is_passing else _groups_of_log(sight, case)
-        stand = (
-            f" {counted(len(stopped), 'group')} stood there, all of which it hits: {listed(stopped, 8)}."
-            if stopped
-            else ""
-        )
+        is_passing = case["check_level"] == "transient"
+        stops = kind == "coordinator_cannot_load"
+        stopped = groups_of_logs(sight, case["log_topic"], logs) if stops else ()
+        stand = f" {groups_shown(stopped)}".rstrip()
         why_not_sure = _NOT_SURE.get(kind)
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
             what=(
-                f"{counted(len(details), _NOUNS.get(kind, 'problem'))}{who}{where}, for instance:"
-                f" {details[0].rstrip('.')}. "
-                + ("It goes when what is under way ends." if is_passing else f"{_WHAT[kind]}{stand}")
+                f"{counted(len(details), _NOUNS.get(kind, 'problem'))}{who}{where}"
+                f"{', for instance' if len(details) > 1 else ''}: {details[0].rstrip('.')}. "
+                + ("It goes when what is under way ends." if is_passing else f"{_what(kind, case)}{stand}")
             ),
             group_ids=tuple(dict.fromkeys((*groups, *stopped))),
             topics=topics,
             partitions=tuple(numbers) if len(topics) == 1 else (),
             transactional_ids=transactional,
             since_timestamp_ms=case["log_timestamp_ms_min"],
+            since_note=None if case["log_timestamp_ms_min"] is not None else "what shows it tells no time",
             confidence="high" if why_not_sure is None else "medium",
             why_not_sure=why_not_sure,
             evidence=tuple(
@@ -108,7 +108,7 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             evidence_count=len(details),
             rows=(rows,),
             next=(sight.see("See all of it", rows), *_more(sight, kind, case)),
-            measured={"problems": len(details)},
+            measured={"problems": len(details), **({"logs": len(logs)} if "log_topic" in places else {})},
         )
 
     return tell
@@ -125,14 +125,40 @@ def unloaded_partitions(sight: Sight) -> list[int]:
     return sorted(filter(lambda number: number is not None, rows["log_partition"].unique().to_pylist()))
 
 
-def _groups_of_log(sight: Sight, case: dict[str, Any]) -> tuple[str, ...]:
-    """The groups whose records stand in the log of a case, as far as it could be read."""
+def _what(kind: str, case: dict[str, Any]) -> str:
+    """What follows from it, as a sentence."""
+    return _NOT_LOADED[case["log_topic"]] if kind == "coordinator_cannot_load" else _WHAT[kind]
+
+
+def groups_of_logs(sight: Sight, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
+    """The groups whose records stand in some logs of the offsets topic, as far as these could be read."""
     from kafka_records_tables.report.case_columns import equal, kept
 
-    if case["log_topic"] != _OFFSETS_TOPIC:
+    if topic != _OFFSETS_TOPIC:
         return ()
     rows = sight.table("groups")
-    return tuple(kept(rows, equal(rows, "log_partition", case["log_partition"]))["group_id"].to_pylist())
+    return tuple(kept(rows, equal(rows, "log_partition", *partitions))["group_id"].to_pylist())
+
+
+def groups_shown(groups: Sequence[str]) -> str:
+    """Groups that something hits, as a sentence with a space behind it; nothing for none."""
+    from kafka_records_tables.report.sight import counted, listed
+
+    if not groups:
+        return ""
+    stand = "stands" if len(groups) == 1 else "stand"
+    return f"{counted(len(groups), 'group')} {stand} there, and it hits all of them: {listed(groups, 8)}. "
+
+
+def logs_shown(topic: str | None, partitions: Sequence[int]) -> str:
+    """Log partitions of a topic in a sentence: `__consumer_offsets-4`, `__consumer_offsets (partitions 0-3, 7)`."""
+    from kafka_records_tables.report.sight import partitions_shown
+
+    if topic is None:
+        return "the log"
+    if not partitions:
+        return topic
+    return f"{topic}-{partitions[0]}" if len(partitions) == 1 else f"{topic} ({partitions_shown(partitions)})"
 
 
 def _column(place: str) -> str:
@@ -140,17 +166,18 @@ def _column(place: str) -> str:
 
 
 def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
-    from kafka_records_tables.report.command_lines import command_line
+    from kafka_records_tables.report.command_lines import command_line, option
 
     offset = case["log_offset_list"][0]
     steps = []
     if offset is not None and sight.request.source_arguments:
-        topic, partition = case["log_topic_list"][0], case["log_partition_list"][0]
-        place = ["--topic", topic, "--partition", str(partition), "--offset", str(offset)]
+        place = ["--topic", case["log_topic_list"][0], "--offset", str(offset)]
+        if case["group_id_list"][0] is not None:
+            place += option("--group", case["group_id_list"][0])
         line = command_line(["kafka-records", "dump", *sight.request.source_arguments, *place])
         steps.append(NextStep("Look at the first of the records that show it", line))
     if kind == "coordinator_cannot_load":
-        log = f"{case['log_topic']}-{case['log_partition']}"
+        log = f"{case['log_topic']}-{case['log_partition_list'][0]}"
         steps.append(
             sight.ask_kafka(
                 f"Ask which broker leads {log}, and look into the log of that broker for an error while loading it",
@@ -180,13 +207,13 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
 
 _OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOADS: Final = ("undecodable_record", "replay_conflict", "not_loaded_by_release")
-_OF_LOG: Final = ("level", "log_topic", "log_partition")
+_OF_LOGS: Final = ("level", "check", "log_topic")
 _OF_GROUP: Final = ("level", "check", "group_id")
 
 _CHECKS: Final = {
-    "coordinator_cannot_load": (LOADS, _OF_LOG, Level.CRITICAL),
-    "records_misplaced": (("wrong_partition",), ("level", "check", "log_topic", "log_partition"), Level.HIGH),
-    "records_unknown": (("unknown_record_type", "passed_over_by_release"), _OF_LOG, Level.NOTE),
+    "coordinator_cannot_load": (LOADS, _OF_LOGS, Level.CRITICAL),
+    "records_misplaced": (("wrong_partition",), _OF_LOGS, Level.HIGH),
+    "records_unknown": (("unknown_record_type", "passed_over_by_release"), _OF_LOGS, Level.NOTE),
     "assignments_broken": (("assigned_twice", "unknown_member", "unknown_task"), _OF_GROUP, Level.HIGH),
     "partitions_unassigned": (("unassigned",), _OF_GROUP, Level.HIGH),
     "share_state_broken": (("share_state_missing",), _OF_GROUP, Level.HIGH),
@@ -214,19 +241,33 @@ _GIVE_BACK: Final = (
     " the offsets back"
 )
 _WHAT: Final = {
-    "coordinator_cannot_load": (
-        "A coordinator that takes this partition over stops loading there: none of its groups can be joined, and no"
-        " offset of theirs can be read or committed (of transactions: what stands behind is not known)."
+    "records_misplaced": (
+        "The coordinator of such a group or transactional id reads another partition, so that they count for nobody. It"
+        " happens when partitions are added to the topic."
     ),
-    "records_misplaced": "Their coordinator reads another partition, and knows nothing of these records.",
-    "records_unknown": "Coordinators pass over them.",
+    "records_unknown": "Most likely a newer release wrote them.",
     "assignments_broken": "Two members may consume the same partition, or somebody who is gone keeps one.",
-    "partitions_unassigned": "Nobody of the group consumes these partitions, although it has members.",
+    "partitions_unassigned": "Nobody of the group consumes these partitions, although it has members: their lag grows.",
     "share_state_broken": (
         "Nobody of the group can consume these partitions: the leader that reads the state is refused."
     ),
-    "share_state_left": "Nobody deletes this state, and a group of that name may be refused its own.",
+    "share_state_left": "A group of that name may be refused its own.",
 }
+_NOT_LOADED: Final = {
+    "__consumer_offsets": (
+        "Until that is mended, nobody can join a group of such a partition, and no offset of theirs can be read or"
+        " committed, once a coordinator has to load it."
+    ),
+    "__share_group_state": (
+        "Until that is mended, nobody can consume the share partitions whose state stands there, once a coordinator has"
+        " to load it."
+    ),
+    "__transaction_state": (
+        "Its coordinator goes on without what stands behind: it does not know the transactions there, and nobody ends"
+        " them."
+    ),
+}
+"""What follows by the log that cannot be loaded."""
 
 
 def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) -> ReportRule:
@@ -247,7 +288,7 @@ RULES = (
     _checks_rule(
         "coordinator_cannot_load",
         "a coordinator cannot load its log",
-        "Records at which a coordinator stops loading.",
+        "Records at which a coordinator stops loading. One finding for a topic and a reason, with all its groups.",
         {
             Level.CRITICAL: "in the log of a group or share coordinator",
             Level.HIGH: "in `__transaction_state`, whose coordinator goes on without what stands behind",
@@ -256,7 +297,8 @@ RULES = (
     _checks_rule(
         "records_misplaced",
         "records stand in a partition that their coordinator does not read",
-        "Records whose group, transactional id or share partition belongs into another partition.",
+        "Records whose group, transactional id or share partition belongs into another partition. How many partitions "
+        "a topic has, running brokers tell; in files it is not checked. One finding for a topic.",
         {Level.HIGH: "always"},
     ),
     _checks_rule(

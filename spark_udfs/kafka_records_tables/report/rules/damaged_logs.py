@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.report.rules.broken_logs import LOADS
+from kafka_records_tables.report.rules.broken_logs import LOADS, groups_of_logs, groups_shown, logs_shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ def _damage_cases(sight: Sight) -> pa.Table:
     from kafka_records_tables.report.case_columns import ranked
 
     told = _places(sight)
-    damage: dict[tuple[str | None, int | None], list[int]] = {}
+    damage: dict[str | None, list[int]] = {}
     for at, finding in enumerate(sight.reading):
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
         if finding.offset is None:
@@ -38,7 +38,7 @@ def _damage_cases(sight: Sight) -> pa.Table:
         # Several tables meet the same record, and say what it means for each of them.
         if finding.severity == "damage" and place not in told:
             told.add(place)
-            damage.setdefault((finding.topic, finding.partition), []).append(at)
+            damage.setdefault(finding.topic, []).append(at)
     table = pa.table({"at": pa.array(list(damage.values()), pa.list_(pa.int64()))})
     return ranked(table, [int(Level.HIGH)] * len(damage), [len(each) for each in damage.values()])
 
@@ -50,9 +50,10 @@ def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     found = [sight.reading[at] for at in case["at"]]
     first = found[0]
     records, unread = sum(each.records for each in found), sum(each.bytes for each in found)
-    log = first.topic if first.partition is None else f"{first.topic}-{first.partition}"
+    numbers = sorted({each.partition for each in found if each.partition is not None})
+    groups = groups_of_logs(sight, first.topic, numbers)
     lost = (
-        f" {counted(records, 'record')} are known to be lost, {counted(unread, 'byte')} were not read."
+        f" Known to be lost: {counted(records, 'record')}; not read: {counted(unread, 'byte')}."
         if unread or records
         else ""
     )
@@ -71,10 +72,14 @@ def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=DAMAGE.title,
         what=(
-            f"{counted(len(found), 'place')} of {log or 'the log'} could not be read, for instance: {first.what} "
-            f"({first.consequence}).{lost} Every answer about groups that stand there may lack something."
+            f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be read"
+            f"{', for instance' if len(found) > 1 else ''}: {first.what} ({first.consequence}).{lost}"
+            f" {groups_shown(groups)}Every answer about groups that stand there may lack something."
         ),
-        since_timestamp_ms=None,
+        group_ids=groups,
+        topics=() if first.topic is None else (first.topic,),
+        partitions=tuple(numbers),
+        since_note="damaged bytes tell no time",
         evidence=tuple(
             Evidence(
                 str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset
@@ -83,7 +88,7 @@ def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         ),
         evidence_count=len(found),
         next=tuple(steps),
-        measured={"places": len(found), "lost_records": records, "unread_bytes": unread},
+        measured={"places": len(found), "logs": len(numbers), "lost_records": records, "unread_bytes": unread},
     )
 
 
@@ -92,8 +97,9 @@ DAMAGE = ReportRule(
     title="a log is damaged, or records cannot be used",
     about="""\
 Everything that was found while reading and calls itself damage: wrong checksums, torn batches, records that cannot
-be decoded, transactions of which nobody can tell how they ended. One finding for each log partition.""",
-    tables=(),
+be decoded, transactions of which nobody can tell how they ended. One finding for a topic, with all its partitions:
+a disk that fails hits many.""",
+    tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
     tell=_tell_damage,
@@ -109,56 +115,70 @@ def _lost_cases(sight: Sight) -> pa.Table:
     from kafka_records_tables.report.case_columns import ranked
 
     least = sight.limit("segment_lost.whole_before")
-    found = [each for each in sight.lost if each.whole_before >= least]
-    columns = {name: [getattr(each, name) for each in found] for name in ("topic", "partition", "first", "behind")}
-    times = pa.array([each.before_ms for each in found], pa.int64())
-    table = pa.table({**columns, "before_ms": times, "whole_before": [each.whole_before for each in found]})
-    return ranked(table, [int(Level.HIGH)] * len(found), [each.behind - each.first for each in found])
+    lost: dict[str, list[int]] = {}
+    for at, each in enumerate(sight.lost):
+        if each.whole_before >= least:
+            lost.setdefault(each.topic, []).append(at)
+    table = pa.table({"at": pa.array(list(lost.values()), pa.list_(pa.int64()))})
+    missing = [sum(sight.lost[at].behind - sight.lost[at].first for at in each) for each in lost.values()]
+    return ranked(table, [int(Level.HIGH)] * len(lost), missing)
 
 
 def _tell_lost(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.sight import counted, listed
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, moment
 
-    topic, partition, first, behind = case["topic"], case["partition"], case["first"], case["behind"]
-    rows = Rows("groups", (f"log_partition={partition}",))
-    groups: tuple[str, ...] = ()
-    if topic == "__consumer_offsets":
-        import pyarrow.compute as pc
-
-        of_log = sight.table("groups").filter(pc.equal(sight.table("groups")["log_partition"], partition))
-        groups = tuple(of_log["group_id"].to_pylist())
-    whom = f", where {counted(len(groups), 'group')} of {topic} stand: {listed(groups)}" if groups else ""
+    found = [sight.lost[at] for at in case["at"]]
+    first, topic = found[0], found[0].topic
+    numbers = sorted(each.partition for each in found)
+    groups = groups_of_logs(sight, topic, numbers)
+    rows = Rows("groups", (f"log_partition={first.partition}",))
+    began = [each.before_ms for each in found if each.before_ms is not None]
+    ended = [each.behind_ms for each in found if each.behind_ms is not None]
+    span = f", written between {moment(min(began))} and {moment(max(ended))}" if began and ended else ""
+    others = "" if len(found) == 1 else f", and so in {counted(len(found) - 1, 'other log')} of the topic"
+    missing = sum(each.behind - each.first for each in found)
     return ReportFinding(
         kind="segment_lost",
         level=Level(case["level"]),
         title=LOST.title,
         what=(
-            f"Offsets {first} to {behind - 1} of {topic}-{partition} are in no file{whom}. The log is whole up to "
-            "there, so no cleaner took them: a segment file is missing. Commits, members and deletions that stood in "
-            "it are unknown, so what is told of these groups may be older than it was."
+            f"Missing from {topic}-{first.partition} are the offsets from {first.first} up to"
+            f" {first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. Such a log is whole up to"
+            f" there, so no cleaner took them: a segment file is missing. {groups_shown(groups)}Commits, members and"
+            " deletions that stood in it are unknown, so what is told of these groups may be older than it was."
         ),
         group_ids=groups,
-        since_timestamp_ms=case["before_ms"],
-        evidence=(
-            Evidence("the last record before the missing file", topic, partition, first - 1, case["before_ms"]),
-            Evidence("the first record behind it", topic, partition, behind),
+        topics=(topic,),
+        partitions=tuple(numbers),
+        since_timestamp_ms=min(began, default=None),
+        since_note="the last record before what is missing; when the file went, the log does not tell",
+        evidence=tuple(
+            evidence
+            for each in found[: MOST_EVIDENCE // 2]
+            for evidence in (
+                Evidence("the last record before a gap", topic, each.partition, each.first - 1, each.before_ms),
+                Evidence("the first record behind it", topic, each.partition, each.behind, each.behind_ms),
+            )
         ),
-        evidence_count=2,
-        rows=(rows,) if groups else (),
+        evidence_count=2 * len(found),
         next=(
             NextStep(
-                f"Look for a file {first:020}.log in the folder {topic}-{partition}, on this broker and on the others "
-                "that have the partition; make the report of a replica that has it"
+                f"Look for a file {first.first:020}.log in the folder {topic}-{first.partition}, on this broker and on"
+                " the others that have the partition; make the report of a replica that has it"
             ),
             sight.ask_kafka("Ask which brokers have the partition", "kafka-topics", "--describe", "--topic", topic),
-            *((sight.see("See the groups that stand there", rows),) if groups else ()),
+            *((sight.see(f"See the groups of {topic}-{first.partition}", rows),) if groups else ()),
             NextStep(
                 "Until that is clear, let no broker that lacks the file become leader of the partition: a coordinator "
                 "that loads its log would go on from what is left. When another replica is whole, let this one be "
                 "fetched anew"
             ),
         ),
-        measured={"missing_offsets": behind - first, "whole_before": case["whole_before"]},
+        measured={
+            "missing_offsets": missing,
+            "logs": len(found),
+            "whole_before": min(each.whole_before for each in found),
+        },
         thresholds=sight.limits_of("segment_lost.whole_before"),
     )
 
@@ -169,7 +189,8 @@ LOST = ReportRule(
     about="""\
 Offsets that are in no file, of a log that is whole up to there. A cleaner begins at the start of a log and leaves
 gaps there, so it has not been at these. Where it has been, nobody can tell a missing file from what it took, and
-there is no finding. Only the first such gap of a log is told.""",
+there is no finding. Only the first such gap of a log is told, and the logs of a topic are one finding. A beginning or
+an end that is missing is `log_cut`.""",
     tables=("groups",),
     levels={Level.HIGH: "always"},
     cases=_lost_cases,

@@ -37,6 +37,7 @@ def _cases(sight: Sight) -> pa.Table:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import (
+        equal,
         grouped,
         kept,
         level_by,
@@ -66,8 +67,8 @@ def _cases(sight: Sight) -> pa.Table:
             ("log_offset", "list"),
         ],
     )
-    newest = last_commits(sight)
-    first, last = spans(sight)
+    newest = sight.once(last_commits)
+    first, last = sight.once(spans)
     ids = cases["group_id"]
     cases = with_columns(
         cases,
@@ -78,6 +79,8 @@ def _cases(sight: Sight) -> pa.Table:
     )
     left = numbers(cases, "expires_timestamp_ms_min") - sight.at_ms
     works = numbers(cases, "committed_ms", -(2**62)) > sight.at_ms - sight.limit("offsets_expiring.alive_within")
+    # Of other kinds nobody commits who is no member, but an administrator.
+    works &= true_where(equal(cases, "group_kind_first", "simple"))
     lived = numbers(cases, "last_ms") - numbers(cases, "first_ms")
     epochs = with_columns(cases, epoch=looked_up(ids, sight.table("groups"), "group_id", "epoch"))
     was_used = (lived >= sight.limit("offsets_expiring.in_use_for")) | (
@@ -143,7 +146,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         title=RULE.title,
         what=(
             f"{counted(offsets, 'committed offset')} of the group {shown(group)} ({listed(topics)}) "
-            f"{'expires' if offsets == 1 else 'expire'}, {when}: {state}. {lived if case['lived_ms'] else ''}"
+            f"{'expires' if offsets == 1 else 'expire,'} {when}: {state}. {lived if case['lived_ms'] else ''}"
             "When its consumers come back later than that, they start where auto.offset.reset says: at the end, and "
             "leave records out, or at the beginning, and read all of them again."
         ),
@@ -205,10 +208,10 @@ RULE = ReportRule(
     title="offsets of a group that was in use expire soon",
     about="""\
 Committed offsets that a clean-up takes within `within`, of groups without members: a consumer group that is down
-for as long as the retention loses its place, and so does a group that assigns itself partitions and has committed
-nothing for one of them, although it is at work (`alive_within`). A group with members loses only what it does not
-subscribe to, which is `offsets_unneeded`. A group that was in use for a moment only, as that of a console consumer,
-is a note.
+for as long as the retention loses its place, and so does a simple group, one that assigns itself partitions, which
+has committed nothing for one of them, although it is at work (`alive_within`). A group with members loses only what
+it does not subscribe to, which is `offsets_unneeded`. A group that was in use for a moment only, as that of a console
+consumer, is a note.
 
 Offsets whose commit names the time of their expiry are left alone: their client has asked for it.
 

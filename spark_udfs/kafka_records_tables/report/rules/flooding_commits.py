@@ -27,12 +27,17 @@ def _busy_windows(sight: Sight, rows: pa.Table) -> pa.Table:
     sums = [(name, "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]
     windows = grouped(rows, ["group_id", "window_start_timestamp_ms"], sums)
     interval = numbers(windows, "distance_sum") / np.maximum(numbers(windows, "timed_sum"), 1)
-    is_busy = (
-        (numbers(windows, "commits_sum") >= sight.limit("commits_flooding.least_commits"))
+    commits_of_all, size = numbers(windows, "commits_sum"), numbers(windows, "bytes_sum")
+    is_frequent = (
+        (commits_of_all >= sight.limit("commits_flooding.least_commits"))
         & (numbers(windows, "timed_sum") > 0)
         & (interval <= sight.limit("commits_flooding.interval_ms"))
     )
-    return windows.filter(pa.array(is_busy))
+    is_large = (size >= sight.limit("commits_flooding.least_bytes")) & (
+        size >= commits_of_all * sight.limit("commits_flooding.commit_bytes")
+    )
+    windows = with_columns(windows, is_large=is_large)
+    return windows.filter(pa.array(is_frequent | is_large))
 
 
 def _cases(sight: Sight) -> pa.Table:
@@ -60,7 +65,8 @@ def _cases(sight: Sight) -> pa.Table:
     all_bytes = looked_up(windows["window_start_timestamp_ms"], of_windows, "window_start_timestamp_ms", "bytes_sum")
     windows = with_columns(windows, all_bytes=all_bytes)
     sums = [(f"{name}_sum", "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]
-    more = [("all_bytes", "sum"), ("commits_sum", "count"), ("window_start_timestamp_ms", "min")]
+    times = [("window_start_timestamp_ms", "min"), ("window_start_timestamp_ms", "max")]
+    more = [("is_large", "any"), ("all_bytes", "sum"), ("commits_sum", "count"), *times]
     cases = grouped(windows, ["group_id"], [*sums, *more])
     names = grouped(rows, ["group_id"], [("topic", "distinct")])
     topics = looked_up(cases["group_id"], names, "group_id", "topic_distinct")
@@ -82,7 +88,9 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     topics = tuple(sorted(topic for topic in case["topics"] if topic is not None))
     since = case["window_start_timestamp_ms_min"]
     rows = Rows("activity", of_group(group, f"window_start_timestamp_ms>={since}"))
-    repeated = case["repeated_commits_sum_sum"] / max(case["commits_sum_sum"], 1)
+    commits = max(case["commits_sum_sum"], 1)
+    size = round(case["bytes_sum_sum"] / commits)
+    repeated = case["repeated_commits_sum_sum"] / commits
     again = (
         f" {repeated:.0%} of them repeat the offset that was there."
         if repeated >= sight.limit("commits_flooding.share")
@@ -95,16 +103,21 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         what=(
             f"The group {shown(group)} wrote {case['share']:.0%} of the bytes of the offsets topic in "
             f"{_hours(case['commits_sum_count'], since)}: {counted(case['commits_sum_sum'], 'commit')}, one every "
-            f"{length(case['interval_ms'])} for each partition.{again} Brokers write, replicate and clean all of them; "
-            "a commit every few seconds is enough."
+            f"{length(case['interval_ms'])} for each partition"
+            f"{f', of {size} bytes each: nearly all of that is metadata' if case['is_large_any'] else ''}.{again}"
+            " Brokers write, replicate and clean all of them; a commit every few seconds, with a few bytes of metadata,"
+            " is enough."
         ),
         group_ids=(group,),
         topics=topics,
+        since_timestamp_ms=since,
+        since_note=_how_exact(sight, case),
         rows=(rows,),
         next=(
             sight.see("See its commits by hour and topic", rows),
             sight.see("See which clients commit", Rows("members", of_group(group))),
             sight.describe_group(group, "Ask the brokers for the clients and hosts of its members"),
+            *([NextStep(_LESS_METADATA)] if case["is_large_any"] else []),
             NextStep(
                 "Have its application commit by time (auto.commit.interval.ms) or behind a batch, and not behind every"
                 " record or every poll that returned nothing"
@@ -114,10 +127,27 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             "share_of_bytes": round(case["share"], 4),
             "commit_interval_ms": round(case["interval_ms"]),
             "commits": case["commits_sum_sum"],
+            "commit_bytes": size,
             "repeated_commits": case["repeated_commits_sum_sum"],
         },
         thresholds=sight.limits_of(*(f"commits_flooding.{each.name}" for each in RULE.thresholds)),
     )
+
+
+_LESS_METADATA = (
+    "Look at the metadata of its commits (table current_offsets), and have the application keep such state elsewhere"
+)
+
+
+def _how_exact(sight: Sight, case: dict[str, Any]) -> str:
+    """That `activity` counts by hours, and that nobody looked further back."""
+    from kafka_records_tables.report.sight import HOUR_MS, moment
+
+    began = "the hour in which it began"
+    if case["window_start_timestamp_ms_min"] - HOUR_MS < sight.at_ms - sight.limit("commits_flooding.lately"):
+        return f"{began}, or earlier: only the last hours were looked at"
+    last = case["window_start_timestamp_ms_max"]
+    return began if last > sight.at_ms - 2 * HOUR_MS else f"{began}; the last such hour began at {moment(last)}"
 
 
 def _hours(number: int, first_ms: int) -> str:
@@ -133,9 +163,10 @@ RULE = ReportRule(
     title="the commits of a group flood the offsets topic",
     about="""\
 Groups that in an hour within `lately` commit each partition more often than every `interval_ms`, and at least
-`least_commits` times, and whose records are `share` of all bytes of these hours: mostly consumers that commit behind
-every record. Many partitions that commit every few seconds are no flood. A cleaner takes superseded commits away, so
-counts are lower bounds, and what was compacted is not seen.""",
+`least_commits` times, or write `least_bytes` in commits of `commit_bytes` each, which is metadata, and whose records
+are `share` of all bytes of these hours: mostly consumers that commit behind every record. Many partitions that commit
+every few seconds are no flood. A cleaner takes superseded commits away, so counts are lower bounds, and what was
+compacted is not seen.""",
     tables=("activity",),
     levels={
         Level.HIGH: "more often than every `high_interval_ms`, and `high_share` of all bytes",
@@ -155,6 +186,20 @@ counts are lower bounds, and what was compacted is not seen.""",
         ),
         Threshold("high_interval_ms", "count", 200, "the same for the higher level", "25 times the usual rate"),
         Threshold("least_commits", "count", 3600, "commits in the busiest hour", "one a second is nothing to a broker"),
+        Threshold(
+            "least_bytes",
+            "count",
+            10_000_000,
+            "bytes in the busiest hour of a group whose commits are large",
+            "100 000 usual commits take as much",
+        ),
+        Threshold(
+            "commit_bytes",
+            "count",
+            1000,
+            "mean bytes of commits that are large",
+            "a usual one has a hundred, and a broker allows 4096 of metadata (offset.metadata.max.bytes)",
+        ),
         Threshold("share", "share", 0.25, "the part of all bytes", "one group of many has no reason for a quarter"),
         Threshold("high_share", "share", 0.5, "the same for the higher level", "more than all others together"),
     ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from kafka_records_tables.report.sight import Sight
@@ -38,19 +40,19 @@ def spans(sight: Sight) -> tuple[pa.Table, pa.Table]:
     return first, found.select(names).rename_columns(["group_id", "last", "is_lower_bound"])
 
 
-def stands_now(sight: Sight, group: str, topic: str) -> str:
-    """A sentence: how many members a group has at the moment of the report, and its lag on a topic where that is
+def stands_now(sight: Sight, group: str, topics: Sequence[str]) -> str:
+    """A sentence: how many members a group has at the moment of the report, and its lag on topics where that is
     known."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import counted, shown
+    from kafka_records_tables.report.sight import counted, listed
 
     groups = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     rows = sight.table("lag")
-    lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", topic))["lag"]).as_py()
-    behind = "" if lag is None else f" and {counted(lag, 'record')} of {shown(topic)} to consume"
+    lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", *topics))["lag"]).as_py()
+    behind = "" if lag is None else f" and {counted(lag, 'record')} of {listed(topics)} to consume"
     return f"Now it has {counted(members, 'member') if members else 'no members'}{behind}."
 
 
@@ -60,8 +62,39 @@ def emptied_at(sight: Sight, group: str) -> int | None:
 
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = sight.table("timeline")
-    at: int | None = pc.max(
-        kept(rows, equal(rows, "group_id", group), equal(rows, "event", "emptied"))["at_timestamp_ms"]
-    ).as_py()
+    rows = sight.once(_emptied)
+    at: int | None = pc.max(kept(rows, equal(rows, "group_id", group))["at_timestamp_ms"]).as_py()
     return at
+
+
+def _emptied(sight: Sight) -> pa.Table:
+    """The events by which groups lost their last member."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = sight.table("timeline")
+    return kept(rows, equal(rows, "event", "emptied"))
+
+
+def with_life(sight: Sight, rows: pa.Table, alive_within_ms: int) -> pa.Table:
+    """Rows of groups with `members`, `last_ms` (the last commit of the group) and `works`: whether it has members, or
+    has committed within some time."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
+
+    ids = rows["group_id"]
+    members = pc.fill_null(looked_up(ids, sight.table("groups"), "group_id", "member_count"), 0)
+    rows = with_columns(rows, members=members, last_ms=looked_up(ids, sight.once(last_commits), "group_id", "last"))
+    works = (numbers(rows, "members") > 0) | (numbers(rows, "last_ms", -(2**62)) > sight.at_ms - alive_within_ms)
+    return with_columns(rows, works=works)
+
+
+def life_words(sight: Sight, group: str, members: int, last_ms: int | None) -> str:
+    """Whether somebody consumes for a group, behind its name: `has 2 members, and last committed at …`."""
+    from kafka_records_tables.report.sight import counted, moment
+
+    committed = "" if last_ms is None else f", and last committed at {moment(last_ms)}"
+    if members:
+        return f"has {counted(members, 'member')}{committed}"
+    emptied = emptied_at(sight, group)
+    return f"has {'no members' if emptied is None else f'had no members since {moment(emptied)}'}{committed}"

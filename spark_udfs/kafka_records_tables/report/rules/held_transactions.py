@@ -123,7 +123,7 @@ def _why(sight: Sight, case: dict[str, Any]) -> str:
 def _effect(sight: Sight, held: list[dict[str, Any]]) -> str:
     """What waits for it, as sentences: partitions of groups, and the cleaner."""
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import counted, listed, partitions_shown, shown
+    from kafka_records_tables.report.sight import counted, listed, places_shown
 
     rows = sight.table("current_offsets")
     groups = list(dict.fromkeys(each["group_id"] for each in held))
@@ -131,16 +131,11 @@ def _effect(sight: Sight, held: list[dict[str, Any]]) -> str:
     names = kept(names, equal(names, "group_id", *groups))
     known = {tuple(each.values()) for each in names.to_pylist()}
     waiting = {(each["group_id"], each["topic"], each["partition"]) for each in held}
-    topics = sorted({each["topic"] for each in held})
-    where = [
-        f"{shown(topic)} ({partitions_shown([each['partition'] for each in held if each['topic'] == topic])})"
-        for topic in topics[:3]
-    ]
-    more = f" and {counted(len(topics) - 3, 'more topic')}" if len(topics) > 3 else ""
+    where = places_shown((each["topic"], each["partition"]) for each in held)
     first = min(held, key=lambda each: (each["log_partition"], each["log_offset"]))
     return (
         f"It holds back the offsets of {len(waiting)} of {counted(len(known | waiting), 'partition')} of "
-        f"{listed(groups)}: {', '.join(where)}{more}. A consumer that starts there waits for stable offsets and"
+        f"{listed(groups)}: {where}. A consumer that starts there waits for stable offsets and"
         f" consumes nothing, and no cleaner takes what stands behind {_TOPIC}-{first['log_partition']} offset"
         f" {first['log_offset']}."
     )

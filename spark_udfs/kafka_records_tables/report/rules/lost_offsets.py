@@ -1,4 +1,4 @@
-"""Offsets that point to where their log is not: below its start, beyond its end, or into a topic that is gone."""
+"""Offsets that point to where their log is not: below its start or beyond its end."""
 
 from __future__ import annotations
 
@@ -24,42 +24,24 @@ _LIVELY = Threshold(
 
 def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[Sight], pa.Table]:
     def cases(sight: Sight) -> pa.Table:
-        import pyarrow.compute as pc
-
-        from kafka_records_tables.report.case_columns import (
-            equal,
-            grouped,
-            kept,
-            level_by,
-            looked_up,
-            numbers,
-            ranked,
-            with_columns,
-        )
-        from kafka_records_tables.report.rules.group_spans import last_commits
+        from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
+        from kafka_records_tables.report.rules.group_spans import with_life
 
         rows = sight.table("lag")
+        rows = with_life(sight, kept(rows, equal(rows, "problem", problem)), sight.limit(f"{kind}.alive_within"))
+        lists = ("partition", "offset", "log_start_offset", "end_offset", "commit_timestamp_ms", "lost")
         found = grouped(
-            kept(rows, equal(rows, "problem", problem)),
-            ["group_id", "topic"],
+            rows,
+            ["topic"],
             [
-                ("partition", "list"),
+                *((name, "list") for name in ("group_id", *lists, "members", "last_ms", "works")),
                 ("lost", "sum"),
-                ("offset", "list"),
-                ("log_start_offset", "list"),
-                ("end_offset", "list"),
-                ("commit_timestamp_ms", "list"),
-                ("log_partition", "first"),
+                ("works", "any"),
             ],
         )
-        ids = found["group_id"]
-        members = looked_up(ids, sight.table("groups"), "group_id", "member_count")
-        last = looked_up(ids, last_commits(sight), "group_id", "last")
-        found = with_columns(found, members=pc.fill_null(members, 0), last_ms=last)
-        works = numbers(found, "members") > 0
-        works |= numbers(found, "last_ms", -(2**62)) > sight.at_ms - sight.limit(f"{kind}.alive_within")
-        size = numbers(found, "lost_sum")
-        return ranked(with_columns(found, works=works), level_by((works, at_work), default=Level.LOW), size)
+        return ranked(
+            found, level_by((true_where(found["works_any"]), at_work), default=Level.LOW), numbers(found, "lost_sum")
+        )
 
     return cases
 
@@ -67,108 +49,103 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[Sight], pa.T
 def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
     def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of, option
-        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
+        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, places_shown, shown
 
-        group, topic = case["group_id"], case["topic"]
-        partitions = sorted(case["partition_list"])
-        rows = Rows("lag", of_group(group, condition_of("topic", topic), f"problem={problem}"))
-        lost = counted(case["lost_sum"] or 0, "offset")
-        first = "Stop its consumers, and" if case["members"] else "Before its consumers start again,"
-        whole = f"{shown(topic)} ({partitions_shown(partitions)})"
-        places = zip(
-            case["partition_list"],
-            case["offset_list"],
-            case["log_start_offset_list"],
-            case["end_offset_list"],
-            case["commit_timestamp_ms_list"],
-            strict=True,
-        )
+        topic = case["topic"]
+        columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
+        places = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        groups = {each["group_id"]: each for each in places}
+        first = max(groups.values(), key=lambda each: (each["works"], each["last_ms"] or 0))
+        partitions = sorted({each["partition"] for each in places})
+        rows = Rows("lag", (condition_of("topic", topic), f"problem={problem}"))
+        others = len(groups) - 1
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
-            what=f"{_who(sight, case)} {_WHAT[kind].format(whole=whole, lost=lost)}",
-            group_ids=(group,),
+            what=_WHAT[kind].format(
+                who=_who(sight, groups),
+                whole=places_shown((topic, partition) for partition in partitions),
+                lost=counted(case["lost_sum"] or 0, "offset"),
+                its="Its" if not others else "Their",
+            ),
+            group_ids=tuple(groups),
             topics=(topic,),
             partitions=tuple(partitions),
-            since_timestamp_ms=_made_anew_at(sight, topic) if kind == "offsets_of_older_topic" else None,
+            since_note=_since(kind, places),
             evidence=tuple(
                 Evidence(
-                    f"offset {offset} was committed, and the log has {start} to {end}", topic, partition, offset, at
+                    f"{shown(each['group_id'])} committed {each['offset']}, and the log has {each['log_start_offset']}"
+                    f" to {each['end_offset']}",
+                    topic,
+                    each["partition"],
+                    each["offset"],
+                    each["commit_timestamp_ms"],
                 )
-                for partition, offset, start, end, at in list(places)[:MOST_EVIDENCE]
+                for each in places[:MOST_EVIDENCE]
             ),
-            evidence_count=len(partitions),
+            evidence_count=len(places),
             rows=(rows,),
             next=(
-                sight.describe_group(group),
                 sight.see("See the offsets and the ends of their logs", rows),
+                sight.describe_group(first["group_id"]),
                 sight.ask_kafka(
-                    f"{first} choose where they go on: this shows what --to-{_GO_TO[kind]} would be, and does it with "
-                    "--execute in the place of --dry-run",
+                    f"{'Stop' if first['members'] else 'Before'} the consumers of {shown(first['group_id'])}"
+                    f"{', and' if first['members'] else ' start again,'} choose where they go on: this shows what"
+                    f" --to-{_GO_TO[kind]} would be, and does it with --execute in the place of --dry-run"
+                    + (f" (the same for {counted(others, 'other group')})" if others else ""),
                     "kafka-consumer-groups",
                     "--reset-offsets",
-                    *option("--group", group),
+                    *option("--group", first["group_id"]),
                     *option("--topic", topic),
                     f"--to-{_GO_TO[kind]}",
                     "--dry-run",
                 ),
                 *_PREVENTION.get(kind, ()),
             ),
-            measured={"lost_offsets": case["lost_sum"] or 0, "partitions": len(partitions)},
+            measured={"lost_offsets": case["lost_sum"] or 0, "partitions": len(partitions), "groups": len(groups)},
             thresholds=sight.limits_of(f"{kind}.alive_within"),
         )
 
     return tell
 
 
-def _who(sight: Sight, case: dict[str, Any]) -> str:
-    """Whether somebody consumes for the group, as a sentence."""
-    from kafka_records_tables.report.rules.group_spans import emptied_at
-    from kafka_records_tables.report.sight import counted, moment, shown
+def _who(sight: Sight, groups: dict[str, dict[str, Any]]) -> str:
+    """Whose offsets they are, and whether somebody consumes for these groups."""
+    from kafka_records_tables.report.rules.group_spans import life_words
+    from kafka_records_tables.report.sight import counted, listed, shown
 
-    who, last = f"The group {shown(case['group_id'])}", case["last_ms"]
-    committed = "" if last is None else f", and last committed at {moment(last)}"
-    if case["members"]:
-        return f"{who} has {counted(case['members'], 'member')}{committed}."
-    emptied = emptied_at(sight, case["group_id"])
-    return f"{who} has {'no members' if emptied is None else f'had no members since {moment(emptied)}'}{committed}."
+    if len(groups) == 1:
+        ((group, each),) = groups.items()
+        return f"The group {shown(group)} {life_words(sight, group, each['members'], each['last_ms'])}."
+    works = [group for group, each in groups.items() if each["works"]]
+    alive = f"{len(works)} of them with members or lately at work" if works else "none of them at work lately"
+    named = [*works, *(group for group in groups if group not in set(works))]
+    return f"It hits {counted(len(groups), 'group')}, {alive}: {listed(named, 8)}."
 
 
-def _made_anew_at(sight: Sight, topic: str) -> int | None:
-    """When the first commit named the new topic; null where no group that went on with it tells."""
-    import pyarrow.compute as pc
+def _since(kind: str, places: list[dict[str, Any]]) -> str:
+    """What commits tell of when it happened: the records of an offset were there before it was committed."""
+    from kafka_records_tables.report.sight import moment
 
-    from kafka_records_tables.report.case_columns import equal, kept
-
-    rows = sight.table("regressions")
-    at: int | None = pc.min(
-        kept(rows, equal(rows, "kind", "topic_recreated"), equal(rows, "topic", topic))["commit_timestamp_ms"]
-    ).as_py()
-    return at
+    what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or made anew"
+    # A group at work commits what it has fetched, and may be behind the deletion that it meets.
+    still = [each["commit_timestamp_ms"] for each in places if not each["works"] and each["commit_timestamp_ms"]]
+    after = f"; most likely after {moment(min(still))}, when the oldest of these offsets was committed" if still else ""
+    return f"no record tells when {what}{after}"
 
 
 _WHAT = {
     "offsets_below_log_start": (
-        "Its offsets for {whole} stand below the start of the log: {lost} are deleted that it has "
-        "not consumed. A consumer that fetches there goes where auto.offset.reset says. When the records were deleted, "
-        "the logs do not tell."
+        "{who} {its} offsets for {whole} stand below the start of the log, which has lost {lost} that were not "
+        "consumed. A consumer that fetches there goes where auto.offset.reset says."
     ),
     "offsets_beyond_end": (
-        "Its offsets for {whole} stand beyond the end of the log, which was cut or made anew. Its "
-        "consumers go where auto.offset.reset says, and may read everything again."
-    ),
-    "offsets_of_older_topic": (
-        "Its offsets for {whole} were committed for a topic of this name that is gone; the one that "
-        "is there is another. What the group had not consumed of the old one is gone, and a consumer that starts from "
-        "these offsets leaves out records of the new one, or goes where auto.offset.reset says."
+        "{who} {its} offsets for {whole} stand beyond the end of the log: it was cut when its leader was lost, or the "
+        "topic was deleted and made anew. Consumers go where auto.offset.reset says, and may read everything again."
     ),
 }
-_GO_TO = {
-    "offsets_below_log_start": "earliest",
-    "offsets_beyond_end": "latest",
-    "offsets_of_older_topic": "earliest",
-}
+_GO_TO = {"offsets_below_log_start": "earliest", "offsets_beyond_end": "latest"}
 
 _PREVENTION = {
     "offsets_below_log_start": (
@@ -185,10 +162,10 @@ def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> Re
         kind=kind,
         title=title,
         about=about,
-        tables=("lag", "groups", "current_offsets", "timeline", "regressions"),
+        tables=("lag", "groups", "current_offsets", "timeline"),
         levels={
-            at_work: "the group has members, or has committed within `alive_within`",
-            Level.LOW: "it has no members, and has committed nothing for longer",
+            at_work: "one of the groups has members, or has committed within `alive_within`",
+            Level.LOW: "none has members, and none has committed anything for longer",
         },
         cases=_cases_of(kind, problem, at_work),
         tell=_tell_of(kind, problem),
@@ -203,8 +180,9 @@ RULES = (
         "below_log_start",
         Level.CRITICAL,
         "records were deleted before a group consumed them",
-        "Offsets below the start of the log that they point into: retention has deleted records that the group has not "
-        "consumed. Only a source that holds the topic itself can tell (a data directory, running brokers).",
+        "Offsets below the start of the log that they point into: retention has deleted records that were not "
+        "consumed. One finding for a topic, with all groups. Only a source that holds the topic itself can tell (a "
+        "data directory, running brokers).",
     ),
     _rule(
         "offsets_beyond_end",
@@ -212,14 +190,7 @@ RULES = (
         Level.HIGH,
         "offsets stand beyond the end of their log",
         "Offsets above the end of the log that they point into: the topic was made anew under its name, or its log was "
-        "cut when a leader was lost.",
-    ),
-    _rule(
-        "offsets_of_older_topic",
-        "topic_recreated",
-        Level.HIGH,
-        "offsets belong to a topic that is gone, and another has its name",
-        "Offsets that name another topic id than the topic has now (Kafka 4.1 and later write it).",
+        "cut when a leader was lost. One finding for a topic, with all groups.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

@@ -1,4 +1,6 @@
-"""Offsets that went backwards, by what explains it, and two committers that take turns."""
+"""Offsets of a group that went backwards, by what explains it, and two committers that take turns.
+
+Those of a topic that was made anew are in `remade_topics`."""
 
 from __future__ import annotations
 
@@ -19,13 +21,12 @@ _TOPIC = "__consumer_offsets"
 _WORDS = {
     "offsets_reset": ("reset_while_empty",),
     "offsets_rewound": ("rewind_by_member",),
-    "offsets_of_new_topic": ("topic_recreated",),
     "offsets_began_anew": ("after_deletion",),
     "two_committers": ("sawtooth",),
 }
 
 
-def _with_first_teeth(rows: pa.Table) -> pa.Table:
+def _with_first_teeth(sight: Sight) -> pa.Table:
     """`regressions` with `cause`: its kind, and of the fall before the first sawtooth of a partition, which looks like
     any other (`regressions`), sawtooth as well."""
     import numpy as np
@@ -35,7 +36,9 @@ def _with_first_teeth(rows: pa.Table) -> pa.Table:
     from kafka_records_tables.report.case_columns import equal, true_where, with_columns
 
     places = ("group_id", "topic", "partition")
-    rows = rows.sort_by([(name, "ascending") for name in (*places, "log_partition", "log_offset")])
+    rows = sight.table("regressions").sort_by(
+        [(name, "ascending") for name in (*places, "log_partition", "log_offset")]
+    )
     is_tooth = true_where(equal(rows, "kind", "sawtooth"))
     leads = np.zeros(rows.num_rows, bool)
     if rows.num_rows > 1:
@@ -58,14 +61,15 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[Sight], pa.
             with_columns,
         )
 
-        rows = _with_first_teeth(sight.table("regressions"))
+        rows = sight.once(_with_first_teeth)
         rows = kept(rows, equal(rows, "cause", *_WORDS[kind]))
         rows = with_columns(rows, distance=numbers(rows, "from_offset") - numbers(rows, "to_offset"))
         found = grouped(
             rows,
-            ["group_id", "topic"],
+            ["group_id"],
             [
                 ("group_kind", "first"),
+                ("topic", "list"),
                 ("kind", "distinct"),
                 ("partition", "list"),
                 ("from_offset", "list"),
@@ -102,22 +106,20 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             counted,
             moment,
             of_group,
-            partitions_shown,
+            places_shown,
             shown,
         )
 
-        group, topic = case["group_id"], case["topic"]
-        partitions = sorted(set(case["partition_list"]))
-        falls = len(case["partition_list"])
-        about_topic = condition_of("topic", topic)
-        rows = tuple(
-            Rows("regressions", of_group(group, about_topic, f"kind={word}")) for word in sorted(case["kind_distinct"])
-        )
+        group = case["group_id"]
+        places = list(zip(case["topic_list"], case["partition_list"], strict=True))
+        topics = sorted(set(case["topic_list"]))
+        about = of_group(group, *([condition_of("topic", topics[0])] if len(topics) == 1 else []))
+        rows = tuple(Rows("regressions", (*about, f"kind={word}")) for word in sorted(case["kind_distinct"]))
         confidence, why_not_sure = _how_sure(kind, case)
         first, last = case["commit_timestamp_ms_min"], case["commit_timestamp_ms_max"]
-        when = "" if last is None else f" at {moment(last)}"
+        when = "" if last is None else f", {'last ' if len(places) > len(set(places)) else ''}at {moment(last)}"
         steps = zip(
-            case["partition_list"],
+            places,
             case["from_offset_list"],
             case["to_offset_list"],
             case["commit_timestamp_ms_list"],
@@ -130,39 +132,40 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
             what=(
-                f"The offsets of the group {shown(group)} for {shown(topic)} {_FELL.get(kind, 'went backwards')}"
-                f" {_times(case['partition_list'])} ({partitions_shown(partitions)}), last{when}, by"
-                f" {counted(case['distance_sum'], 'offset')} in all. {_WHAT[kind]} {stands_now(sight, group, topic)}"
+                f"The offsets of the group {shown(group)} for {places_shown(places)}"
+                f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
+                f" by {counted(case['distance_sum'], 'offset')} in all. {_WHAT[kind]}"
+                f" {stands_now(sight, group, topics)}"
             ),
             group_ids=(group,),
-            topics=(topic,),
-            partitions=tuple(partitions),
+            topics=tuple(topics),
+            partitions=tuple(sorted({partition for _, partition in places})) if len(topics) == 1 else (),
             since_timestamp_ms=first,
             confidence=confidence,
             why_not_sure=why_not_sure,
             evidence=tuple(
-                Evidence(f"partition {partition}: from {before} to {after}", _TOPIC, log_partition, log_offset, at)
-                for partition, before, after, at, log_partition, log_offset in list(steps)[:MOST_EVIDENCE]
+                Evidence(f"{topic}-{partition}: from {before} to {after}", _TOPIC, log_partition, log_offset, at)
+                for (topic, partition), before, after, at, log_partition, log_offset in list(steps)[:MOST_EVIDENCE]
             ),
-            evidence_count=falls,
+            evidence_count=len(places),
             rows=rows,
             next=(
                 sight.see("See each fall, with the records that show it", rows[-1]),
-                sight.see("See what else the group committed, and when", Rows("history", of_group(group, about_topic))),
+                sight.see("See what else the group committed, and when", Rows("history", about)),
                 sight.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
                 sight.describe_group(group),
                 *map(NextStep, _DECIDE[kind]),
             ),
-            measured={"falls": falls, "offsets": case["distance_sum"], "partitions": len(partitions)},
+            measured={"falls": len(places), "offsets": case["distance_sum"], "partitions": len(set(places))},
             thresholds=sight.limits_of(f"{kind}.lately", f"{kind}.of_the_past"),
         )
 
     return tell
 
 
-def _times(partitions: list[int]) -> str:
-    """How often, for one partition of each fall: `once`, `34 times on each of 4 partitions`."""
-    counts = Counter(partitions)
+def _times(places: list[tuple[str, int]]) -> str:
+    """How often, for one place of each fall: `once`, `34 times on each of 4 partitions`."""
+    counts = Counter(places)
     least, most = min(counts.values()), max(counts.values())
     each = ("once" if most == 1 else f"{most} times") if least == most else f"{least} to {most} times"
     return each if len(counts) == 1 else f"{each} on each of {len(counts)} partitions"
@@ -171,8 +174,7 @@ def _times(partitions: list[int]) -> str:
 def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
     if not case["confidence_min"] == case["confidence_max"] == "high":
         return "low", (
-            "the kind hangs on the members of the group, or on the id of the topic, that records before the commit "
-            "would tell"
+            "what explains the fall hangs on the members that the group had, and records that would tell are gone"
         )
     if kind == "two_committers":
         return "medium", "that the offsets fall by turns is certain; which clients commit them, no record tells"
@@ -185,7 +187,6 @@ def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
 
 _FELL = {
     "two_committers": "rose and fell by turns: they fell",
-    "offsets_of_new_topic": "begin anew for another topic id: they fell",
 }
 _WHAT = {
     "offsets_reset": (
@@ -195,10 +196,6 @@ _WHAT = {
     "offsets_rewound": (
         "A member of the group went back by itself, or its offset was out of range and auto.offset.reset decided. The "
         "records from the lower offset to the higher one are consumed a second time."
-    ),
-    "offsets_of_new_topic": (
-        "The topic was deleted and made anew under the same name, and the group has gone on with the new one. What it "
-        "had not consumed of the old one is gone."
     ),
     "offsets_began_anew": (
         "Its offsets had been deleted in between, by a clean-up or by somebody, and it began where auto.offset.reset "
@@ -213,7 +210,6 @@ _WHAT = {
 _LOOK = {
     "offsets_reset": ("See what happened to the group at that time", "timeline"),
     "offsets_rewound": ("See which members it had at that time", "timeline"),
-    "offsets_of_new_topic": ("See which of its offsets went with the topic", "disappearances"),
     "offsets_began_anew": ("See what deleted the offsets, and how sure that is", "disappearances"),
     "two_committers": ("See when the group had members: who commits without being one assigns itself", "timeline"),
 }
@@ -222,9 +218,6 @@ _DECIDE = {
         "Ask who reset the group at that time and whether it was meant: what it writes may be there twice",
     ),
     "offsets_rewound": (),
-    "offsets_of_new_topic": (
-        "Ask who made the topic anew, and whether what the group had not consumed is needed from elsewhere",
-    ),
     "offsets_began_anew": (),
     "two_committers": (
         "Find the second program: look for the group id (group.id, or the Kafka options of a Spark or Flink job) in all"
@@ -234,8 +227,8 @@ _DECIDE = {
     ),
 }
 
-_LATELY = Threshold("lately", "duration", "24h", "falls of this age or younger are news", "since the last shift")
-_PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "who was hit has noticed within a week")
+LATELY = Threshold("lately", "duration", "24h", "falls of this age or younger are news", "since the last shift")
+PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "who was hit has noticed within a week")
 
 
 def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> ReportRule:
@@ -255,7 +248,7 @@ def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> R
         cases=_cases_of(kind, lately, earlier),
         tell=_tell_of(kind),
         listing=lambda _: Rows("regressions", (f"kind={_WORDS[kind][0]}",)),
-        thresholds=(_LATELY, _PAST),
+        thresholds=(LATELY, PAST),
     )
 
 
@@ -273,14 +266,6 @@ RULES = (
         Level.MODERATE,
         "a group lost its offsets and began anew",
         "Lower offsets that were committed after the offsets had been deleted",
-    ),
-    _rule(
-        "offsets_of_new_topic",
-        Level.MODERATE,
-        Level.LOW,
-        "a topic was deleted and made anew under its name",
-        "Lower offsets that name another topic id than those before, of a group that went on with the new topic; one "
-        "that did not is `offsets_of_older_topic`",
     ),
     _rule(
         "offsets_reset",

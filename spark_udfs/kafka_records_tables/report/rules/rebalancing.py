@@ -188,7 +188,12 @@ Where a cleaner has been, earlier changes are gone, so counts are lower bounds."
 
 # -- members that never settle -----------------------------------------------------------------------------------------
 
-_UNDER_WAY: Final = ("Assigning", "Reconciling", "NotReady")
+_STANDS: Final = {
+    "Assigning": "nobody has been assigned anything for that epoch",
+    "Reconciling": "members have not given up, or not taken over, what they were assigned",
+    "NotReady": "topics that it needs are not as its topology wants them",
+}
+"""What a group that is under way waits for, by its state."""
 
 
 def _unsettled_cases(sight: Sight) -> pa.Table:
@@ -206,7 +211,7 @@ def _unsettled_cases(sight: Sight) -> pa.Table:
     )
 
     groups = sight.table("groups")
-    groups = kept(groups, equal(groups, "state", *_UNDER_WAY))
+    groups = kept(groups, equal(groups, "state", *_STANDS))
     events = sight.table("timeline")
     changed = grouped(
         kept(events, equal(events, "event", "epoch", "rebalance_started")), ["group_id"], [("at_timestamp_ms", "max")]
@@ -239,15 +244,16 @@ def _tell_unsettled(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     ).select(["member_id", "client_id", "member_epoch", "state", "log_partition", "log_offset"])
     late = behind.to_pylist()
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in late))
-    who = f"{counted(len(late), 'member')} of {members.num_rows} not there yet: {listed(clients)}." if late else ""
+    who = f" Not there yet: {counted(len(late), 'member')} of {members.num_rows} ({listed(clients)})." if late else ""
     rows = Rows("members", of_group(group))
     return ReportFinding(
         kind="members_unsettled",
         level=Level(case["level"]),
         title=UNSETTLED.title if case["level"] > Level.NOTE else "a rebalance is under way",
         what=(
-            f"The group {shown(group)} is {case['state']} at epoch {case['epoch']} for {length(case['lasts_ms'])}. "
-            f"{who} Partitions that a member has to give up first are consumed by nobody new."
+            f"The group {shown(group)} has been {case['state']} for {length(case['lasts_ms'])}, since its epoch became"
+            f" {case['epoch']}: {_STANDS[case['state']]}.{who} Until it is Stable, some partitions may have nobody who"
+            " consumes them."
         ),
         group_ids=(group,),
         since_timestamp_ms=case["since_ms"],

@@ -77,10 +77,10 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     given_up, again, last = case["given_up_sum"], case["again_sum"], case["last_chance_sum"]
     parts = []
     if given_up:
-        parts.append(f"{counted(given_up, 'record')} were delivered as often as the limit allows and given up")
+        parts.append(f"given up, after as many deliveries as the limit allows: {counted(given_up, 'record')}")
     if again:
-        also = f" (for {last} of them the next delivery is the last)" if last else ""
-        parts.append(f"{counted(again, 'record')} came back and wait to be delivered again{also}")
+        also = f" (for {last} of them the next one is the last)" if last else ""
+        parts.append(f"waiting to be delivered again, after several times: {counted(again, 'record')}{also}")
     batches = zip(
         case["partition_list"],
         case["first_offset_list"],
@@ -97,12 +97,13 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         title=RULE.title,
         what=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)},"
-            f" {partitions_shown(partitions)}: {', and '.join(parts)}. {_now(sight, group)}"
+            f" {partitions_shown(partitions)}: {'; '.join(parts)}. {_now(sight, group)}"
             " Its consumers cannot do their work on these records, or do not acknowledge them in time."
         ),
         group_ids=(group,),
         topics=(topic,) if topic else (),
         partitions=tuple(partitions),
+        since_note="the state counts deliveries and has no times of them; the records of its log have",
         confidence="high" if not given_up else "medium",
         why_not_sure=None if not given_up else "a consumer may have rejected a record at its last delivery",
         evidence=tuple(
@@ -121,6 +122,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         rows=(rows,),
         next=(
             sight.see("See the ranges of offsets, with what became of each", rows),
+            *_records(sight, group),
             sight.ask_kafka(
                 "Look at such a record itself",
                 "kafka-console-consumer",
@@ -153,6 +155,15 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         },
         thresholds=sight.limits_of("share_redelivery.deliveries", "share_redelivery.delivery_limit"),
     )
+
+
+def _records(sight: Sight, group: str) -> list[NextStep]:
+    from kafka_records_tables.report.command_lines import command_line, option
+
+    if not sight.request.source_arguments:
+        return []
+    words = ["dump", *sight.request.source_arguments, "--topic", "__share_group_state", *option("--group", group)]
+    return [NextStep("See when: each change of its state, with its time", command_line(["kafka-records", *words]))]
 
 
 def _now(sight: Sight, group: str) -> str:

@@ -45,7 +45,7 @@ def _cases(sight: Sight) -> pa.Table:
     by_member = grouped(
         assigned,
         ["group_id", "member_id"],
-        [("partition", "count"), ("log_partition", "first"), ("log_offset", "first")],
+        [("partition", "count"), ("log_partition", "first"), ("log_offset", "first"), ("log_timestamp_ms", "max")],
     )
     cases = grouped(
         by_member,
@@ -57,6 +57,7 @@ def _cases(sight: Sight) -> pa.Table:
             ("partition_count", "count"),
             ("log_partition_first", "first"),
             ("log_offset_first", "max"),
+            ("log_timestamp_ms_max", "max"),
         ],
     )
     members = sight.table("members")
@@ -125,6 +126,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             "and more members do not help."
         ),
         group_ids=(group,),
+        since_timestamp_ms=case["log_timestamp_ms_max_max"],
+        since_note="the last change of an assignment; it may have been uneven before",
         evidence=tuple(
             Evidence(
                 f"{each['member_id']} has {counted(each['partition_count'], 'partition')}",

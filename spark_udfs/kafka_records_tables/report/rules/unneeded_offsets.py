@@ -121,9 +121,11 @@ def _group_cases(sight: Sight) -> pa.Table:
 
 def _tell_group(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.rules.group_spans import emptied_at
     from kafka_records_tables.report.sight import of_group, shown
 
     group = case["group_id"]
+    emptied = emptied_at(sight, group)
     rows = Rows("groups", of_group(group))
     return ReportFinding(
         kind="share_groups_empty",
@@ -134,6 +136,8 @@ def _tell_group(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             "somebody deletes it."
         ),
         group_ids=(group,),
+        since_timestamp_ms=emptied,
+        since_note="the records that would tell are gone" if emptied is None else None,
         evidence=(
             Evidence("the record of the group", "__consumer_offsets", case["log_partition"], case["log_offset"]),
         ),
@@ -155,7 +159,7 @@ EMPTY = ReportRule(
     kind="share_groups_empty",
     title="a share group has no members",
     about="Share groups without members. Nothing takes them away (`expirations`, share_group).",
-    tables=("groups",),
+    tables=("groups", "timeline"),
     levels={Level.NOTE: "always"},
     cases=_group_cases,
     tell=_tell_group,

@@ -23,7 +23,9 @@ const factsOf = (finding) => {
   if (finding.topics.length) add(finding.topics.length === 1 ? "topic" : "topics", listed(finding.topics, topicLink));
   if (finding.partitions.length) add("partitions", ranges(finding.partitions));
   if (finding.transactional_ids.length) add("transactional ids", listed(finding.transactional_ids, transactionLink));
-  if (finding.since_timestamp_ms !== null) add("since", when(finding.since_timestamp_ms), " ", dimmed(distance(finding.since_timestamp_ms)));
+  const note = finding.since_note ? [" ", dimmed(["(", visible(finding.since_note), ")"])] : null;
+  if (finding.since_timestamp_ms !== null) add("since", when(finding.since_timestamp_ms), " ", dimmed(distance(finding.since_timestamp_ms)), note);
+  else if (note) add("since", visible(finding.since_note));
   if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(distance(finding.until_timestamp_ms)));
   add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence, finding.why_not_sure ? [": ", visible(finding.why_not_sure)] : null);
   return make("dl", { class: "facts" }, facts);

@@ -1,0 +1,242 @@
+"""Topics that were deleted and made anew under their names: who has gone on with the new one, and who has not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rules.offset_falls import LATELY, PAST
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.sight import Sight
+
+_KIND: Final = "topic_made_anew"
+_RECREATED: Final = "topic_recreated"
+"""Of `regressions`, where a group has gone on, and of `lag`, where it has not."""
+_MOST_WAITING: Final = 3
+"""Groups that are to be reset and get a sentence and a command each."""
+
+_WENT_ON: Final = (
+    "group_id",
+    "topic",
+    "partition",
+    "from_offset",
+    "to_offset",
+    "commit_timestamp_ms",
+    "confidence",
+    "log_partition",
+    "log_offset",
+)
+_WAITS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp_ms", "members", "last_ms", "works")
+
+
+def _cases(sight: Sight) -> pa.Table:
+    from kafka_records_tables.report.case_columns import grouped, level_by, numbers, ranked, true_where
+
+    places = _places(sight)
+    cases = grouped(
+        places,
+        ["topic"],
+        [*((name, "list") for name in places.column_names if name != "topic"), ("made_ms", "max"), ("works", "any")],
+    )
+    made = numbers(cases, "made_ms_max", -(2**62))
+    lately = made >= sight.at_ms - sight.limit(f"{_KIND}.lately")
+    of_the_past = made < sight.at_ms - sight.limit(f"{_KIND}.of_the_past")
+    waits = true_where(cases["works_any"].is_valid())
+    levels = level_by(
+        (true_where(cases["works_any"]), Level.HIGH),
+        (lately, Level.MODERATE),
+        (waits | ~of_the_past, Level.LOW),
+        default=Level.NOTE,
+    )
+    return ranked(cases, levels, made)
+
+
+def _places(sight: Sight) -> pa.Table:
+    """One row for each partition that a group began anew (`made_ms`) or has an old offset for (`works` is not null)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rules.group_spans import with_life
+
+    falls, lag = sight.table("regressions"), sight.table("lag")
+    went = kept(falls, equal(falls, "kind", _RECREATED)).select(_WENT_ON)
+    went = went.append_column("made_ms", pc.coalesce(went["commit_timestamp_ms"], pa.scalar(-(2**62), pa.int64())))
+    waits = kept(lag, equal(lag, "problem", _RECREATED))
+    waits = with_life(sight, waits, sight.limit(f"{_KIND}.alive_within")).select(_WAITS)
+    waits = waits.rename_columns(["from_offset" if name == "offset" else name for name in waits.column_names])
+    return pa.concat_tables([went, waits], promote_options="permissive")
+
+
+def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.command_lines import condition_of
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed, shown
+
+    topic = case["topic"]
+    columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    went = [each for each in rows if each["works"] is None]
+    waits = [each for each in rows if each["works"] is not None]
+    going, waiting = (tuple(dict.fromkeys(each["group_id"] for each in part)) for part in (went, waits))
+    since, note = _since(went, waits)
+    parts = [f"The topic {shown(topic)} was deleted and made anew under its name."]
+    if going:
+        verb = "has" if len(going) == 1 else "have"
+        parts.append(
+            f"{counted(len(going), 'group')} {verb} gone on with the new one ({listed(going)}): what was not consumed"
+            " of the old one is gone."
+        )
+    if waiting:
+        parts.append(f"{_waiting(sight, waits)} {_WAITING}")
+    own = condition_of("topic", topic)
+    tables = ((went, "regressions", f"kind={_RECREATED}"), (waits, "lag", f"problem={_RECREATED}"))
+    seen = {name: Rows(name, (own, only)) for part, name, only in tables if part}
+    is_sure = all(each["confidence"] in ("high", None) for each in went)
+    return ReportFinding(
+        kind=_KIND,
+        level=Level(case["level"]),
+        title=RULE.title,
+        what=" ".join(parts),
+        group_ids=tuple(dict.fromkeys((*waiting, *going))),
+        topics=(topic,),
+        partitions=tuple(sorted({each["partition"] for each in rows})),
+        since_timestamp_ms=since,
+        since_note=note,
+        confidence="high" if is_sure else "medium",
+        why_not_sure=None if is_sure else "records that would tell the id of the older topic are gone",
+        evidence=tuple(_evidence(topic, each) for each in (went + waits)[:MOST_EVIDENCE]),
+        evidence_count=len(rows),
+        rows=tuple(seen.values()),
+        next=(
+            *(sight.see(_SEE[name], each) for name, each in seen.items()),
+            sight.ask_kafka(
+                "Ask the brokers for the topic as it is now", "kafka-topics", "--describe", "--topic", topic
+            ),
+            *_resets(sight, topic, waits),
+            NextStep("Ask who made the topic anew, and whether what was not consumed is needed from elsewhere"),
+        ),
+        measured={
+            "groups_gone_on": len(going),
+            "groups_waiting": len(waiting),
+            "partitions": len({each["partition"] for each in rows}),
+            **({} if since is None else {"age_ms": max(sight.at_ms - since, 0)}),
+        },
+        thresholds=sight.limits_of(*(f"{_KIND}.{each.name}" for each in RULE.thresholds)),
+    )
+
+
+def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int | None, str | None]:
+    """When the topic was made anew, as far as commits tell."""
+    from kafka_records_tables.report.sight import moment
+
+    new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]
+    if new:
+        return min(new), "the first commit for the new topic; it was made before"
+    old = [each["commit_timestamp_ms"] for each in waits if each["commit_timestamp_ms"] is not None]
+    return None, f"after {moment(max(old))}, the last commit for the older topic" if old else None
+
+
+def _waiting(sight: Sight, waits: list[dict[str, Any]]) -> str:
+    """Which groups have the offsets of the older topic, and whether somebody consumes for them."""
+    from kafka_records_tables.report.rules.group_spans import life_words
+    from kafka_records_tables.report.sight import counted, listed, shown
+
+    groups = {each["group_id"]: each for each in waits}
+    if len(groups) > _MOST_WAITING:
+        works = sum(each["works"] for each in groups.values())
+        return (
+            f"{counted(len(groups), 'group')} still have the offsets of the older topic ({listed(list(groups), 8)});"
+            f" {works} of them have members or have committed lately."
+        )
+    return " ".join(
+        f"The group {shown(group)} {life_words(sight, group, each['members'], each['last_ms'])}; its offsets are those"
+        " of the older topic."
+        for group, each in groups.items()
+    )
+
+
+def _resets(sight: Sight, topic: str, waits: list[dict[str, Any]]) -> list[NextStep]:
+    from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.sight import counted, shown
+
+    groups = {each["group_id"]: each for each in waits}
+    more = len(groups) - _MOST_WAITING
+    also = f" (the same for {counted(more, 'other group')})" if more > 0 else ""
+    return [
+        sight.ask_kafka(
+            f"{'Stop the consumers' if each['members'] else 'Before the consumers'} of {shown(group)}"
+            f"{', and have them begin' if each['members'] else ' start again, have them begin'} with the new topic; it"
+            f" is done with --execute in the place of --dry-run{also}",
+            "kafka-consumer-groups",
+            "--reset-offsets",
+            *option("--group", group),
+            *option("--topic", topic),
+            "--to-earliest",
+            "--dry-run",
+        )
+        for group, each in list(groups.items())[:_MOST_WAITING]
+    ]
+
+
+def _evidence(topic: str, row: dict[str, Any]) -> Evidence:
+    from kafka_records_tables.report.sight import shown
+
+    place, at = f"{topic}-{row['partition']}", row["commit_timestamp_ms"]
+    if row["works"] is not None:
+        return Evidence(
+            f"{place}: {shown(row['group_id'])} has {row['from_offset']} of the older topic",
+            topic,
+            row["partition"],
+            row["from_offset"],
+            at,
+        )
+    shows = f"{place}: {shown(row['group_id'])} went from {row['from_offset']} to {row['to_offset']} of the new topic"
+    return Evidence(shows, "__consumer_offsets", row["log_partition"], row["log_offset"], at)
+
+
+_WAITING: Final = (
+    "A consumer that starts from such offsets leaves out records of the new topic, or goes where auto.offset.reset"
+    " says; what was not consumed of the older topic is gone."
+)
+_SEE: Final = {
+    "regressions": "See which groups began anew, with the records that show it",
+    "lag": "See the offsets of the older topic",
+}
+
+RULE = ReportRule(
+    kind=_KIND,
+    title="a topic was deleted and made anew under its name",
+    about="""\
+Offsets that name another topic id than those before, of groups that have gone on with the new topic (`regressions`,
+topic_recreated), and offsets that name another id than the topic has now, of groups that have not (`lag`,
+topic_recreated). One finding for a topic, whatever the number of groups. Kafka 4.1 and later write these ids.""",
+    tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
+    levels={
+        Level.HIGH: (
+            "a group that has members, or has committed within `alive_within`, has offsets of the older topic"
+        ),
+        Level.MODERATE: "all such groups have gone on, and the last of them within `lately`",
+        Level.LOW: "it is older, or the groups that have older offsets have no members and do not commit",
+        Level.NOTE: "it is older than `of_the_past`, and all have gone on",
+    },
+    cases=_cases,
+    tell=_tell,
+    listing=lambda _: Rows("regressions", (f"kind={_RECREATED}",)),
+    thresholds=(
+        LATELY,
+        PAST,
+        Threshold(
+            "alive_within",
+            "duration",
+            "24h",
+            "how lately a group without members has committed that may come back",
+            "jobs that assign themselves partitions run once a day at least",
+        ),
+    ),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,23 @@
+"""The report names what is wrong in each of the further incidents, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.report_parts import Level
+from tests.report.more_incidents import VARIANTS, write_variant
+from tests.tables.names import mostly
+
+
+@pytest.mark.parametrize("name", mostly(((name,) for name in VARIANTS), lambda name: name != "flood_of_metadata"))
+def test_the_report_names_it_and_nothing_else(name: str, tmp_path: Path) -> None:
+    """At its level, with the groups that it hits."""
+    write_variant(name, tmp_path / name)
+    variant = VARIANTS[name]
+    report = read_report(tmp_path / name, processes=1, retention=variant.retention)
+    told = [(each.kind, each.level) for each in report.findings if each.level > Level.NOTE]
+    assert told == [(variant.kind, variant.level)]
+    assert sorted(report.findings[0].group_ids) == sorted(variant.groups)

@@ -1,0 +1,98 @@
+"""Every kind of finding: a log that has it, one that just does not, and what the finding says."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_records_engine.sources.given import source_of
+from kafka_records_tables.cli.command import _parsed
+from kafka_records_tables.query import query_of
+from kafka_records_tables.read import read_tables
+from kafka_records_tables.report.glance import rows_of
+from kafka_records_tables.report.lost_files import lost_files
+from kafka_records_tables.report.report_parts import ReportFinding, ReportRequest
+from kafka_records_tables.report.rule import ReportRule
+from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.sight import DAY_MS, Sight
+from kafka_records_tables.report.thresholds import thresholds_of
+from kafka_records_tables.tables import TABLES
+from tests.report.made_up_cluster import MadeCluster
+from tests.report.rule_cases import CASES, END_MS, RuleCase
+
+_RULES = {rule.kind: rule for rule in RULES}
+
+
+def sight_of(folder: Path, rule: ReportRule, options: Any, thresholds: Any = None) -> Sight:
+    """What a rule sees of a data directory: the tables that it declares, and no others."""
+    own = {name: value for name, value in options.items() if any(name == each.name for each in _options(rule))}
+    source = source_of(folder)
+    results = read_tables(rule.tables, source, processes=1, options=own)
+    request = ReportRequest(
+        str(folder), (str(folder),), END_MS, END_MS, False, 7 * DAY_MS, None, (), "of a test", "local"
+    )
+    tables = {name: result.table for name, result in results.items()}
+    return Sight(
+        request, tables, results.findings, thresholds_of(thresholds), lost=lost_files(source, results.findings)
+    )
+
+
+def _options(rule: ReportRule) -> list[Any]:
+    return [option for name in rule.tables for option in TABLES[name].options]
+
+
+def found(sight: Sight, rule: ReportRule) -> list[ReportFinding]:
+    """Its findings."""
+    return [rule.tell(sight, case) for case in rule.cases(sight).to_pylist()]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., Path]:
+    """The data directory of what is planted, in logs with one partition."""
+
+    def write(name: str, plant: Callable[[MadeCluster], None]) -> Path:
+        cluster = MadeCluster(name, END_MS, offsets_partitions=1)
+        cluster.cleaned_until_ms = None
+        plant(cluster)
+        cluster.write(tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+def test_every_rule_has_a_case() -> None:
+    """One that is written has one as well."""
+    assert [case.kind for case in CASES] == [rule.kind for rule in RULES]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
+def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, written: Callable[..., Path]) -> None:
+    """With level, since when, evidence, rows that are there, and commands that the parser takes."""
+    rule = _RULES[case.kind]
+    folder = written("has", case.has)
+    if case.spoils is not None:
+        case.spoils(folder)
+    sight = sight_of(folder, rule, case.options)
+    (finding,) = found(sight, rule)
+    assert (finding.kind, finding.level) == (case.kind, case.level)
+    assert finding.level in rule.levels
+    assert finding.since_timestamp_ms == case.since_ms
+    assert (finding.since_timestamp_ms is None) <= (finding.since_note is not None), "no moment, and no word about why"
+    assert (finding.group_ids, finding.topics) == (tuple(case.groups), tuple(case.topics))
+    first = finding.evidence[0] if finding.evidence else None
+    shown = None if first is None else (first.topic, first.partition, finding.evidence_count)
+    assert shown == (None if case.shown is None else tuple(case.shown))
+    assert all(rows_of(sight.table(rows.table), rows).num_rows for rows in finding.rows)
+    commands = [step.command for step in finding.next]
+    assert [" ".join(shlex.split(each)[:2]) if each else "-" for each in commands] == list(case.next)
+    for command in filter(None, commands):
+        if command.startswith("kafka-records "):
+            asked = _parsed(shlex.split(command)[1:])
+            if hasattr(asked, "where"):
+                query_of(asked.name, where=asked.where)
+    other = found(sight_of(written("lacks", case.lacks), rule, case.options), rule)
+    assert [each.level for each in other] == ([] if case.otherwise is None else [case.otherwise])
