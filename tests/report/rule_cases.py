@@ -593,3 +593,60 @@ CASES: Final = (
         (_TABLE, _SHARE_GROUPS),
     ),
 )
+
+Thresholds = Mapping[str, Any]
+
+MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
+    "offsets_expiring": (
+        ({"within": "59m"}, None),
+        ({"high_within": "59m"}, Level.MODERATE),
+        ({"in_use_for": "3d", "in_use_epoch": 99}, Level.NOTE),
+        ({"in_use_for": "3d", "in_use_epoch": 1}, Level.HIGH),
+    ),
+    "offsets_below_log_start": (({"alive_within": "30s"}, Level.LOW),),
+    "offsets_beyond_end": (({"alive_within": "30s"}, Level.LOW),),
+    "topic_made_anew": (
+        ({"lately": "30s"}, Level.LOW),
+        ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE),
+    ),
+    "transaction_open": (
+        ({"settled_after": "6m"}, Level.NOTE),
+        ({"critical_after": "5m"}, Level.CRITICAL),
+    ),
+    "two_committers": (({"lately": "30s"}, Level.MODERATE), ({"of_the_past": "30s"}, Level.NOTE)),
+    "offsets_began_anew": (({"lately": "30s"}, Level.MODERATE), ({"of_the_past": "30s"}, Level.NOTE)),
+    "offsets_reset": (({"lately": "30s"}, Level.MODERATE), ({"of_the_past": "30s"}, Level.NOTE)),
+    "offsets_rewound": (({"lately": "30s"}, Level.LOW), ({"of_the_past": "30s"}, Level.NOTE)),
+    "endless_rebalances": (
+        ({"least": 11}, None),
+        ({"per_member": 11}, None),
+        ({"pause": "59s"}, None),
+    ),
+    "members_unsettled": (({"moderate_after": "11m"}, Level.NOTE), ({"high_after": "10m"}, Level.HIGH)),
+    "uneven_assignments": (
+        ({"difference": 5}, None),
+        ({"times_mean": 3}, None),
+        ({"moderate_difference": 4}, Level.MODERATE),
+    ),
+    "share_redelivery": (({"deliveries": 4}, None), ({"delivery_limit": 4}, Level.HIGH)),
+    "commits_flooding": (
+        ({"least_commits": 3601}, None),
+        ({"interval_ms": 998}, None),
+        ({"lately": "30m"}, None),
+        ({"high_interval_ms": 999}, Level.HIGH),
+        ({"high_interval_ms": 999, "share": 0.5, "high_share": 1.0}, Level.HIGH),
+        ({"interval_ms": 998, "least_bytes": 100_000, "commit_bytes": 30}, Level.MODERATE),
+        ({"interval_ms": 998, "least_bytes": 100_000, "commit_bytes": 600}, None),
+    ),
+    "segment_lost": (({"whole_before": 101}, None),),
+    "offsets_unneeded": (({"many": 1}, Level.LOW),),
+}
+"""By kind: the level that its first log has with other thresholds; none where it has no finding any more."""
+
+ELSEWHERE: Final = {
+    "offsets_expiring": {"critical_within", "alive_within", "overdue_after"},
+    "topic_made_anew": {"alive_within"},
+    "endless_rebalances": {"lately"},
+    "log_cut": {"silent_for"},
+}
+"""Thresholds that decide nothing about these logs: other tests have those."""

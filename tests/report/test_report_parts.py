@@ -21,6 +21,7 @@ from kafka_records_tables.report.report_json import SCHEMA, report_object
 from kafka_records_tables.report.report_parts import Level, LevelChange, Report
 from kafka_records_tables.report.report_text import write_report_text
 from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.sight import HOUR_MS
 from kafka_records_tables.report.thresholds import (
     ThresholdsError,
     thresholds_file,
@@ -36,7 +37,7 @@ HOSTILE = '<script>alert(1)</script>\'; rm -rf / #\n\x1b[31m\u202e "quoted" -x'
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def falls() -> Topic:
     """Thirty groups with hostile names that went backwards while they had no members."""
     topic = Topic()
     for number in range(30):
@@ -44,7 +45,13 @@ def report() -> Report:
         topic.add("GroupMetadata", {"group": group}, {"protocol_type": "consumer", "generation": 2, "members": ()})
         topic.commit(group, number * 100 + 500)
         topic.commit(group, 0)
-    return read_report(ArrowRows(topic.table()), source_arguments=("/data",))
+    return topic
+
+
+@pytest.fixture(scope="module")
+def report(falls: Topic) -> Report:
+    """What is told of them."""
+    return read_report(ArrowRows(falls.table()), source_arguments=("/data",))
 
 
 # -- what is too much of the same --------------------------------------------------------------------------------------
@@ -103,9 +110,15 @@ def test_the_file_of_thresholds_has_all_of_them(tmp_path: Path) -> None:
     assert names | {"report.most_of_a_kind", "report.most_notes_of_a_kind"} == set(usual_thresholds())
 
 
-def test_thresholds_change_levels(report: Report) -> None:
-    assert thresholds_of({"offsets_reset.lately": "2h"})["offsets_reset.lately"] == 7_200_000
+def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls: Topic) -> None:
+    """As a mapping or as a file; the finding says which decided."""
     assert {each.level for each in report.findings if each.kind == "offsets_reset"} == {Level.HIGH}
+    others = {"offsets_reset": {"lately": "1h", "of_the_past": "3h"}, "report.most_of_a_kind": 3}
+    later_ms = report.request.at_timestamp_ms + 2 * HOUR_MS
+    findings = read_report(ArrowRows(falls.table()), as_of=later_ms, thresholds=others).findings
+    told = [each for each in findings if each.kind == "offsets_reset"]
+    assert [(each.level, len(each.group_ids)) for each in told] == [*[(Level.MODERATE, 1)] * 3, (Level.MODERATE, 27)]
+    assert told[0].thresholds == {"offsets_reset.lately": HOUR_MS, "offsets_reset.of_the_past": 3 * HOUR_MS}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,12 @@ from kafka_records_tables.report.sight import DAY_MS, Sight
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.tables import TABLES
 from tests.report.made_up_cluster import MadeCluster
-from tests.report.rule_cases import CASES, END_MS, RuleCase
+from tests.report.rule_cases import CASES, ELSEWHERE, END_MS, MOVED, RuleCase
 
 _RULES = {rule.kind: rule for rule in RULES}
 
 
-def sight_of(folder: Path, rule: ReportRule, options: Any, thresholds: Any = None) -> Sight:
+def sight_of(folder: Path, rule: ReportRule, options: Any) -> Sight:
     """What a rule sees of a data directory: the tables that it declares, and no others."""
     own = {name: value for name, value in options.items() if any(name == each.name for each in _options(rule))}
     source = source_of(folder)
@@ -36,9 +37,7 @@ def sight_of(folder: Path, rule: ReportRule, options: Any, thresholds: Any = Non
         str(folder), (str(folder),), END_MS, END_MS, False, 7 * DAY_MS, None, (), "of a test", "local"
     )
     tables = {name: result.table for name, result in results.items()}
-    return Sight(
-        request, tables, results.findings, thresholds_of(thresholds), lost=lost_files(source, results.findings)
-    )
+    return Sight(request, tables, results.findings, thresholds_of(None), lost=lost_files(source, results.findings))
 
 
 def _options(rule: ReportRule) -> list[Any]:
@@ -96,3 +95,21 @@ def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, writt
                 query_of(asked.name, where=asked.where)
     other = found(sight_of(written("lacks", case.lacks), rule, case.options), rule)
     assert [each.level for each in other] == ([] if case.otherwise is None else [case.otherwise])
+
+
+def test_every_threshold_is_moved() -> None:
+    """Or is known to decide nothing about the logs of these cases."""
+    for rule in RULES:
+        moved = {name for limits, _ in MOVED.get(rule.kind, ()) for name in limits}
+        assert moved | ELSEWHERE.get(rule.kind, set()) == {each.name for each in rule.thresholds}, rule.kind
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.kind in MOVED], ids=lambda case: case.kind)
+def test_thresholds_decide(case: RuleCase, written: Callable[..., Path]) -> None:
+    """Where one is moved over what was measured, the level is another one, or there is no finding."""
+    rule = _RULES[case.kind]
+    sight = sight_of(written("has", case.has), rule, case.options)
+    for limits, level in MOVED[case.kind]:
+        others = thresholds_of({f"{case.kind}.{name}": value for name, value in limits.items()})
+        levels = [each.level for each in found(replace(sight, limits=others), rule)]
+        assert levels == ([] if level is None else [level]), limits

@@ -25,11 +25,12 @@ _SHOWN = 8
 
 def findings_of(sight: Sight) -> tuple[ReportFinding, ...]:
     """All findings, the worst first; of one level in the order of the rules, and the worst of each kind first."""
-    found = [finding for rule in RULES for finding in _of_rule(sight, rule)]
+    found = [finding for rule in RULES for finding in findings_of_rule(sight, rule)]
     return tuple(sorted(found, key=lambda finding: -finding.level))
 
 
-def _of_rule(sight: Sight, rule: ReportRule) -> Iterator[ReportFinding]:
+def findings_of_rule(sight: Sight, rule: ReportRule) -> Iterator[ReportFinding]:
+    """Those of one rule, the worst first."""
     cases = rule.cases(sight)
     for level in sorted(Level, reverse=True):
         most = sight.limit("report.most_notes_of_a_kind" if level == Level.NOTE else "report.most_of_a_kind")

@@ -1,0 +1,113 @@
+"""How long the findings of a report take over a cluster with many groups, and how much memory, by rule.
+
+    python tools/benchmarks/report_rules.py [--groups 1000 10000 65000] [--folder FOLDER]
+
+A log is written for it by the writers of the tests (tests/report): every group has a member and some 15 committed
+offsets in one topic. One of ten was stopped and is about to expire, one of fifty went backwards, one of a hundred was
+reset, one topic was made anew, and one has lost records that nobody had consumed. The log is read, all tables of the
+report are made, and then the rules are timed alone, in processor time of this process; `slowest` names those that took
+longest. The peak of memory is that of the process after the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # started as a script, Python knows this folder alone
+
+from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.ranking import findings_of_rule
+from kafka_records_tables.report.report_parts import Report
+from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.sight import Sight
+from kafka_records_tables.report.thresholds import usual_thresholds
+from tests.report.classic_lives import ClassicLife
+from tests.report.made_up_cluster import DAY, HOUR, MINUTE, MadeCluster
+
+_END_MS: Final = 1_790_000_000_000
+_PARTITIONS: Final = (12, 18, 16, 15, 16)
+"""Of topics by turns: 15.4 in the mean."""
+_GROUPS_OF_TOPIC: Final = 325
+
+
+def write_groups(folder: Path, groups: int) -> None:
+    """Write the data directory of a cluster with so many groups."""
+    cluster = MadeCluster("many groups", _END_MS, days=8, offsets_partitions=50)
+    cluster.cleaned_until_ms = None
+    for number in range(groups):
+        of_topic = number // _GROUPS_OF_TOPIC
+        topic = cluster.topic(f"topic-{of_topic:04}", _PARTITIONS[of_topic % len(_PARTITIONS)])
+        life = ClassicLife(cluster, f"service-{number * 7919 % 100_003:06}", [topic.name])
+        begins = cluster.start_ms + cluster.jitter(HOUR)
+        stopped = number % 10 == 3
+        last = _END_MS - 6 * DAY - 12 * HOUR - cluster.jitter(DAY // 2) if stopped else _END_MS - cluster.jitter(HOUR)
+        life.start(begins, 1)
+        if number % 50 == 7:
+            life.commit(last - MINUTE)
+            life.done = {place: offset - 1000 for place, offset in life.done.items()}
+            cluster.commit(life.group, last, life.done)
+        elif number % 100 == 11:
+            life.commit(begins + HOUR)
+            life.stop(last - 2 * MINUTE)
+            cluster.commit(life.group, last - MINUTE, {place: offset - 1000 for place, offset in life.done.items()})
+        else:
+            life.commit(last)
+        if stopped:
+            life.stop(last + MINUTE)
+    behind, anew = cluster.topics["topic-0000"], cluster.topics[f"topic-{(groups - 1) // _GROUPS_OF_TOPIC:04}"]
+    behind.log_starts = tuple(behind.end(number, _END_MS) for number in range(behind.partitions))
+    anew.topic_id = cluster.kafka_id()
+    cluster.write(folder)
+
+
+def timed_rules(report: Report) -> dict[str, float]:
+    """Seconds of processor time by kind of finding."""
+    sight = Sight(report.request, report.tables, report.reading, usual_thresholds())
+    seconds = {}
+    for rule in RULES:
+        began = time.process_time()
+        list(findings_of_rule(sight, rule))
+        seconds[rule.kind] = time.process_time() - began
+    return seconds
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--groups", type=int, nargs="+", default=[1000, 10_000, 65_000])
+    parser.add_argument("--folder", type=Path, help="keep the logs here, and read those that are there")
+    options = parser.parse_args(arguments)
+    print("| groups | offsets | findings | report, s | peak, MB | rules, s | slowest |")
+    print("|--:|--:|--:|--:|--:|--:|---|")
+    with tempfile.TemporaryDirectory() as scratch:
+        for groups in options.groups:
+            folder = (options.folder or Path(scratch)) / str(groups)
+            # Each size, and its writer, in processes of their own: the peak of memory is that of a process.
+            with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+                if not folder.exists():
+                    pool.apply(write_groups, (folder, groups))
+                print(pool.apply(_measured, (folder, groups)), flush=True)
+    return 0
+
+
+def _measured(folder: Path, groups: int) -> str:
+    began = time.monotonic()
+    report = read_report(folder, processes=1)
+    took = time.monotonic() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds = timed_rules(report)
+    slowest = sorted(seconds, key=lambda kind: -seconds[kind])[:4]
+    offsets = report.tables["current_offsets"].num_rows
+    named = ", ".join(f"`{kind}` {seconds[kind]:.2f}" for kind in slowest)
+    rules = f"{sum(seconds.values()):.2f}"
+    return f"| {groups} | {offsets} | {len(report.findings)} | {took:.1f} | {peak:.0f} | {rules} | {named} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
