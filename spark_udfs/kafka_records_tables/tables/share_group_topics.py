@@ -95,7 +95,7 @@ def _in_list(
     topics = pc.list_flatten(lists)
     records = records.take(pc.list_parent_indices(lists))
     partitions = pa.nulls(len(topics), pa.int32())
-    if "partitions" in topics.type.names:
+    if topics.type.get_field_index("partitions") >= 0:
         numbers = pc.struct_field(topics, "partitions")
         of_topic = pc.list_parent_indices(numbers)
         partitions, topics, records = pc.list_flatten(numbers), topics.take(of_topic), records.take(of_topic)
