@@ -41,6 +41,9 @@ PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())),
 
 _MOST_PENDING: Final = 16 * 1024 * 1024
 
+_FEW_ROWS: Final = 4096
+"""Batches of fewer rows are small."""
+
 
 def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
     """The same rows in record batches of `rows` rows. The last one has fewer, and so have batches of very large rows.
@@ -63,6 +66,21 @@ def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
             count -= whole
             size = sum(each.nbytes for each in pending)
     if count:
+        yield _joined(pending)
+
+
+def gathered(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same rows, with small batches joined to those behind them: a log may consist of thousands of small files, and
+    whoever takes the rows has something to do for each batch."""
+    pending: list[Any] = []
+    count = 0
+    for batch in batches:
+        pending.append(batch)
+        count += batch.num_rows
+        if count >= _FEW_ROWS:
+            yield _joined(pending)
+            pending, count = [], 0
+    if pending:
         yield _joined(pending)
 
 

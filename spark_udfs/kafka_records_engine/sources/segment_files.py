@@ -18,6 +18,7 @@ from kafka_records_engine.log.log_end import end_of
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
+from kafka_records_engine.log.raw_rows import gathered
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
 from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
@@ -182,6 +183,9 @@ class SegmentPartition:
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`: the files are read once, as they were when they were opened."""
+        return gathered(self._batches(context, columns, start, end))
+
+    def _batches(self, context: Context, columns: Collection[str], start: int | None, end: int | None) -> Iterator[Any]:
         names = [name for name in columns if name in reader.RAW_SCHEMA.names]
         with reader.open_log(self.log) as opened:
             _tell_about(opened, context, start is None)
