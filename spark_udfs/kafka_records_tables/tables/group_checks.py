@@ -97,31 +97,33 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
 def _with_commits(
     found: DecodedRecords, types: tuple[int, ...], of_groups: list[Event], loading: LoadingGroups
 ) -> Iterator[Event]:
-    """The events, and before each the commits that stand before it, as far as they may make a simple group: that of a
-    group without any event in this batch is noted at once."""
+    """The events, and before each the commits that stand before it, as far as they may make a simple group: of each
+    group the first one, and the first one behind each of its events."""
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     groups = found.member(types, "key", "group")
     rows = np.flatnonzero(groups.is_valid().to_numpy(zero_copy_only=False) & ~found.is_tombstone)
-    encoded = groups.take(pa.array(rows)).dictionary_encode()
-    has_events = {event.key[0] for event in of_groups}
+    encoded = groups.take(rows).dictionary_encode()
     names = encoded.dictionary.to_pylist()
-    for name in names:
-        if name not in has_events:
-            loading.commit(name)
-    among = [number for number, name in enumerate(names) if name in has_events]
-    mixed = np.flatnonzero(np.isin(encoded.indices.to_numpy(), among)) if among else rows[:0]
-    commits = iter(zip(found.offsets[rows[mixed]].tolist(), pc.take(encoded, pa.array(mixed)).to_pylist(), strict=True))
+    numbers = {name: number for number, name in enumerate(names)}
+    about = [(numbers[event.key[0]], event.offset) for event in of_groups if event.key[0] in numbers]
+    of_events, at_events = np.array(about, np.int64).reshape(-1, 2).T
+    group = np.concatenate([encoded.indices.to_numpy(), of_events])
+    at = np.concatenate([found.offsets[rows], at_events])
+    is_event = np.arange(len(group)) >= len(rows)
+    order = np.lexsort((at, group))
+    group, at, is_event = group[order], at[order], is_event[order]
+    is_first = np.append(True, (group[1:] != group[:-1]) | is_event[:-1])[: len(group)] & ~is_event
+    in_log = np.argsort(at[is_first], kind="stable")
+    commits = zip(at[is_first][in_log].tolist(), group[is_first][in_log].tolist(), strict=True)
     commit = next(commits, None)
     for event in of_groups:
         while commit is not None and commit[0] < event.offset:
-            loading.commit(commit[1])
+            loading.commit(names[commit[1]])
             commit = next(commits, None)
         yield event
     while commit is not None:
-        loading.commit(commit[1])
+        loading.commit(names[commit[1]])
         commit = next(commits, None)
 
 
