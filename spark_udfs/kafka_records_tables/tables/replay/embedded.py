@@ -6,6 +6,7 @@ they hold depends on the protocol type and the protocol of the group.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -36,6 +37,12 @@ _USER_DATA: Final = {
 assignors of users write, only they know."""
 
 
+_KEPT: Final = 4096
+_SHORT: Final = 1024
+"""So many subscriptions of so many bytes at most are kept with their topics: a group writes those of all its members
+whenever one of them joins or leaves."""
+
+
 class Opened(NamedTuple):
     """A message in bytes."""
 
@@ -44,8 +51,14 @@ class Opened(NamedTuple):
     one they were read as."""
     value: Any
     """As the schema walker gives it."""
-    json: dict[str, Any]
-    """As Kafka's JSON converter writes it."""
+    schema: MessageSchema
+    read_as: int
+    """The version by which the bytes were read."""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As Kafka's JSON converter writes it."""
+        return to_json(self.schema, self.value, self.read_as)
 
 
 class Subscription(NamedTuple):
@@ -76,17 +89,24 @@ def assignment(protocol_type: str | None, data: bytes | None) -> Opened | None:
     return None if schema is None or data is None else _framed(schema, data)
 
 
-def subscribed_topics(data: bytes) -> list[str] | None:
+def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
     """The topics of a consumer's subscription; None for bytes that a coordinator cannot read.
 
     A coordinator reads any version as 0 (`ClassicGroup.computeSubscribedTopics`; KIP-496).
     """
+    return _kept_topics(data) if len(data) <= _SHORT else _topics(data)
+
+
+def _topics(data: bytes) -> tuple[str, ...] | None:
     schema = _schema(_SUBSCRIPTIONS[_CONSUMER])
     try:
         message = None if schema is None else _read(schema, split_value(data)[1], 0, 0)
     except MissingValueVersion:
         return None
-    return None if message is None else list(message.value["topics"])
+    return None if message is None else tuple(message.value["topics"])
+
+
+_kept_topics = lru_cache(_KEPT)(_topics)
 
 
 def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
@@ -114,7 +134,7 @@ def _read(schema: MessageSchema, data: bytes, read_as: int, version: int) -> Ope
         value, _ = decode(schema, data, read_as, lenient=True, allow_trailing=True)
     except DecodeError:
         return None
-    return Opened(version, value, to_json(schema, value, read_as))
+    return Opened(version, value, schema, read_as)
 
 
 def _schema(place: tuple[str, str] | None) -> MessageSchema | None:
