@@ -5,7 +5,7 @@ Commits are taken in columns, many at once; memory follows the offsets that are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 NO_TIME: Final = -1
 """Stands for no time in commits (`OffsetCommitValue.expireTimestamp`)."""
 
+FARTHEST_MS: Final = 2**60
+"""Times that commits tell may be any number; beyond this one they are taken for it, so that sums stay in 64 bits."""
+
 _FIRST_ROOM: Final = 1024
 
 
@@ -31,6 +34,7 @@ class CommitRows(NamedTuple):
     keys: INT64
     log_offset: INT64
     commit_ms: INT64
+    """At most FARTHEST_MS from 1970."""
     expire_ms: INT64
     is_known: FLAGS
     """False for a value that cannot be decoded."""
@@ -81,6 +85,7 @@ class LiveOffsets:
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
             for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
         )
+        commit = np.clip(commit, -FARTHEST_MS, FARTHEST_MS)
         is_legacy = found.columns.record_type == types[0]
         rows = CommitRows(numbers[codes], found.offsets, commit, expire, ~found.has_error, is_legacy)
         return rows.chosen(rows.keys >= 0)
@@ -146,7 +151,7 @@ class LiveOffsets:
         self.is_there[gone] = False
         self._gone.update(gone)
         for producer, lots in self._pending.items():
-            self._pending[producer] = [rows.chosen(~np.isin(rows.keys, gone)) for rows in lots]
+            self._pending[producer] = [_without(rows, gone) for rows in lots]
 
     def forget(self) -> None:
         """Give up the numbers of offsets that are gone. Rows made before must have been taken."""
@@ -179,14 +184,21 @@ class LiveOffsets:
             self.keys[number]: offset for number, offset in self._waiting().items() if self.keys[number][0] in wanted
         }
 
-    def of_group(self, group: str) -> INT64:
+    def of_group(self, group: str) -> Set[int]:
         """The offsets of a group that are there."""
-        return np.array(list(self._of_group.get(group, ())), np.int64)
+        return self._of_group.get(group, {}).keys()
 
     def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> list[int]:
         """Offsets of a topic that are there for sure, of any group, `most` of them."""
         there = (number for number in self._of_topic.get(topic, ()) if number not in without)
         return list(islice((number for number in there if is_log_whole or not self.is_legacy[number]), most))
+
+
+def _without(rows: CommitRows, gone: list[int]) -> CommitRows:
+    """The commits of other keys."""
+    # Mostly one key goes, and none of the rows with it.
+    is_gone = rows.keys == gone[0] if len(gone) == 1 else np.isin(rows.keys, gone)
+    return rows.chosen(~is_gone) if is_gone.any() else rows
 
 
 def _drop(index: dict[str, dict[int, None]], name: str, number: int) -> None:

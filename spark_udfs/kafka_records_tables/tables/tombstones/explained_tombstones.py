@@ -15,7 +15,7 @@ from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import OTHER_RETENTION, Finding
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.committed.live_offsets import LiveOffsets
+from kafka_records_tables.tables.committed.live_offsets import FARTHEST_MS, LiveOffsets
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types
 from kafka_records_tables.tables.decoded.fold import Event
 from kafka_records_tables.tables.decoded.transactions_settled import COMMITTED, OPEN, PENDING, outside_transactions
@@ -23,7 +23,7 @@ from kafka_records_tables.tables.replay.group_events import READS as READS_OF_GR
 from kafka_records_tables.tables.replay.group_replay import GROUP, MEMBER, ROLES
 from kafka_records_tables.tables.tombstones.groups_known import GroupsKnown
 from kafka_records_tables.tables.tombstones.member_causes import Said, of_member, said
-from kafka_records_tables.tables.tombstones.sweeps import FARTHEST_MS, Sweep
+from kafka_records_tables.tables.tombstones.sweeps import Sweep
 from kafka_records_tables.tables.tombstones.tombstone_writes import Boundaries, Write, writes
 from kafka_records_tables.tables.words import causes
 from kafka_records_tables.tables.words.causes import Explained, Shown
@@ -361,6 +361,9 @@ class _Doings:
         which = slice(self._next, end)
         self._next = end
         rows, kind, producers = self._commits.chosen(which), self._kind[which], self._producers[which]
+        if not kind.any():
+            self._live.commit(rows)
+            return
         self._live.commit(rows.chosen(kind == 0))
         for producer in np.unique(producers[kind == 1]).tolist():
             self._live.wait(producer, rows.chosen((kind == 1) & (producers == producer)))

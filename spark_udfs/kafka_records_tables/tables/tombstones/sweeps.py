@@ -6,16 +6,16 @@ is at least as due and stays tells that no clean-up took the others, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.committed.live_offsets import NO_TIME
+from kafka_records_tables.tables.committed.live_offsets import FARTHEST_MS, NO_TIME
 from kafka_records_tables.tables.declaration import RETENTION
 from kafka_records_tables.tables.replay.group_replay import CLASSIC, CONSUMER, SHARE, SIMPLE, STREAMS
 from kafka_records_tables.tables.tombstones.member_causes import Said, said
@@ -36,9 +36,6 @@ _CHECKS_MS: Final = 600_000
 _LATE_CLEAN_UP_MS: Final = 1_000
 """How much later than that a clean-up may write: it looks at the groups of a partition one after another. A timer of a
 member is less late (`member_causes`)."""
-
-FARTHEST_MS: Final = 2**60
-"""Times that commits tell may be any number; beyond this one they are taken for it, so that sums stay in 64 bits."""
 
 _MOST_STAYING: Final = 5
 """Offsets that are watched for whether they stay: one that does is enough."""
@@ -116,21 +113,20 @@ class Sweep:
         """Note what is known before the write; gives the offsets to watch. `is_log_whole`: nothing is missing of the
         log, so that what was not told is not there. `is_new_broker`: every group that goes has a tombstone. Before
         Kafka 4.0 groups without a generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
-        gone = {number for swept in self.groups.values() for number in _numbers(swept, live).tolist()}
+        taken = {group_id: _numbers(swept, live) for group_id, swept in self.groups.items()}
+        gone = {number for numbers in taken.values() for number in numbers}
         topics: dict[str, list[Staying]] = {}
         pending = live.pending(list(self.groups))
         for swept in self.groups.values():
             known = told.group(swept.group_id)
             if known is not None and (known.state.state is None or (known.is_by_commit and not is_log_whole)):
                 known = None
-            taken = _numbers(swept, live)
-            if not is_log_whole:
-                taken = taken[~live.is_legacy[taken]]
-            looked = _Look(swept, known, live, taken, self._write.timestamp_ms, retention_ms)
+            counted = [n for n in taken[swept.group_id] if is_log_whole or not live.is_legacy[n]]
+            looked = _Look(swept, known, live, counted, self._write.timestamp_ms, retention_ms)
             looked.note({key[1:]: at for key, at in pending.items() if key[0] == swept.group_id})
             if swept.group_id not in self._ended:
                 if not is_new_broker and (known is None or known.state.kind == SIMPLE):
-                    swept.may_end_unseen = set(live.of_group(swept.group_id).tolist()) <= gone
+                    swept.may_end_unseen = live.of_group(swept.group_id) <= gone
                 if is_log_whole:
                     looked.note_staying(gone, {key[1:] for key in pending if key[0] == swept.group_id})
                 for topic in dict.fromkeys(event.key[1] for event in swept.offsets):
@@ -228,10 +224,10 @@ class Sweep:
         return ways
 
 
-def _numbers(swept: SweptGroup, live: LiveOffsets) -> INT64:
+def _numbers(swept: SweptGroup, live: LiveOffsets) -> list[int]:
     """The offsets that are taken of a group, as far as they are known to be there."""
     found = (live.number((event.key[0], event.key[1], event.key[2])) for event in swept.offsets)
-    return np.array([number for number in found if number is not None], np.int64)
+    return [number for number in found if number is not None]
 
 
 def _staying(live: LiveOffsets, numbers: Iterable[int]) -> list[Staying]:
@@ -246,7 +242,7 @@ class _Look:
         swept: SweptGroup,
         known: KnownGroup | None,
         live: LiveOffsets,
-        taken: INT64,
+        taken: list[int],
         now_ms: int | None,
         retention_ms: int,
     ) -> None:
@@ -256,11 +252,8 @@ class _Look:
         self._live = live
         self._now = None if now_ms is None else min(now_ms, FARTHEST_MS)
         self._retention = min(retention_ms, FARTHEST_MS)
-        self._taken = taken
-        self._is_stated = False
-        """Whether the time of the group's state is the base of its offsets."""
-        if known is not None:
-            self._is_stated = known.state.kind == CLASSIC and known.state.is_empty
+        self._taken = [number for number in taken if live.is_known[number]]
+        self._since, self._has_base = _base(known)
 
     def note(self, pending: dict[tuple[object, ...], int]) -> None:
         """Note what the group and the commits tell. `pending` is what open transactions commit, by topic and
@@ -292,61 +285,59 @@ class _Look:
                 swept.not_yet, swept.may_be_refused = shown, True
 
     def _note_times(self, known: KnownGroup | None, now: int) -> None:
-        swept, live, taken = self._swept, self._live, self._taken
-        is_explicit = live.is_known[taken] & (live.expire_ms[taken] != NO_TIME)
-        self._not_due(is_explicit & (live.expire_ms[taken] > now), certain=True)
-        base, has_base = self._base(known, taken)
-        by_time = ~is_explicit & live.is_known[taken]
-        if has_base:
-            self._not_due(by_time & (now - base < RETENTION.least_ms), certain=True)
-            swept.longest_ms = int((now - base)[by_time].min()) if by_time.any() else None
-        self._not_due(by_time & (now - base < self._retention), certain=False)
+        swept, least, retention = self._swept, RETENTION.least_ms or 0, self._retention
+        ends = [(number, int(self._live.expire_ms[number])) for number in self._taken]
+        explicit = [(number, end) for number, end in ends if end != NO_TIME]
+        ages = [(number, now - self._base_of(number)) for number, end in ends if end == NO_TIME]
+        self._not_due((number for number, end in explicit if end > now), certain=True)
+        if self._has_base:
+            self._not_due((number for number, age in ages if age < least), certain=True)
+            swept.longest_ms = min((age for _, age in ages), default=None)
+        self._not_due((number for number, age in ages if age < retention), certain=False)
         if known is None:
             return
-        due = np.where(is_explicit, live.expire_ms[taken], base + self._retention)[live.is_known[taken]]
         since = known.told_ms or 0
-        if len(due):
-            swept.is_late = now - max(int(due.max()), since) > _CHECKS_MS + _LATE_CLEAN_UP_MS
-            swept.is_due = int(due.max()) <= now
+        if ends:
+            due = [end if end != NO_TIME else self._base_of(number) + retention for number, end in ends]
+            last = max(due)
+            swept.is_late = now - max(last, since) > _CHECKS_MS + _LATE_CLEAN_UP_MS
+            swept.is_due = last <= now
             if swept.is_due:
-                swept.due = Shown("due", int(live.log_offset[taken[live.is_known[taken]][int(due.argmax())]]))
+                swept.due = Shown("due", int(self._live.log_offset[ends[due.index(last)][0]]))
         elif swept.ends:
             swept.is_late = now - since > _CHECKS_MS + _LATE_CLEAN_UP_MS
-            swept.is_due = known.state.is_empty and not swept.offsets and not len(live.of_group(swept.group_id))
+            swept.is_due = known.state.is_empty and not swept.offsets and not self._live.of_group(swept.group_id)
 
-    def _not_due(self, which: FLAGS, *, certain: bool) -> None:
-        if not which.any():
+    def _not_due(self, numbers: Iterator[int], *, certain: bool) -> None:
+        first = next(numbers, None)
+        if first is None:
             return
-        shown = Shown("not_due", int(self._live.log_offset[self._taken[int(which.argmax())]]))
+        shown = Shown("not_due", int(self._live.log_offset[first]))
         if certain:
             self._swept.never = self._swept.never or shown
         else:
             self._swept.not_yet = self._swept.not_yet or shown
 
-    def _base(self, known: KnownGroup | None, numbers: INT64) -> tuple[INT64, bool]:
-        """From when the retention counts, and whether that is certain. A group of which nothing is known may have been
-        empty for longer than its offsets are old."""
-        if known is None or not self._is_stated:
-            return np.clip(self._live.commit_ms[numbers], -FARTHEST_MS, FARTHEST_MS), known is not None
-        since = known.told_ms if known.since_ms is None else known.since_ms
-        # A record of an older version does not tell, and the coordinator that wrote it knew.
-        since = min(max(since or 0, -FARTHEST_MS), FARTHEST_MS)
-        return np.full(len(numbers), since, np.int64), known.since_ms is not None
+    def _base_of(self, number: int) -> int:
+        """From when the retention of an offset counts."""
+        return int(self._live.commit_ms[number]) if self._since is None else self._since
 
     def note_staying(self, gone: set[int], pending: set[tuple[object, ...]]) -> None:
         """Note the offsets of the group that would have gone with these in a clean-up."""
         known, live, now = self._known, self._live, self._now
         if known is None or now is None:
             return
-        others = live.of_group(self._swept.group_id)
-        is_explicit = live.expire_ms[others] != NO_TIME
-        base, has_base = self._base(known, others)
-        has_base &= known.state.kind != CLASSIC or known.state.is_empty
-        taken = self._taken[live.is_known[self._taken] & (live.expire_ms[self._taken] == NO_TIME)]
-        is_due = is_explicit & (live.expire_ms[others] <= now) & has_base
-        if has_base and len(taken):
-            is_due |= ~is_explicit & (base <= int(self._base(known, taken)[0].max()))
-        is_due_if = np.where(is_explicit, live.expire_ms[others], base + self._retention) <= now
+        others = np.fromiter(live.of_group(self._swept.group_id), np.int64)
+        expire = live.expire_ms[others]
+        is_explicit = expire != NO_TIME
+        base = live.commit_ms[others] if self._since is None else np.full(len(others), self._since, np.int64)
+        is_due = np.zeros(len(others), np.bool_)
+        if self._has_base and (known.state.kind != CLASSIC or known.state.is_empty):
+            is_due = is_explicit & (expire <= now)
+            by_time = [self._base_of(number) for number in self._taken if live.expire_ms[number] == NO_TIME]
+            if by_time:
+                is_due |= ~is_explicit & (base <= max(by_time))
+        is_due_if = np.where(is_explicit, expire, base + self._retention) <= now
 
         def staying(which: FLAGS) -> list[Staying]:
             could = (number for number in others[which].tolist() if self._could_go(number, gone, pending))
@@ -359,3 +350,13 @@ class _Look:
         topics = self._known.state.topics if self._known is not None else None
         is_protected = key[1:] in pending or topics is None or key[1] in topics
         return number not in gone and bool(self._live.is_known[number]) and not is_protected
+
+
+def _base(known: KnownGroup | None) -> tuple[int | None, bool]:
+    """From when the retention of the offsets of a group counts, None for when each was committed, and whether that is
+    certain. A group of which nothing is known may have been empty for longer than its offsets are old."""
+    if known is None or known.state.kind != CLASSIC or not known.state.is_empty:
+        return None, known is not None
+    since = known.told_ms if known.since_ms is None else known.since_ms
+    # A record of an older version does not tell, and the coordinator that wrote it knew.
+    return min(max(since or 0, -FARTHEST_MS), FARTHEST_MS), known.since_ms is not None
