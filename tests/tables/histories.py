@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from kafka_records_engine.findings import OTHER_RETENTION, UNMADE_CHECKS
+from kafka_records_engine.findings import OTHER_RETENTION, OUTSIDE_LOG, UNMADE_CHECKS
 from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, Question, raw_rows
 
@@ -48,4 +48,4 @@ def may_be_noted(name: str, options: Mapping[str, Any]) -> set[str]:
     """The reasons of findings that a table with these options may have about a history."""
     kept_for = history(name).header.get("offsets_retention_ms", _USUAL_RETENTION_MS)
     is_longer = options.get("retention", _USUAL_RETENTION_MS) > kept_for
-    return {UNMADE_CHECKS, OTHER_RETENTION} if is_longer else {UNMADE_CHECKS}
+    return {UNMADE_CHECKS, OUTSIDE_LOG, *([OTHER_RETENTION] if is_longer else [])}

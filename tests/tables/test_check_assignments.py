@@ -82,6 +82,12 @@ def test_what_classic_members_brought_along_is_transient() -> None:
     row = problem(cluster)
     assert values_of([row], "check", "level", "partition") == [("unassigned", "transient", 1)]
     assert row["detail"].endswith("what they had given out among themselves: 1, 3")
+    # Somebody came to the epoch of the target from one before it, so a broker has made the target.
+    cluster.epochs(7, 7)
+    cluster.current("m", 0, epoch=7)
+    assert problem(cluster)["level"] == "broken"
+    cluster.epochs(8, 8)
+    assert problem(cluster)["level"] == "transient"
     cluster.member("n", "orders")
     assert problem(cluster)["level"] == "broken"
 

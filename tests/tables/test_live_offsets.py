@@ -1,11 +1,16 @@
-"""The offsets that are there as a log goes on, against the order in which commits take effect."""
+"""The offsets that are there as a log goes on, against the order in which commits take effect, and against what Kafka's
+coordinator answers to OffsetFetch, plain and with stable offsets required."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
@@ -13,6 +18,7 @@ from kafka_records_tables.tables.committed.commit_order import in_effect
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.committed.live_offsets import LiveOffsets
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from tests.tables.histories import NAMES, Question, history, sampled
 from tests.tables.topic import Topic
 
 Key = tuple[str, str, int]
@@ -72,3 +78,75 @@ def expected(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
 def test_what_is_there_is_what_took_effect(seed: int) -> None:
     log = random_log(Random(seed))
     assert taken(log) == expected(log)
+
+
+# -- what the coordinator answers --------------------------------------------------------------------------------------
+
+Offsets = dict[Key, int]
+
+
+def moments(rows: pa.Table) -> Iterator[tuple[int, Offsets, Offsets]]:
+    """Behind each row its offset in the log, the committed offsets, and where the commits stand that wait."""
+    (batch,) = rows.combine_chunks().to_batches()
+    types = numbers_of(RECORDS, COMMITS)
+    numbers = [
+        -1 if control else int.from_bytes(key[:2])
+        for key, control in zip(*columns(batch, "key", "control"), strict=True)
+    ]
+    is_commit = pc.is_in(pa.array(numbers), pa.array(types))
+    found = DecodedRecords(batch.filter(is_commit), RECORDS)
+    live = LiveOffsets()
+    commits = live.rows(found, types)
+    stands = dict(zip(found.offsets.tolist(), found.member(types, "value", "offset").to_pylist(), strict=True))
+    places = {offset: at for at, offset in enumerate(commits.log_offset.tolist())}
+    assert places.keys() == stands.keys()
+    groups = sorted({live.keys[number][0] for number in commits.keys.tolist()})
+    told = columns(batch, "offset", "producer_id", "transaction", "control", "value")
+    for offset, producer, transaction, control, value in zip(*told, strict=True):
+        if control is not None:
+            live.end(producer, control == "commit")
+        elif offset in places:
+            one = commits.chosen(slice(places[offset], places[offset] + 1))
+            if value is None:
+                live.delete([live.keys[int(one.keys[0])]])
+            elif transaction == "pending":
+                live.wait(producer, one)
+            else:
+                live.commit(one)
+        there = {
+            live.keys[each]: stands[int(live.log_offset[each])] for group in groups for each in live.of_group(group)
+        }
+        yield offset, there, live.pending(groups)
+
+
+def columns(batch: pa.RecordBatch, *names: str) -> list[list[Any]]:
+    return [batch.column(name).to_pylist() for name in names]
+
+
+def answered(question: Question) -> tuple[Offsets, set[Key]]:
+    """What the coordinator says is committed, and what it refuses since a transaction is open."""
+    offsets, refused = {}, set()
+    for each in question["answer"]:
+        key = question["group"], each["topic"], each["partition"]
+        if each.get("error") == "UNSTABLE_OFFSET_COMMIT":
+            refused.add(key)
+        elif each["offset"] != -1:
+            offsets[key] = each["offset"]
+    return offsets, refused
+
+
+@pytest.mark.parametrize("name", sampled(NAMES, 12))
+def test_what_is_there_is_what_the_coordinator_answers(name: str) -> None:
+    told, compared = history(name), Counter[bool]()
+    for offset, there, waiting in moments(told.rows):
+        for question in told.cuts.get(offset, ()):
+            if not question["question"].startswith("fetch_"):
+                continue
+            offsets, refused = answered(question)
+            group, is_stable = question["group"], question["require_stable"]
+            unstable = {key for key in waiting if key[0] == group} if is_stable else set()
+            if question["question"] == "fetch_offsets":
+                assert refused == unstable
+            assert offsets == {key: value for key, value in there.items() if key[0] == group and key not in unstable}
+            compared[is_stable] += len(offsets)
+    assert min(compared[False], compared[True]) > 0

@@ -112,7 +112,8 @@ does not have a note says so. The checks, by the words of `check`:
   topic it reads has partitions, and at least one; beside tasks with higher numbers and running brokers the topology
   itself tells of a repartition topic how many it wants. Of a share group: the partitions of a subscribed topic that its
   record of type 15 calls initialized; each may be in several. Transient while the group is Assigning or NotReady, in a
-  consumer group with classic members, which may have brought their own assignment along, in a streams group where
+  consumer group with classic members, which may have brought their own assignment along, until somebody has reached
+  the target from an epoch before, in a streams group where
   nobody has a task, for topics may have been missing when the target was made, while the target assignment of a share
   group is older than the group's epoch or the record of type 15, where a topic has got more partitions, and where
   brokers have partitions that no share state was asked for yet. An assignor of one's own may leave some out on purpose.

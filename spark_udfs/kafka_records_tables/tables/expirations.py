@@ -152,7 +152,7 @@ def _watched(batches: Iterator[Any], moment_ms: int, context: Context) -> Iterat
     if latest_ms > moment_ms:
         what = "it has records that are later than the moment of the option at"
         consequence = (
-            "what is there at the end of the log is taken for what that clean-up met; with the same moment as as_of it "
+            "what is there at the end of the log is taken for what that clean-up met; asked as of the same moment it "
             "is what was there then"
         )
         context.report(Finding("note", LATER_RECORDS, what, consequence, context.topic, context.partition))

@@ -149,7 +149,7 @@ def _may_lack_records(context: Context) -> bool:
     if context.as_of_ms is None or context.whole_from is None:
         return False
     what = "a cleaner may have taken records that were there at that moment"
-    consequence = "groups and their assignments are not checked; leave out as_of to check them as they are now"
+    consequence = "groups and their assignments are not checked; they are as of the end of the log"
     context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
     return True
 

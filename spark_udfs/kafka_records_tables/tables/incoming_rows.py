@@ -117,7 +117,7 @@ def _times(batch: pa.RecordBatch, context: Context) -> INT64:
         offset = batch.column("offset")[int(np.argmax(times.is_null().to_numpy(zero_copy_only=False)))]
         raise ValueError(
             f"{context.topic}-{context.partition}: the record at offset {offset} has no timestamp, so nobody can tell "
-            "what the log was at a moment: leave out as_of, or read a source with the column timestamp_ms"
+            "what the log was at a moment: ask for the end of the log, or read a source with the column timestamp_ms"
         )
     milliseconds: INT64 = times.to_numpy()
     return milliseconds

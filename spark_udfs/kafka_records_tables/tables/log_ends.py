@@ -42,7 +42,7 @@ TABLE: Final = Table(
     needs_transactions=False,
     group=None,
     module=__name__,
-    essential=("topic", "partition", "log_start_offset", "log_end_offset"),
+    essential=("topic", "partition", "log_start_offset", "log_end_offset", "place"),
     details=("topic_id", "place", "high_watermark_timestamp"),
     rules="""\
 One row per log partition of every topic in the source, or of the one that is asked for. Records are not read.

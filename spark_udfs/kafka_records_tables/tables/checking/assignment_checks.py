@@ -41,11 +41,22 @@ PICKED: Final[Picked] = picked_with(
         **named_topics.PICKED,
         **assignment_gaps.PICKED,
         "GroupMetadata": ("members.group_instance_id",),
-        "ConsumerGroupCurrentMemberAssignment": ("assigned_partitions", "partitions_pending_revocation"),
+        "ConsumerGroupCurrentMemberAssignment": (
+            "previous_member_epoch",
+            "assigned_partitions",
+            "partitions_pending_revocation",
+        ),
         "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
-        "ShareGroupCurrentMemberAssignment": ("assigned_partitions",),
+        "ShareGroupCurrentMemberAssignment": (
+            "previous_member_epoch",
+            "assigned_partitions",
+        ),
         "ShareGroupTargetAssignmentMember": ("topic_partitions",),
-        "StreamsGroupCurrentMemberAssignment": ("active_tasks", "active_tasks_pending_revocation"),
+        "StreamsGroupCurrentMemberAssignment": (
+            "previous_member_epoch",
+            "active_tasks",
+            "active_tasks_pending_revocation",
+        ),
         "StreamsGroupTargetAssignmentMember": ("active_tasks",),
     }
 )
@@ -54,8 +65,8 @@ PICKED: Final[Picked] = picked_with(
 KEPT: Final = (*named_topics.KEPT, *assignment_gaps.KEPT, CURRENT, TARGET_OF_MEMBER)
 """The roles of the records that the checks look at."""
 
-_BEFORE: Final = 2
-"""Members of a current assignment that the replay itself wants: epoch and state."""
+_BEFORE: Final = 3
+"""Members of a current assignment before its lists: epoch, state and the epoch before."""
 
 _MOST_SHOWN: Final = 10
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_records_tables.tables.replay.group_replay import (
     CONSUMER,
+    CURRENT,
     MEMBER,
     REGEX,
     SHARE,
@@ -42,7 +43,7 @@ PICKED: Final = {
 }
 """What this wants of each record, behind what the replay wants; and `named_topics.PICKED`."""
 
-KEPT: Final = (MEMBER, REGEX, TOPOLOGY, SHARE_STATE, SHARE_TARGET)
+KEPT: Final = (CURRENT, MEMBER, REGEX, TOPOLOGY, SHARE_STATE, SHARE_TARGET)
 """The roles of the records that this looks at; and `named_topics.KEPT`."""
 
 UNDER_WAY: Final = ("Assigning", "NotReady")
@@ -55,6 +56,9 @@ _NOT_READY: Final = "of a group in which nobody has a task: topics may have been
 _BEING_MADE: Final = "while the target assignment is being made"
 _STATE_SINCE: Final = "and their share state came later: the next heartbeat of a member starts an assignment with them"
 _NO_STATE: Final = "for they have no share state yet: the next heartbeat of a member asks for it"
+
+_PREVIOUS: Final = 2
+"""Where a current assignment has the member's epoch before: behind its epoch and state."""
 
 Ranges = list[tuple[int, int]]
 """Numbers of partitions, first and last."""
@@ -120,7 +124,7 @@ def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str,
     """How bad it is that a target assignment leaves something out, and the end of the sentence about it."""
     if group.state in UNDER_WAY:
         return TRANSIENT, f"while the group is {group.state}"
-    if _has_classic_members(group):
+    if _may_be_brought_along(group):
         return TRANSIENT, _BROUGHT_ALONG
     if group.kind == STREAMS and not any(assigned.values()):
         # The target is empty while a source topic or an internal one is missing (`TargetAssignmentBuilder` of streams
@@ -129,11 +133,20 @@ def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str,
     return BROKEN, _WITH_MEMBERS
 
 
-def _has_classic_members(group: Group) -> bool:
-    """A classic group that becomes one of the consumer protocol keeps what its leader gave out, as target, until the
-    next assignment (`ConsumerGroup.fromClassicGroup`)."""
-    members = (event.value for (role, _), event in group.last.items() if role == MEMBER and event.value)
-    return group.kind == CONSUMER and any(session_timeout_ms for *_, session_timeout_ms in members)
+def _may_be_brought_along(group: Group) -> bool:
+    """Whether the target assignment may be what classic members had given out among themselves.
+
+    A classic group that becomes one of the consumer protocol keeps that as its target and its generation as its epoch,
+    until the next assignment (`ConsumerGroup.fromClassicGroup`), which a member need not bring about that takes the
+    place of a static one, or subscribes by an expression. The members come with that epoch as their previous one too,
+    and who joins has 0 there. So an assignor of the broker has made the target which somebody reached from an epoch
+    before; where nobody has yet, nothing in the log tells the two apart as long as a classic member is there.
+    """
+    if group.kind != CONSUMER:
+        return False
+    of_role = {role: [event.value for (of, _), event in group.last.items() if of == role] for role in (MEMBER, CURRENT)}
+    is_reached = any(0 < value[_PREVIOUS] < value[0] == group.target_epoch for value in of_role[CURRENT] if value)
+    return not is_reached and any(session_timeout_ms for *_, session_timeout_ms in filter(None, of_role[MEMBER]))
 
 
 def _gaps(numbers: Collection[int], end: int) -> Iterator[tuple[int, int]]:

@@ -176,7 +176,7 @@ def _member(group: _Group, member_id: str, value: tuple[Any, ...] | None) -> Non
 
 def _current(group: _Group, member_id: str, value: tuple[Any, ...] | None) -> None:
     if value is not None:
-        epoch, _, *lists = value
+        epoch, _, _, *lists = value
         held = _partitions(lists) if group.kind == CONSUMER else ()
         _set(group, member_id, _Member(epoch, held))
     elif member_id in group.members:
