@@ -13,6 +13,8 @@ HAND_WRITTEN := examples generator spark_udfs tests tools
 # Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session.
 WORKERS := 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+# The marks of what `make quick` runs; tools/support.py runs the same with other releases of Python.
+QUICK := not (spark or broker or browser or maven or releases or slow or matrix)
 # What a release of Kafka may change: specs, codecs, the JSON form, the columns, what dump prints,
 # links of pages. Of a folder of specs the tests that ask Kafka's released jars say nothing.
 FOLLOWED := tests/message_specs tests/codecs tests/runtime tests/log/test_lossless.py tests/cli/test_dump_vectors.py \
@@ -59,7 +61,7 @@ demo: ## Show a captured topic as tables, here and by PySpark, with what a user 
 .PHONY: quick
 quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker, Maven and what is slow: three minutes.
 	@$(SIDE_BY_SIDE) pyright mypy lint
-	$(PYTEST) -m "not (spark or broker or browser or maven or releases or slow or matrix)" --hypothesis-profile=quick
+	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
 
 .PHONY: test
 test: java-found $(INSTALLED) ## Run lint, types, import contracts, the generated tree and all tests but slow variants.

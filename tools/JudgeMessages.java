@@ -20,10 +20,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
-import org.apache.kafka.common.protocol.MessageUtil;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.protocol.types.RawTaggedField;
-import org.apache.kafka.common.record.internal.BaseRecords;
-import org.apache.kafka.common.record.internal.MemoryRecords;
 
 /**
  * Lets the message classes of a release write and read. Each line of input is a JSON object with `message` and
@@ -43,6 +41,9 @@ public final class JudgeMessages {
     private static final List<String> PACKAGES = List.of("org.apache.kafka.common.message",
         "org.apache.kafka.coordinator.group.generated", "org.apache.kafka.coordinator.share.generated",
         "org.apache.kafka.coordinator.transaction.generated", "org.apache.kafka.server.log.remote.metadata.storage.generated");
+
+    /** The types of `records` fields, by simple name: 4.3 moved them to another package. */
+    private static final List<String> RECORDS = List.of("BaseRecords", "MemoryRecords");
 
     private JudgeMessages() {
     }
@@ -134,9 +135,9 @@ public final class JudgeMessages {
     }
 
     private static byte[] bytes(Message message, short version) {
-        ByteBuffer buffer = MessageUtil.toByteBufferAccessor(message, version).buffer();
-        byte[] bytes = new byte[buffer.remaining()];
-        buffer.get(bytes);
+        ObjectSerializationCache sizes = new ObjectSerializationCache();
+        byte[] bytes = new byte[message.size(sizes, version)];
+        message.write(new ByteBufferAccessor(ByteBuffer.wrap(bytes)), sizes, version);
         return bytes;
     }
 
@@ -161,6 +162,9 @@ public final class JudgeMessages {
             answer.set("json", json(message, version));
         } catch (InvocationTargetException refusal) {
             answer.put("json_error", refusal.getCause().getClass().getName());
+        } catch (ClassNotFoundException converter) {
+            // The records of coordinators had none while their classes were in the jar of the broker.
+            answer.put("json_error", converter.getClass().getName());
         }
         answer.put("left", buffer.remaining());
         ArrayNode tags = JSON.createArrayNode();
@@ -194,8 +198,8 @@ public final class JudgeMessages {
                 if (!Modifier.isStatic(field.getModifiers()) && !field.getName().startsWith("_")) {
                     field.setAccessible(true);
                     Object held = field.get(value);
-                    if (BaseRecords.class.isAssignableFrom(field.getType())) {
-                        records.add(held == null ? null : HEX.formatHex(content((MemoryRecords) held)));
+                    if (RECORDS.contains(field.getType().getSimpleName())) {
+                        records.add(held == null ? null : HEX.formatHex(content(held)));
                     } else {
                         collect(held, path.deepCopy().add(field.getName()), tags, records);
                     }
@@ -209,8 +213,8 @@ public final class JudgeMessages {
         }
     }
 
-    private static byte[] content(MemoryRecords records) {
-        ByteBuffer buffer = records.buffer().duplicate();
+    private static byte[] content(Object records) throws Exception {
+        ByteBuffer buffer = ((ByteBuffer) records.getClass().getMethod("buffer").invoke(records)).duplicate();
         byte[] bytes = new byte[buffer.remaining()];
         buffer.get(bytes);
         return bytes;

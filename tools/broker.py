@@ -46,10 +46,8 @@ HOST: Final = "127.0.0.1"
 _SLF4J: Final = ("org.slf4j", "slf4j-simple", "1.7.36")
 """Kafka's modules log through slf4j and bring nothing that writes the lines down."""
 
-# A broker runs without the last two, which tests of Kafka's tools and of streams groups want.
-_MODULES: Final = ("kafka_2.13",) if LATEST in WITHOUT_TOOLS else ("kafka_2.13", "kafka-tools", "kafka-streams")
-
-_JARS: Final = (*(("org.apache.kafka", module, LATEST) for module in _MODULES), _SLF4J)
+# A broker runs without these two, which tests of Kafka's tools and of streams groups want.
+_TOOLS: Final = ("kafka-tools", "kafka-streams")
 
 _POM: Final = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -72,14 +70,23 @@ _JVM: Final = (
 
 _RELEASE: Final = tuple(int(part) for part in LATEST.split(".")[:2])
 
-# A broker does not start with the name of a protocol that it does not know; before 3.7 none reads this.
-_PROTOCOLS: Final = "classic,consumer,share,streams" if _RELEASE >= (4, 1) else "classic,consumer"
+
+def _protocols(release: tuple[int, ...]) -> str:
+    """A broker does not start with the name of a protocol that it does not know; before 3.7 none reads this.
+
+    The coordinator of 3.7 that knows the new protocol, in early access there, refuses every TxnOffsetCommit with
+    INVALID_TXN_STATE: it lets no transaction be verified.
+    """
+    if release >= (4, 1):
+        return "classic,consumer,share,streams"
+    return "classic,consumer" if release >= (3, 8) else "classic"
+
 
 SETTINGS: Final[Mapping[str, str]] = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "group.coordinator.rebalance.protocols": _PROTOCOLS,
+    "group.coordinator.rebalance.protocols": _protocols(_RELEASE),
     # Groups settle at once.
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
@@ -117,12 +124,14 @@ class MissingPrerequisite(BrokerError):
     """This machine lacks Java, or Maven while the jars are not there yet; the text says what to do."""
 
 
-def broker_jars(tell: Tell = lambda line: None) -> Path:
+def broker_jars(tell: Tell = lambda line: None, release: str = LATEST) -> Path:
     """The folder with the jars of a broker, fetched by Maven when the cache does not have it.
 
     Raises MissingPrerequisite without Maven, FetchError when Maven fails.
     """
-    return jars_by_maven(cache_folder() / "broker" / LATEST, f"Kafka {LATEST}", _JARS, tell)
+    modules = ("kafka_2.13", *(() if release in WITHOUT_TOOLS else _TOOLS))
+    wanted = [*(("org.apache.kafka", module, release) for module in modules), _SLF4J]
+    return jars_by_maven(cache_folder() / "broker" / release, f"Kafka {release}", wanted, tell)
 
 
 def class_jars(release: str = DESCRIBED, tell: Tell = lambda line: None) -> Path:

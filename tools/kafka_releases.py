@@ -28,7 +28,7 @@ RELEASE_VARIABLE: Final = "KAFKA_RECORDS_KAFKA"
 WITHOUT_TOOLS: Final = frozenset({"4.4.0"})
 """Releases of which Maven finds no kafka-streams, no kafka-tools and no connect-runtime."""
 
-WHOLE: Final = next(release for release in reversed(SPEC_COUNTS) if release not in WITHOUT_TOOLS)
+WHOLE: Final = next(release for release in reversed(tuple(SPEC_COUNTS)) if release not in WITHOUT_TOOLS)
 """The newest release that was published whole."""
 
 LATEST: Final = os.environ.get(RELEASE_VARIABLE, WHOLE)

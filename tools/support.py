@@ -25,6 +25,12 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError, cache_folder, fetch_specs, keep  # noqa: E402
+from kafka_records_codegen.evolution.spec_sets import read_spec_set  # noqa: E402
+from tools.broker import MissingPrerequisite  # noqa: E402
+from tools.follow import vectors as kept_vectors  # noqa: E402
+from tools.follow.refusals import FollowError  # noqa: E402
+from tools.follow.release_vectors import agreement  # noqa: E402
+from tools.java_compiler import CompileError  # noqa: E402
 from tools.kafka_releases import RELEASE_VARIABLE, SPEC_COUNTS  # noqa: E402
 from tools.pytest_results import read_results  # noqa: E402
 from tools.round_trip_release import round_trip  # noqa: E402
@@ -40,11 +46,12 @@ for is run, told in a line, and kept in docs/support.json with what was counted 
 is written from that file after each of them. What is not asked for stays as it was.
 
   kafka/RELEASE/specs     every spec of the release loads, and messages of every version come back from their bytes
+  kafka/RELEASE/vectors   the release's own classes read the kept vectors and write the same bytes
   kafka/RELEASE/captured  tables over a topic that a broker of the release wrote are what that broker answered
   kafka/RELEASE/judge     tables over random histories are what the release's own coordinator classes answer
   kafka/RELEASE/broker    a live broker of the release: what is read from it and from its files is what it answers
   pyspark/RELEASE/tests   the tests that every PySpark has to pass, with the oldest and newest libraries it goes with
-  python/RELEASE/tests    all tests but those of Spark, brokers and Maven, in an environment of that Python
+  python/RELEASE/tests    the tests of `make quick`, in an environment of that Python
 
 Pythons are found on the PATH as python3.12 and so on. Kafka's jars come by Maven, packages by pip; both are kept.
 
@@ -60,9 +67,10 @@ examples:
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 
 _CAPTURED: Final[Mapping[str, str]] = {"2.8.2": "kafka-2.8", "4.3.1": "kafka-4.3"}
+_VECTORS: Final = ROOT / "tests" / "data" / "vectors" / "messages.jsonl.gz"
 _SEEDS: Final = 40
 _LIVE: Final = ("tests/broker/test_log_directory.py", "tests/broker/test_live_brokers.py")
-_QUICK: Final = "not (spark or broker or maven or releases or slow or matrix)"
+_EXAMPLES: Final = 3
 _PYTHON_EXTRAS: Final = "codegen,tables,avro,delta,live,kafka"
 _PYTHON_TOOLS: Final = (
     *("pytest>=9", "hypothesis>=6.150", "pytest-randomly>=5", "pytest-xdist>=3.8,<4", "markdown-it-py>=3"),
@@ -113,10 +121,23 @@ class Result:
 def specs(release: str) -> Outcome:
     """All specs of a release, generated and tried."""
     with tempfile.TemporaryDirectory() as home:
-        report = round_trip(release, fetch_specs(release), Path(home), examples=3)
+        report = round_trip(release, fetch_specs(release), Path(home), examples=_EXAMPLES)
     if report.failures:
         return Outcome(FAILED, f"{len(report.failures)} failures, the first: {report.failures[0]}")
     return Outcome(PASSED, f"{report.specs} specs, {report.sent} messages")
+
+
+def vectors(release: str) -> Outcome:
+    """The kept vectors, against the message classes of the release."""
+    ours = read_spec_set(str(ROOT / "message_specs"), "")
+    theirs = read_spec_set(release, "", tell=_tell)
+    try:
+        found = agreement(kept_vectors.read(_VECTORS), theirs, ours)
+    except (MissingPrerequisite, CompileError, FollowError) as error:
+        raise NotTried(_last_line(str(error))) from None
+    if found.differing:
+        return Outcome(FAILED, f"{len(found.differing)} differ, the first: {found.differing[0]}")
+    return Outcome(PASSED, found.told)
 
 
 def captured(release: str) -> Outcome:
@@ -182,12 +203,12 @@ def python(release: str) -> Outcome:
                 if done.returncode:
                     raise NotTried(f"its environment cannot be made: {_last_line(done.stderr)}")
             keep(made, home)
-    outcome = _tests(str(home / "bin" / "python"), "tests", "-m", _QUICK, "--hypothesis-profile=quick", "-n", "2")
+    outcome = _tests(str(home / "bin" / "python"), "tests", "-m", quick(), "--hypothesis-profile=quick", "-n", "2")
     return Outcome(outcome.state, f"{outcome.told} with Python {version.stdout.strip()}")
 
 
 QUESTIONS: Final[Mapping[str, Mapping[str, Callable[[str], Outcome]]]] = {
-    "kafka": {"specs": specs, "captured": captured, "judge": judge, "broker": broker},
+    "kafka": {"specs": specs, "vectors": vectors, "captured": captured, "judge": judge, "broker": broker},
     "pyspark": {"tests": pyspark},
     "python": {"tests": python},
 }
@@ -201,6 +222,13 @@ def cells() -> Iterator[Cell]:
 
 
 # ---- running
+
+
+def quick() -> str:
+    """The marks of the tests that `make quick` runs, as the Makefile has them."""
+    found = re.search(r"^QUICK := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None
+    return found[1]
 
 
 def _tests(interpreter: str, *words: str, variables: Mapping[str, str] | None = None) -> Outcome:
@@ -262,12 +290,19 @@ _TITLES: Final[Mapping[str, tuple[str, str]]] = {
     "kafka": (
         "Kafka",
         "`specs`: every spec of the release loads, is generated, and messages of every version come back from their "
-        "bytes. `captured`: tables over a topic that a broker of the release wrote are what that broker answered. "
-        "`judge`: tables over random histories are what the release's own coordinator classes answer. `broker`: what "
-        "is read from a live broker of the release, and from its files, is what it answers itself.",
+        f"bytes, the default one and {_EXAMPLES} random ones. `vectors`: the release's own classes read the messages "
+        "in `tests/data/vectors`, which the newest classes wrote, in every version that both have, and write the same "
+        "bytes; their JSON is the same too, or fields have other names there or are unknown tags, which `compare` "
+        "knows, or there is none. Layouts that were early access then and changed are not compared. `captured`: tables "
+        "over a topic that a broker of the release wrote are what that broker answered. "
+        f"`judge`: tables over {_SEEDS} random histories are what the release's own coordinator classes answer. "
+        "`broker`: what is read from a live broker of the release, and from its files, is what it answers itself.",
     ),
     "pyspark": ("PySpark", "The tests of `make spark-releases`, with libraries of the release's time."),
-    "python": ("Python", "All tests but those of Spark, brokers and Maven."),
+    "python": (
+        "Python",
+        "The tests of `make quick`: all but those of Spark, brokers, browsers and Maven, and the slow ones.",
+    ),
 }
 
 
@@ -333,7 +368,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.list:
         _list(chosen, results)
         return 0
-    return _run_all(chosen, results)
+    return _run_all(chosen)
 
 
 def _list(chosen: Sequence[Cell], results: Mapping[str, Result]) -> None:
@@ -351,7 +386,7 @@ def _is(cell: Cell, pattern: str) -> bool:
     return fnmatch.fnmatchcase(str(cell), pattern) or str(cell).startswith(f"{pattern.rstrip('/')}/")
 
 
-def _run_all(chosen: Sequence[Cell], results: dict[str, Result]) -> int:
+def _run_all(chosen: Sequence[Cell]) -> int:
     status = 0
     for cell in chosen:
         begun = time.monotonic()
@@ -363,7 +398,8 @@ def _run_all(chosen: Sequence[Cell], results: dict[str, Result]) -> int:
             continue
         day = datetime.now(UTC).date().isoformat()
         seconds = round(time.monotonic() - begun)
-        results[str(cell)] = Result(outcome.state, outcome.told, seconds, day)
+        # Another run may have kept other cells meanwhile.
+        results = read(RESULTS) | {str(cell): Result(outcome.state, outcome.told, seconds, day)}
         write(RESULTS, results)
         PAGE.write_text(page(results), encoding="utf-8")
         print(f"{cell!s:28}{outcome.state:8}{seconds:5} s  {outcome.told}", flush=True)

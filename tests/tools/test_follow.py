@@ -361,15 +361,17 @@ class TestWhatIsKept:
         (line,) = enumerations.by_hand("99.1.0", {})
         assert line.endswith("release_versions.py: RELEASES lacks 99.1, and what its coordinators read")
 
-    def test_a_row_without_a_field_names_the_tables_too(self, tmp_path: Path) -> None:
+    def test_the_tables_of_a_record_that_changed_are_named(self, tmp_path: Path) -> None:
         spec_of = of(ROOT / "message_specs", "consumer_offsets/OffsetCommitValue.json")[1]
         key = of(ROOT / "message_specs", "consumer_offsets/OffsetCommitKey.json")[1]
         for name, versions in (("older", "0-4"), ("newer", "0-5")):
             write(tmp_path / name / "consumer_offsets", key, {**spec_of, "validVersions": versions})
         older, newer = (read_spec_set(str(tmp_path / name), "") for name in ("older", "newer"))
         text = page("t", "s", compare(older, newer).changes, [], Differences(0, 0, 0, 0))
-        (row,) = (line for line in text.split("\n") if "record-version-added" in line)
-        assert "`current_offsets`" in row
+        (line,) = (line for line in text.split("\n") if line.startswith("- `"))
+        assert line.startswith("- `OffsetCommit`: ")
+        assert "`current_offsets`" in line.split(": ")[1].split(", ")
+        assert "## Tables" not in page("t", "s", [], [], Differences(0, 0, 0, 0))
 
     def test_views_show_what_their_inputs_read(self) -> None:
         shown = _tables()["StreamsGroupMetadata"].split(", ")

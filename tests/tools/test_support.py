@@ -82,12 +82,26 @@ class TestRuns:
         assert (tmp_path / "support.md").read_text(encoding="utf-8") == page(kept)
 
     def test_a_release_names_all_its_questions(self, outcomes: dict[str, Outcome | Exception], tmp_path: Path) -> None:
-        for question in ("specs", "captured", "judge", "broker"):
+        for question in ("specs", "vectors", "captured", "judge", "broker"):
             outcomes[f"{question}/4.1.1"] = Outcome(PASSED, question)
         assert main(["kafka/4.1.1"]) == 0
         assert list(read(tmp_path / "support.json")) == [
-            f"kafka/4.1.1/{each}" for each in ("specs", "captured", "judge", "broker")
+            f"kafka/4.1.1/{each}" for each in ("specs", "vectors", "captured", "judge", "broker")
         ]
+
+    def test_what_another_run_kept_meanwhile_stays(
+        self, outcomes: dict[str, Outcome | Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def meanwhile(release: str) -> Outcome:
+            outcomes["judge/4.3.1"] = Outcome(PASSED, "40 histories")
+            assert main(["kafka/4.3.1/judge"]) == 0
+            return Outcome(PASSED, "281 specs")
+
+        questions = {axis: dict(of_axis) for axis, of_axis in tool.QUESTIONS.items()}
+        questions["kafka"]["specs"] = meanwhile
+        monkeypatch.setattr(tool, "QUESTIONS", questions)
+        assert main(["kafka/4.3.1/specs"]) == 0
+        assert sorted(read(tmp_path / "support.json")) == ["kafka/4.3.1/judge", "kafka/4.3.1/specs"]
 
     def test_no_such_cell(self, outcomes: dict[str, Outcome | Exception], capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
@@ -113,8 +127,8 @@ class TestPage:
             "kafka/4.0.0/captured": ran(ABSENT, "no topic was captured", "2026-12-24"),
         }
         text = page(results)
-        assert "| 4.3.1 | ✓ 281 specs | *not run* | **failed** | *not run* |\n" in text
-        assert "| 4.0.0 | *not run* | — | *not run* | *not run* |\n" in text
+        assert "| 4.3.1 | ✓ 281 specs | *not run* | *not run* | **failed** | *not run* |\n" in text
+        assert "| 4.0.0 | *not run* | *not run* | — | *not run* | *not run* |\n" in text
         assert "- 4.3.1, judge: a\\|b \\<script\\> \\*c\\*\n" in text
         assert "- 4.0.0, captured: no topic was captured\n" in text
         assert text.endswith("## When\n\n2026-11-22 to 2026-12-24; 180 minutes of running in all.\n")
@@ -140,3 +154,11 @@ def test_results_of_pytest(tmp_path: Path) -> None:
         3,
         ("tests.a::fails: failure: first line", "tests.b::skips: skipped: no Java"),
     )
+
+
+def test_the_tests_of_other_pythons_are_those_of_make_quick() -> None:
+    shown = subprocess.run(
+        ["make", "--dry-run", "quick", "INSTALLED=Makefile"], cwd=tool.ROOT, capture_output=True, text=True, check=True
+    )
+    assert f'-m "{tool.quick()}" --hypothesis-profile=quick' in shown.stdout
+    assert "spark" in tool.quick()

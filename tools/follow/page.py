@@ -32,10 +32,11 @@ def page(
         f"<!-- Written by `make follow RELEASE={title}`. -->",
         "",
         f"What differs from {since} in the messages of this package, by `kafka-records-codegen compare`, and where it",
-        "shows: the attribute of the class, the Spark column, and the tables that read the record and might show it.",
+        "shows: the attribute of the class, and the Spark column.",
         "",
     ]
     lines += _changes(told) if told else ["Nothing."]
+    lines += _tables_concerned({change.message for change in told})
     if enums is not None:
         lines += [
             "",
@@ -85,9 +86,8 @@ def _bytes(title: str, since: str, differences: Differences) -> Iterator[str]:
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[str]:
-    yield "| message | versions | field | change | Python | column | tables |"
-    yield "|---|---|---|---|---|---|---|"
-    tables = _tables()
+    yield "| message | versions | field | change | Python | column |"
+    yield "|---|---|---|---|---|---|"
     ordered = sorted(changes, key=lambda change: (change.message, change.place.line, change.place.column))
     for name, group in groupby(ordered, key=lambda change: change.message):
         for number, change in enumerate(group):
@@ -97,7 +97,6 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
                 f"`{change.field}`" if change.field else "",
                 f"{change.rule.name}: {_sides(change)}",
                 *(_product(each.kind, each.text) for each in (change.downstream.python, change.downstream.spark)),
-                tables.get(name.removesuffix("Key").removesuffix("Value"), ""),
             ]
             yield f"| {' | '.join(text(each) for each in cells)} |"
 
@@ -110,6 +109,20 @@ def _sides(change: Change) -> str:
 
 def _product(kind: str, text: str) -> str:
     return "" if kind in _UNSAID else text
+
+
+def _tables_concerned(messages: Iterable[str]) -> Iterator[str]:
+    """Where to look by hand: a declaration names the records that a table reads, and not which of their fields."""
+    tables = _tables()
+    records = {name.removesuffix("Key").removesuffix("Value") for name in messages}
+    found = {name: tables[name] for name in sorted(records & tables.keys())}
+    if not found:
+        return
+    yield from ("", "## Tables", "")
+    yield "`kafka-records dump` and Spark columns have what is new at once. A table has it when its module takes it up:"
+    yield "the tables of each record that changed, of which none does so by itself."
+    yield ""
+    yield from (f"- `{name}`: {names}" for name, names in found.items())
 
 
 def _tables() -> Mapping[str, str]:

@@ -193,7 +193,7 @@ def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]],
             first = {name: line[name] for name in ("message", "module", "version")}
             first |= {"how": how, "hex": line["hex"], "ok": True, "json": line["json"], "left": 0, "tags": line["tags"]}
             return _judged_again(first, answer, touched, release, odd)
-    elif answer.get("unknown") or (whole and _in_any_order(now) == _in_any_order(line)):
+    elif answer.get("unknown") or (whole and in_any_order(now) == in_any_order(line)):
         return line
     odd.append(_otherwise(line, answer))
     return line
@@ -250,7 +250,8 @@ def _otherwise(line: Line, answer: Line) -> str:
     return f"{line['message']} version {line['version']}: {line['hex']}: {json.dumps(answer)}"
 
 
-def _in_any_order(line: Line) -> Line:
+def in_any_order(line: Line) -> Line:
+    """The line with its unknown tags as texts, sorted: two lines are equal if they differ in the order of tags only."""
     return {**line, "tags": _sorted_tags(line)}
 
 

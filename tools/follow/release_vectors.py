@@ -1,0 +1,94 @@
+"""What the message classes of any release, older ones too, make of the kept vectors.
+
+Names in JSON are those of the newest release, so an older one is shown the bytes. It has to read each message that it
+has, in the versions that it has, and to write the same bytes. Its JSON is the same, or `compare` has a change that says
+why not. A message whose layout a release had in early access, and that changed under its version, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka_records_codegen.evolution import change_rules as rules
+from kafka_records_codegen.evolution.change_rules import Rank
+from kafka_records_codegen.evolution.changes import Change
+from kafka_records_codegen.evolution.comparing import compare
+from kafka_records_codegen.evolution.spec_sets import SpecSet
+from tools.broker import broker_jars
+from tools.follow.vectors import Line, MessageClasses, in_any_order
+
+_BEFORE_MODULES: Final = ("kafka.internals.generated",)
+"""Where the classes of the coordinators' records were once: in the jar of the broker, without converters to JSON."""
+
+
+@dataclass
+class Agreement:
+    """How many vectors a release has `the_same` in bytes and JSON, under `other_names` (or with an unknown tag where
+    the newest has a field) and as bytes only, `without_json`; how many have a layout of `early_access`. `differing`
+    says what has no such reason."""
+
+    the_same: int = 0
+    other_names: int = 0
+    without_json: int = 0
+    early_access: int = 0
+    differing: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> str:
+        """In a line, with what is not zero."""
+        parts = (
+            (self.the_same, "in bytes and JSON"),
+            (self.other_names, "under other names"),
+            (self.without_json, "in bytes alone"),
+            (self.early_access, "of early access"),
+        )
+        return "; ".join(f"{count} {what}" for count, what in parts if count)
+
+
+def agreement(lines: Iterable[Line], release: SpecSet, ours: SpecSet) -> Agreement:
+    """What the classes of `release` make of lines of messages.jsonl.gz, which hold messages of `ours`.
+
+    Raises FetchError, MissingPrerequisite, CompileError and FollowError where they cannot be asked.
+    """
+    assert release.release is not None
+    there = {message.name: message.versions for message in release.loaded.model.messages}
+    mine = [line for line in lines if line["message"] in there and line["version"] in there[line["message"]]]
+    classes = MessageClasses(broker_jars(release=release.release), packages=_BEFORE_MODULES)
+    answers = classes.asked([{name: line[name] for name in ("message", "version", "hex")} for line in mine])
+    return compared(mine, answers, compare(release, ours).changes)
+
+
+def compared(lines: Iterable[Line], answers: Iterable[Line], changes: Iterable[Change]) -> Agreement:
+    """The answers of a release to lines, by what changed between it and those who wrote them."""
+    of_message: dict[str, list[Change]] = {}
+    for change in changes:
+        of_message.setdefault(change.message, []).append(change)
+    found = Agreement()
+    for line, answer in zip(lines, answers, strict=True):
+        _count(found, line, answer, of_message.get(line["message"], ()))
+    return found
+
+
+def _count(found: Agreement, line: Line, answer: Line, changes: Iterable[Change]) -> None:
+    if any(change.rank is Rank.EARLY_ACCESS for change in changes):
+        found.early_access += 1
+    elif not answer.get("ok") or answer["left"] or answer.keys() & {"reencode_hex", "reencode_error"}:
+        found.differing.append(f"{line['message']} version {line['version']} is not written as it is read")
+    elif "json_error" in answer:
+        found.without_json += 1
+    elif _said(line) == _said(answer):
+        found.the_same += 1
+    elif any(_renames(change) for change in changes):
+        found.other_names += 1
+    else:
+        found.differing.append(f"{line['message']} version {line['version']} has another JSON, and no change says why")
+
+
+def _said(line: Mapping[str, object]) -> Line:
+    return in_any_order({"json": line["json"], "tags": line.get("tags")})
+
+
+def _renames(change: Change) -> bool:
+    return change.rank is Rank.NAMES or change.rule is rules.TAG_ADDED
