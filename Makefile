@@ -188,7 +188,8 @@ bench-answers: java-found $(INSTALLED) ## Time the tables beside bare reading, K
 	$(BIN)/python tools/benchmarks/answers.py
 
 .PHONY: bench-pages
-bench-pages: $(INSTALLED) ## Time pages of reports of up to 65 000 groups in a browser: writing, opening, searching.
+bench-pages: $(INSTALLED) ## Time reports of up to 65 000 groups: findings, and pages in a browser (writing, opening, searching).
+	$(BIN)/python tools/benchmarks/report_rules.py
 	$(BIN)/python tools/benchmarks/page_opening.py
 
 .PHONY: bench-spark

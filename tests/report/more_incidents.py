@@ -138,6 +138,15 @@ def _empty_since_yesterday(cluster: MadeCluster) -> None:
     life.stop(END_MS - DAY + SECOND)
 
 
+def _left_behind_by_one_at_work(cluster: MadeCluster) -> None:
+    """A client that assigns itself partitions commits for one, and has committed nothing for the other for a week."""
+    cluster.topic(_TOPIC, 2, 0)
+    life = ClassicLife(cluster, _GROUP, [_TOPIC])
+    life.commit(END_MS - 7 * DAY + HOUR)
+    for at_ms in cluster.ticks(cluster.start_ms, END_MS):
+        life.commit(at_ms, [(_TOPIC, 0)])
+
+
 def _reset_to_earliest(cluster: MadeCluster) -> None:
     """A group that was stopped, set back to the start of its logs and started again."""
     stopped = END_MS - 2 * HOUR
@@ -188,6 +197,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "transaction_without_entry": Variant(_hangs, "transaction_open", Level.HIGH),
     "flood_of_metadata": Variant(_metadata, "commits_flooding", Level.MODERATE),
     "empty_since_yesterday": Variant(_empty_since_yesterday, "offsets_expiring", Level.HIGH, retention="25h"),
+    "left_behind_by_one_at_work": Variant(_left_behind_by_one_at_work, "offsets_expiring", Level.CRITICAL),
     "reset_to_earliest": Variant(_reset_to_earliest, "offsets_reset", Level.HIGH),
     "topic_made_anew_for_two": Variant(_made_anew, "topic_made_anew", Level.MODERATE, (_GROUP, "shipping")),
     "lost_first_segment": Variant(_rolls, "log_cut", Level.HIGH, _ALL, spoils=_loses_the_first),

@@ -21,3 +21,10 @@ def test_the_report_names_it_and_nothing_else(name: str, tmp_path: Path) -> None
     told = [(each.kind, each.level) for each in report.findings if each.level > Level.NOTE]
     assert told == [(variant.kind, variant.level)]
     assert sorted(report.findings[0].group_ids) == sorted(variant.groups)
+
+
+def test_a_log_that_was_copied_while_a_broker_wrote_is_not_cut(tmp_path: Path) -> None:
+    """Its high watermark was written soon after its last record."""
+    write_variant("lost_last_segment", tmp_path / "copied")
+    found = read_report(tmp_path / "copied", processes=1, thresholds={"log_cut.silent_for": "5h"}).findings
+    assert [each for each in found if each.level > Level.NOTE] == []

@@ -13,7 +13,7 @@ from kafka_records_tables.report.making import REPORTED, read_report
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]
 
 
 def test_the_report_by_spark_is_the_local_one(spark: SparkSession, topics_dir: Path) -> None:

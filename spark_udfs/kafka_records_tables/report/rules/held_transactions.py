@@ -64,7 +64,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         kind="transaction_open",
         level=Level(case["level"]),
         title=RULE.title if hangs else "a transaction is open",
-        what=f"A transaction {who} (producer id {producer}) is open for {length(case['age_ms'])}"
+        what=f"A transaction {who} (producer id {producer}) has been open for {length(case['age_ms'])}"
         f"{_why(sight, case)}.{effect}{past}",
         group_ids=groups,
         topics=topics,
