@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from kafka_records_tables.report.page import cut_tables
 from kafka_records_tables.report.page.cut_tables import CutTables, command_words
+from kafka_records_tables.report.page.packed_columns import Dictionaries, packed_table
 from kafka_records_tables.report.page.page_file import page_bytes
 from tests.page.made_reports import DAY_MS, HOSTILE, findings_about, groups_of, hostile, report_of, request_of, table_of
 from tools.page_scripts import main
@@ -48,6 +53,20 @@ def test_large_tables_lose_rows_and_say_so() -> None:
     assert omission.command == "kafka-records table current_offsets /var/lib/kafka/data"
 
 
+def test_what_is_left_out_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed: list[int] = []
+
+    def counting(table: pa.Table, dictionaries: Dictionaries) -> tuple[list[dict[str, Any]], bytes]:
+        packed.append(table.num_rows)
+        return packed_table(table, dictionaries)
+
+    monkeypatch.setattr(cut_tables, "packed_table", counting)
+    cut = CutTables(report_of({"current_offsets": large_offsets(15_000, 20)}), most_bytes=1_000_000)
+    assert packed == [40_000, cut.tables["current_offsets"].num_rows]
+    sizes = [len(content) for _, content in cut.packed.values()] + [len(content) for content in cut.texts.values()]
+    assert 900_000 < sum(sizes) <= 1_000_000
+
+
 def test_rows_about_groups_with_findings_are_kept_first() -> None:
     report = report_of({"current_offsets": large_offsets(500, 20)}, findings_about("group-00499", "orders"))
     kept = CutTables(report, most_bytes=20_000).tables["current_offsets"].column("group_id").to_pylist()
@@ -59,6 +78,12 @@ def test_commands_ask_what_the_report_was_asked() -> None:
     request = request_of("/data/it's", retention_ms=14 * DAY_MS)
     assert command_words(request, "groups") == ["kafka-records", "table", "groups", "/data/it's"]
     assert command_words(request, "expirations")[-2:] == ["--retention", "PT1209600S"]
+    asked = replace(request, as_of=True, untold="committed", package="acme_messages", topic_filter=("orders*",))
+    said = ["--as-of", str(request.at_timestamp_ms), "--untold", "committed", "--package", "acme_messages"]
+    assert command_words(asked, "groups") == ["kafka-records", "table", "groups", "/data/it's", *said]
+    assert command_words(asked, "lag")[-2:] == ["--topic-filter", "orders*"]
+    live = replace(request, source_arguments=("--bootstrap", "broker-1:9092", "--command-config", "it.properties"))
+    assert command_words(live, "groups")[3:] == ["--bootstrap", "broker-1:9092", "--command-config", "it.properties"]
 
 
 def test_no_text_of_a_record_stands_in_the_file() -> None:

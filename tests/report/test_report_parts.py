@@ -18,10 +18,10 @@ from kafka_records_tables.report.glance import rows_of
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_diff import DiffError, EarlierReport, report_diff
 from kafka_records_tables.report.report_json import SCHEMA, report_object
-from kafka_records_tables.report.report_parts import Level, LevelChange, Report
+from kafka_records_tables.report.report_parts import Level, LevelChange, Report, Rows
 from kafka_records_tables.report.report_text import write_report_text
 from kafka_records_tables.report.rules import RULES
-from kafka_records_tables.report.sight import HOUR_MS
+from kafka_records_tables.report.sight import HOUR_MS, Sight
 from kafka_records_tables.report.thresholds import (
     ThresholdsError,
     thresholds_file,
@@ -52,6 +52,15 @@ def falls() -> Topic:
 def report(falls: Topic) -> Report:
     """What is told of them."""
     return read_report(ArrowRows(falls.table()), source_arguments=("/data",))
+
+
+def test_commands_of_findings_ask_what_the_report_was_asked(report: Report) -> None:
+    request = replace(report.request, untold="committed", package="acme_messages", retention_ms=86_400_000)
+    sight = Sight(request, report.tables, (), usual_thresholds())
+    said = "/data --untold committed --package acme_messages"
+    assert sight.command(Rows("groups", ("state=Empty",))) == f"kafka-records table groups {said} --where state=Empty"
+    assert sight.command(Rows("expirations")) == f"kafka-records table expirations {said} --retention PT86400S"
+    assert sight.reading_command("counts") == "kafka-records counts /data --package acme_messages"
 
 
 # -- what is too much of the same --------------------------------------------------------------------------------------

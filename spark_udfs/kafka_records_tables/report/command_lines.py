@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from kafka_records_runtime.printable import printable
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.report_parts import Rows
 
 BROKERS: Final = '"$BOOTSTRAP"'
 """The address of a broker, where a report was made from files, which name none."""
@@ -46,12 +43,6 @@ def condition_of(column: str, value: str | int) -> str:
         return f"{column}={value}"
     is_plain = value == value.strip() and value[:1] not in ("", "'", '"')
     return f"{column}={value}" if is_plain else f'{column}="{value}"'
-
-
-def table_command(rows: Rows, source: Sequence[str], asked: Sequence[str] = ()) -> str:
-    """The command that prints some rows of a table; `asked` are further options that made them what they are."""
-    where = [word for each in rows.where for word in option("--where", each)]
-    return command_line(["kafka-records", "table", rows.table, *source, *asked, *where])
 
 
 def kafka_command(tool: str, bootstrap: str | None, config: str | None, *words: str) -> str:

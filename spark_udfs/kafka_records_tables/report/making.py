@@ -18,7 +18,7 @@ from kafka_records_tables.read import read_tables
 from kafka_records_tables.report.glance import numbers_of
 from kafka_records_tables.report.lost_files import lost_files
 from kafka_records_tables.report.ranking import findings_of
-from kafka_records_tables.report.report_parts import Report, ReportRequest
+from kafka_records_tables.report.report_parts import USUAL_PACKAGE, Report, ReportRequest
 from kafka_records_tables.report.sight import HOUR_MS, Sight
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.selection import Selection
@@ -71,7 +71,7 @@ def read_report(
     retention: timedelta | int | str | None = None,
     untold: Literal["committed"] | None = None,
     thresholds: Mapping[str, Any] | str | Path | None = None,
-    package: str = "kafka_records",
+    package: str = USUAL_PACKAGE,
     processes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
@@ -144,14 +144,11 @@ def read_report(
         topic_filter=patterns,
         version=_version(),
         engine="local" if spark is None else "spark",
+        untold=untold,
+        package=package,
     )
-    asked = [*(["--as-of", str(as_of_ms)] if as_of_ms is not None else [])]
-    asked += ["--untold", untold] if untold is not None else []
-    asked += ["--package", package] if package != "kafka_records" else []
-    usual = value_of(RETENTION, RETENTION.default)
-    of_retention = ["--retention", f"PT{retention_ms // 1000}S"] if retention_ms != usual else []
     lost = lost_files(given, reading.found)
-    sight = Sight(request, tables, reading.found, limits, asked, of_retention, lost, bootstrap, config)
+    sight = Sight(request, tables, reading.found, limits, lost, bootstrap, config)
     return Report(
         request, findings_of(sight), numbers_of(tables), tables, reading.missing, reading.found, reading.counts
     )

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafka_records_runtime.printable import printable
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from kafka_records_engine.findings import Finding as ReadingFinding
     from kafka_records_engine.sources import Counts
+
+USUAL_PACKAGE: Final = "kafka_records"
+"""The package that a report is read with unless somebody names another."""
 
 Confidence = Literal["high", "medium", "low"]
 """As in the tables: whether records can tell, or something that no record holds may be the reason."""
@@ -151,6 +154,10 @@ class ReportRequest:
     version: str
     """Of kafka-records."""
     engine: Literal["local", "spark"]
+    untold: Literal["committed"] | None = None
+    """What records counted as whose source does not tell of transactions; null where that was not said."""
+    package: str = USUAL_PACKAGE
+    """The generated package whose schemas say what the records hold."""
 
 
 @dataclass(frozen=True, slots=True)

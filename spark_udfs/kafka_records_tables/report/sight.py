@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import pyarrow as pa
 
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.report.command_lines import (
-    condition_of,
-    kafka_command,
-    option,
-    records_command,
-    table_command,
-)
+from kafka_records_tables.report.command_lines import command_line, condition_of, kafka_command, option, records_command
 from kafka_records_tables.report.report_parts import NextStep, ReportRequest, Rows
+from kafka_records_tables.report.table_words import package_words, table_words
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
@@ -44,10 +39,6 @@ class Sight:
     reading: Sequence[Finding]
     limits: Mapping[str, Any]
     """The thresholds by their full names: milliseconds, counts and shares."""
-    asked: Sequence[str] = ()
-    """Options that every table was asked with, as `("--as-of", "1795227301705")`."""
-    retention: Sequence[str] = ()
-    """The option of those tables that know it, as `("--retention", "14d")`; empty for the usual one."""
     lost: Sequence[LostFile] = ()
     """Files of logs that are gone, as far as records tell."""
     bootstrap: str | None = None
@@ -87,8 +78,14 @@ class Sight:
 
     def command(self, rows: Rows, *more: str) -> str:
         """The command that prints rows of a table of this report."""
-        own = self.retention if any(each.name == "retention" for each in TABLES[rows.table].options) else ()
-        return table_command(rows, self.request.source_arguments, [*self.asked, *own, *more])
+        where = [word for each in rows.where for word in option("--where", each)]
+        return command_line([*table_words(self.request, rows.table), *more, *where])
+
+    def reading_command(self, command: str, *words: str) -> str:
+        """Another command that reads the source of this report, as `dump` or `counts`."""
+        return command_line(
+            ["kafka-records", command, *self.request.source_arguments, *package_words(self.request), *words]
+        )
 
     def see(self, what: str, rows: Rows, *more: str) -> NextStep:
         """Look at the rows of a table."""

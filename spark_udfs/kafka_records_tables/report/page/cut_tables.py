@@ -13,12 +13,17 @@ from kafka_records_tables.query import topic_column
 from kafka_records_tables.report.command_lines import command_line, option
 from kafka_records_tables.report.page.packed_columns import Dictionaries, packed_table
 from kafka_records_tables.report.report_parts import Omission, Report, ReportRequest
-from kafka_records_tables.table_options import value_of
+from kafka_records_tables.report.table_words import table_words
 from kafka_records_tables.tables import TABLES
-from kafka_records_tables.tables.declaration import RETENTION
 
 MOST_BYTES: Final = 14_000_000
 """Of all tables in a page, packed: with scripts and findings a file stays under 15 MB."""
+
+_MEASURED_ROWS: Final = 40_000
+"""Rows of a table by which its size is estimated; smaller tables are packed whole at once."""
+
+_SPARE: Final = 0.97
+"""Rows do not all take the same; with this part of those that the estimate has room for a second cut is rare."""
 
 _WEIGHTS: Final = {"current_offsets": 6.0, "groups": 6.0, "group_lag": 3.0}
 """Which tables people come for: each gets so many shares of the room, and others one."""
@@ -26,16 +31,11 @@ _WEIGHTS: Final = {"current_offsets": 6.0, "groups": 6.0, "group_lag": 3.0}
 
 def command_words(request: ReportRequest, name: str) -> list[str]:
     """The words of the command that prints a table of this report, to which conditions can be added."""
-    words = ["kafka-records", "table", name, *request.source_arguments]
-    table = TABLES[name]
-    if request.as_of:
-        words += ["--as-of", str(request.at_timestamp_ms)]
+    words = table_words(request, name)
     for group in request.groups or ():
         words += option("--group", group)
-    if topic_column(table) is not None:
+    if topic_column(TABLES[name]) is not None:
         words += [word for pattern in request.topic_filter for word in option("--topic-filter", pattern)]
-    if RETENTION in table.options and request.retention_ms != value_of(RETENTION, str(RETENTION.default)):
-        words += ["--retention", f"PT{request.retention_ms // 1000}S"]
     return words
 
 
@@ -46,35 +46,52 @@ class CutTables:
     """
 
     def __init__(self, report: Report, most_bytes: int = MOST_BYTES) -> None:
-        named = {group for finding in report.findings for group in finding.group_ids}
-        whole = dict(report.tables)
-        kept = dict(whole)
-        room = float(most_bytes)
-        while True:
-            self.tables: Mapping[str, pa.Table] = kept
-            self.dictionaries = Dictionaries(kept)
-            self.packed = {name: packed_table(table, self.dictionaries) for name, table in kept.items()}
-            texts = self.dictionaries.packed()
-            sizes = {name: len(content) for name, (_, content) in self.packed.items()}
-            total = sum(sizes.values()) + sum(map(len, texts.values()))
-            if total <= most_bytes or not any(table.num_rows for table in kept.values()):
-                break
-            # Dictionaries shrink with the rows; what they take now is the best guess of what they will take.
-            room = min(room * 0.97, most_bytes - sum(map(len, texts.values())))
-            shares = _shares(sizes, max(room, most_bytes / 4))
-            kept = {
-                name: (
-                    _first_rows(table, name, named, int(table.num_rows * shares[name] / max(sizes[name], 1) * 0.98))
-                    if shares[name] < sizes[name]
-                    else table
-                )
-                for name, table in kept.items()
+        self._named = {group for finding in report.findings for group in finding.group_ids}
+        self._whole = dict(report.tables)
+        # The first rows of each tell how long a row is, so that what is left out is never packed.
+        self._pack({name: table.slice(0, _MEASURED_ROWS) for name, table in self._whole.items()}, whole_texts=True)
+        rows = {name: table.num_rows for name, table in self._whole.items()}
+        if max(rows.values(), default=0) > _MEASURED_ROWS:
+            sizes = {name: len(self.packed[name][1]) * max(rows[name] / _MEASURED_ROWS, 1) for name in rows}
+            self._pack(self._cut(sizes, most_bytes) if sum(sizes.values()) > self._room(most_bytes) else self._whole)
+        room = most_bytes
+        while sum(self._sizes().values()) > self._room(most_bytes) and any(
+            each.num_rows for each in self.tables.values()
+        ):
+            sizes = {
+                name: size * rows[name] / max(self.tables[name].num_rows, 1) for name, size in self._sizes().items()
             }
-        self.texts = texts
-        self.omissions = tuple(_omissions(report.request, whole, kept))
+            self._pack(self._cut(sizes, room))
+            room = room * 4 // 5
+        self.omissions = tuple(_omissions(report.request, self._whole, self.tables))
+
+    def _pack(self, kept: Mapping[str, pa.Table], *, whole_texts: bool = False) -> None:
+        self.tables = kept
+        self.dictionaries = Dictionaries(self._whole if whole_texts else kept)
+        self.packed = {name: packed_table(table, self.dictionaries) for name, table in kept.items()}
+        self.texts = self.dictionaries.packed()
+
+    def _sizes(self) -> dict[str, int]:
+        return {name: len(content) for name, (_, content) in self.packed.items()}
+
+    def _room(self, most_bytes: int) -> int:
+        """What is left for rows; dictionaries shrink with them, so it is rather more behind a cut."""
+        return most_bytes - sum(map(len, self.texts.values()))
+
+    def _cut(self, sizes: Mapping[str, float], most_bytes: int) -> dict[str, pa.Table]:
+        """Tables whose whole rows would take `sizes` bytes, as many rows of each as have room."""
+        shares = _shares(sizes, max(self._room(most_bytes), most_bytes / 4))
+        return {
+            name: (
+                _first_rows(table, name, self._named, int(table.num_rows * shares[name] / max(sizes[name], 1) * _SPARE))
+                if shares[name] < sizes[name]
+                else table
+            )
+            for name, table in self._whole.items()
+        }
 
 
-def _shares(sizes: Mapping[str, int], room: float) -> dict[str, float]:
+def _shares(sizes: Mapping[str, float], room: float) -> dict[str, float]:
     """Bytes for each: all that a small one takes, and of what is left as many shares as each weighs."""
     shares: dict[str, float] = {}
     weights = {name: _WEIGHTS.get(name, 1.0) for name in sizes}

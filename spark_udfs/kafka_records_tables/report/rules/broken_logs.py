@@ -166,7 +166,7 @@ def _column(place: str) -> str:
 
 
 def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
-    from kafka_records_tables.report.command_lines import command_line, option
+    from kafka_records_tables.report.command_lines import option
 
     offset = case["log_offset_list"][0]
     steps = []
@@ -174,7 +174,7 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
         place = ["--topic", case["log_topic_list"][0], "--offset", str(offset)]
         if case["group_id_list"][0] is not None:
             place += option("--group", case["group_id_list"][0])
-        line = command_line(["kafka-records", "dump", *sight.request.source_arguments, *place])
+        line = sight.reading_command("dump", *place)
         steps.append(NextStep("Look at the first of the records that show it", line))
     if kind == "coordinator_cannot_load":
         log = f"{case['log_topic']}-{case['log_partition_list'][0]}"

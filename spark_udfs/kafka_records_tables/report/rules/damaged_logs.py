@@ -44,7 +44,6 @@ def _damage_cases(sight: Sight) -> pa.Table:
 
 
 def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import command_line
     from kafka_records_tables.report.sight import MOST_EVIDENCE, counted
 
     found = [sight.reading[at] for at in case["at"]]
@@ -59,7 +58,7 @@ def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     )
     steps = []
     if sight.request.source_arguments:
-        line = command_line(["kafka-records", "counts", *sight.request.source_arguments])
+        line = sight.reading_command("counts")
         steps.append(NextStep("See every damaged place: file, byte and what is lost", line))
     steps.append(
         NextStep(

@@ -158,7 +158,7 @@ def _ends(case: dict[str, Any]) -> int:
 
 def _as_of(sight: Sight) -> tuple[str, ...]:
     """The moment of a copy, which `open_transactions` wants to be told."""
-    return ("--as-of", str(sight.at_ms)) if sight.is_stored and not sight.asked else ()
+    return ("--as-of", str(sight.at_ms)) if sight.is_stored and not sight.request.as_of else ()
 
 
 def _steps(sight: Sight, case: dict[str, Any], rows: Rows) -> tuple[NextStep, ...]:

@@ -1,0 +1,32 @@
+"""What a `table` command has to be asked so that it prints rows as a report has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_records_tables.report.report_parts import USUAL_PACKAGE
+from kafka_records_tables.table_options import value_of
+from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables.declaration import RETENTION
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.report_parts import ReportRequest
+
+
+def table_words(request: ReportRequest, name: str) -> list[str]:
+    """The words of the command that prints a table as this report has read it, before any condition: the source, the
+    moment, what untold records count as, the package and, for tables that count with it, the retention."""
+    words = ["kafka-records", "table", name, *request.source_arguments]
+    if request.as_of:
+        words += ["--as-of", str(request.at_timestamp_ms)]
+    if request.untold is not None:
+        words += ["--untold", request.untold]
+    words += package_words(request)
+    if RETENTION in TABLES[name].options and request.retention_ms != value_of(RETENTION, RETENTION.default):
+        words += ["--retention", f"PT{request.retention_ms // 1000}S"]
+    return words
+
+
+def package_words(request: ReportRequest) -> list[str]:
+    """The option of all reading commands that names the package of the records; nothing for the usual one."""
+    return ["--package", request.package] if request.package != USUAL_PACKAGE else []
