@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 _PROJECT: Final = "kafka-records"
 _SOURCE_TREE: Final = Path(__file__).resolve().parents[2]
@@ -37,6 +36,8 @@ def _requirement(extra: str) -> tuple[list[str], str]:
     origin = _origin()
     url = str(origin.get("url", ""))
     if url.startswith("file:"):
+        from urllib.request import url2pathname  # loads what speaks HTTP, which every command would wait for
+
         # The clone or wheel of the last installation may be gone.
         path = Path(url2pathname(unquote(urlsplit(url).path)))
         if path.is_file() or _is_clone(path):

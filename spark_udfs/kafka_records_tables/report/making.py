@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -219,9 +220,10 @@ def _brokers(source: Any, arguments: Sequence[str] | None) -> tuple[str | None, 
     config = given[given.index("--command-config") + 1] if "--command-config" in given else None
     if "--bootstrap" in given:
         return given[given.index("--bootstrap") + 1], config
-    from kafka_records_engine.sources.live import LiveBrokers
-
-    return (source.name, config) if isinstance(source, LiveBrokers) else (None, None)
+    # Who has such a source has loaded its module, which takes a while.
+    live = sys.modules.get("kafka_records_engine.sources.live")
+    is_live = live is not None and isinstance(source, live.LiveBrokers)
+    return (source.name, config) if is_live else (None, None)
 
 
 def _arguments(given: Any, source: Any) -> tuple[str, ...]:
