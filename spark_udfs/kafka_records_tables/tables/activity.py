@@ -142,14 +142,16 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
     from kafka_records_tables.tables.replay.group_records import NOT_USED
     from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
+    from kafka_records_tables.tables.tombstones.groups_known import MORE as KNOWN
 
     known, asked = schemas(context, "consumer_offsets"), context.options
     sums = ActivitySums(known, context, asked["window"])
-    log = GroupLog(known, context, more=MORE, consequence="it is counted, and nothing that its value would tell")
+    wanted = {name: tuple(dict.fromkeys((*MORE.get(name, ()), *KNOWN.get(name, ())))) for name in {**MORE, **KNOWN}}
+    log = GroupLog(known, context, more=wanted, consequence="it is counted, and nothing that its value would tell")
     lives = GroupLives(log.picked, {})
     # What cannot be decoded is found once, where it is counted.
     quiet = replace(context, findings=[], finding_counts={}, counts=Counts())
-    explaining = Explaining(known, quiet, retention_ms=asked["retention"], session_ms=_SESSION_MS)
+    explaining = Explaining(known, quiet, retention_ms=asked["retention"], session_ms=_SESSION_MS, log=log)
     whole = _Whole(context)
     types = numbers_of(known, TABLE.records)
     for batch in in_lots(of_types(whole.watched(with_clock(batches)), types, context, NOT_USED)):
@@ -157,7 +159,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
         events = [*log.take(batch), *log.rest()]
         sums.records_of_groups(batch, events)
         _rebalances(sums, lives.moments(events))
-        _tombstones(sums, explaining.take(batch))
+        _tombstones(sums, explaining.take(batch, events))
     _rebalances(sums, lives.rest())
     _tombstones(sums, explaining.rest())
     for finding in quiet.findings:

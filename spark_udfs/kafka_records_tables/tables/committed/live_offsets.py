@@ -68,6 +68,8 @@ class LiveOffsets:
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
         self._gone: set[int] = set()
+        self._waits: dict[str, dict[CommitKey, int]] | None = None
+        """What `pending` says, by group, until something changes it."""
 
     def rows(self, found: DecodedRecords, types: tuple[int, ...]) -> CommitRows:
         """The commits among decoded rows; `types` are those of commits, older type first. Rows whose keys cannot be
@@ -129,11 +131,13 @@ class LiveOffsets:
 
     def wait(self, producer: int, rows: CommitRows) -> None:
         """Take commits in a transaction of a producer, in the order of the log."""
+        self._waits = None
         self._pending.setdefault(producer, []).append(rows)
 
     def end(self, producer: int, is_committed: bool) -> None:
         """Take the end of its transaction. A plain commit written behind one of the transaction stays
         (`OffsetMetadataManager.replayEndTransactionMarker`)."""
+        self._waits = None
         for rows in self._pending.pop(producer, ()):
             if is_committed:
                 is_later = ~self.is_there[rows.keys] | (self.log_offset[rows.keys] < rows.log_offset)
@@ -151,7 +155,9 @@ class LiveOffsets:
         self.is_there[gone] = False
         self._gone.update(gone)
         for producer, lots in self._pending.items():
-            self._pending[producer] = [_without(rows, gone) for rows in lots]
+            left = [_without(rows, gone) for rows in lots]
+            if any(one is not other for one, other in zip(left, lots, strict=True)):
+                self._pending[producer], self._waits = left, None
 
     def forget(self) -> None:
         """Give up the numbers of offsets that are gone. Rows made before must have been taken."""
@@ -179,10 +185,12 @@ class LiveOffsets:
         """What open transactions commit for some groups: where the commit stands in the log."""
         if not self._pending:
             return {}
-        wanted = set(groups)
-        return {
-            self.keys[number]: offset for number, offset in self._waiting().items() if self.keys[number][0] in wanted
-        }
+        if self._waits is None:
+            self._waits = {}
+            for number, offset in self._waiting().items():
+                key = self.keys[number]
+                self._waits.setdefault(key[0], {})[key] = offset
+        return {key: offset for group in groups for key, offset in self._waits.get(group, {}).items()}
 
     def of_group(self, group: str) -> Set[int]:
         """The offsets of a group that are there."""

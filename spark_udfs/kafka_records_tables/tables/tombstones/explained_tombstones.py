@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +20,9 @@ from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, 
 from kafka_records_tables.tables.decoded.fold import Event
 from kafka_records_tables.tables.decoded.transactions_settled import COMMITTED, OPEN, PENDING, outside_transactions
 from kafka_records_tables.tables.replay.group_events import READS as READS_OF_GROUPS
+from kafka_records_tables.tables.replay.group_events import GroupLog
 from kafka_records_tables.tables.replay.group_replay import GROUP, MEMBER, ROLES
-from kafka_records_tables.tables.tombstones.groups_known import GroupsKnown
+from kafka_records_tables.tables.tombstones.groups_known import MORE, GroupsKnown
 from kafka_records_tables.tables.tombstones.member_causes import Said, of_member, said
 from kafka_records_tables.tables.tombstones.sweeps import Sweep
 from kafka_records_tables.tables.tombstones.tombstone_writes import Boundaries, Write, writes
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.tables.replay.group_events import GroupEvent
 
 READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
 """The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less can be said."""
@@ -41,6 +43,7 @@ _ROWS: Final = 524_288
 """Rows that are looked at together."""
 
 _NAMELESS: Final = "left out: nobody can tell what it is about"
+_UNREAD: Final = "its group counts as nothing known"
 
 _ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
 """What is said of a record of a group that went without the group, and is about no member."""
@@ -100,17 +103,25 @@ class Explaining:
     that there are."""
 
     def __init__(
-        self, schemas: Mapping[int, RecordSchema], context: Context, *, retention_ms: int, session_ms: int
+        self,
+        schemas: Mapping[int, RecordSchema],
+        context: Context,
+        *,
+        retention_ms: int,
+        session_ms: int,
+        log: GroupLog | None = None,
     ) -> None:
         """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members that do not tell
-        their own. Neither decides where the confidence is high. Reports the records that cannot be decoded."""
+        their own. Neither decides where the confidence is high. `log`, which somebody else reads, makes the events that
+        `take` is given, with `groups_known.MORE`. Reports the records that cannot be decoded."""
         self._schemas = schemas
         self._context = context
         self._retention_ms = retention_ms
         self._session_ms = session_ms
         self._types = numbers_of(schemas, COMMITS)
         self._live = LiveOffsets()
-        self._groups = GroupsKnown(schemas, context)
+        self._are_events_given = log is not None
+        self._groups = GroupsKnown(log or GroupLog(schemas, context, more=MORE, consequence=_UNREAD))
         self._boundaries = Boundaries()
         self._came: list[pa.RecordBatch] = []
         self._count = 0
@@ -126,9 +137,10 @@ class Explaining:
         self._cases: deque[_Case] = deque()
         self._watched: dict[int, list[_Case]] = {}
 
-    def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
-        """Add raw rows behind those before, with READS. Gives what is explained by now: a tombstone waits for what
-        follows within a minute."""
+    def take(self, batch: pa.RecordBatch, events: Iterable[GroupEvent] = ()) -> Iterator[Explained]:
+        """Add raw rows behind those before, with READS, and all `events` of them where a log was given. Gives what is
+        explained by now: a tombstone waits for what follows within a minute."""
+        self._groups.add(events)
         for rows in of_types(iter([batch]), list(self._schemas), self._context, _NAMELESS):
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
             self._count += rows.num_rows
@@ -155,7 +167,8 @@ class Explaining:
         rows, starts, is_whole = complete
         self._note_gaps(rows)
         self._note_broker(rows)
-        self._groups.read(rows)
+        if not self._are_events_given:
+            self._groups.read(rows)
         doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
         offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
         for write in writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,24 +15,20 @@ from kafka_records_tables.tables.replay.group_events import GroupEvent, GroupLog
 from kafka_records_tables.tables.replay.group_replay import CONSUMER, CURRENT, GROUP, MEMBER, ROLES, STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kafka_records_engine.sources import Context
-    from kafka_records_runtime.schema import RecordSchema
     from kafka_records_tables.tables.replay.group_states import GroupState
 
 _SESSION: Final = "classic_member_metadata.session_timeout_ms"
-_MORE: Final[Picked] = {
+MORE: Final[Picked] = {
     "ConsumerGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms", _SESSION),
     "StreamsGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms"),
 }
+"""What is wanted of values beside what the replay wants."""
 
 _GIVING_UP: Final = {"ConsumerGroupCurrentMemberAssignment": 1, "StreamsGroupCurrentMemberAssignment": 2}
 """By record, the state in which a member has its rebalance timeout to give up what it is to lose
 (`MemberState.UNREVOKED_PARTITIONS`, `streams.MemberState.UNREVOKED_TASKS`)."""
 
 _NO_TIME: Final = -1
-_UNREAD: Final = "its group counts as nothing known"
 
 
 @dataclass(slots=True)
@@ -68,17 +65,21 @@ class KnownMember:
 class GroupsKnown:
     """Follows the records of groups. Memory follows the groups that there are."""
 
-    def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
-        """Reports the records of groups that cannot be decoded."""
-        self._log = GroupLog(schemas, context, more=_MORE, consequence=_UNREAD)
+    def __init__(self, log: GroupLog) -> None:
+        """`log` makes the events, with MORE."""
+        self._log = log
         self._events: deque[GroupEvent] = deque()
         self._groups: dict[str, KnownGroup] = {}
         self._members: dict[tuple[str, str], KnownMember] = {}
 
     def read(self, rows: pa.RecordBatch) -> None:
         """Add raw rows behind those before."""
-        self._events += self._log.take(rows)
-        self._events += self._log.rest()
+        self.add(self._log.take(rows))
+        self.add(self._log.rest())
+
+    def add(self, events: Iterable[GroupEvent]) -> None:
+        """Add what the log has told of such rows."""
+        self._events += events
 
     def up_to(self, offset: int) -> None:
         """Take the records below an offset."""
@@ -132,10 +133,10 @@ class GroupsKnown:
             is_giving_up = self._value(told, "state") == _GIVING_UP[event.record]
             member.giving_up_ms = event.timestamp_ms if is_giving_up else None
             member.giving_up_at = event.offset
-        elif event.record in _MORE:
+        elif event.record in MORE:
             member.instance_id = self._value(told, "instance_id")
             member.rebalance_ms = self._value(told, "rebalance_timeout_ms")
-            if _SESSION in _MORE[event.record]:
+            if _SESSION in MORE[event.record]:
                 # A record without that tag reads as one with zero.
                 member.session_ms = self._value(told, _SESSION) or None
 
