@@ -81,7 +81,7 @@ class Logs:
     """Logs to read, written when they are asked for, below `folder`."""
 
     def __init__(self, folder: Path, mix: Mapping[str, float], tell: Callable[[str], None]) -> None:
-        self._folder = folder
+        self.folder = folder
         self._mix = mix
         self._tell = tell
         self._written: dict[tuple[int, int], tuple[Path, WrittenLog]] = {}
@@ -89,7 +89,7 @@ class Logs:
     def of(self, records: int, keys: int) -> tuple[Path, WrittenLog]:
         """A log with so many records about so many keys. Raises NotEnoughSpace."""
         if (records, keys) not in self._written:
-            folder = self._folder / f"{records}-records-{keys}-keys"
+            folder = self.folder / f"{records}-records-{keys}-keys"
             self._expect(records)
             self._tell(f"writing {records} records of {keys} keys")
             plan = Plan(partitions=_PARTITIONS, records=records, keys=keys, mix=self._mix)
@@ -98,7 +98,7 @@ class Logs:
 
     def of_every_kind(self, records: int, keys: int) -> Path:
         """A log of every topic, with records of every kind. Raises NotEnoughSpace."""
-        folder = self._folder / f"{records}-records-of-every-kind"
+        folder = self.folder / f"{records}-records-of-every-kind"
         if not folder.exists():
             # The smaller topics come on top.
             self._expect(2 * records)
@@ -109,10 +109,10 @@ class Logs:
 
     def _expect(self, records: int) -> None:
         needed = records * _BYTES_PER_RECORD
-        free = shutil.disk_usage(self._folder).free
+        free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise NotEnoughSpace(
-                f"{records} records take {needed} bytes, and {self._folder} has {free}: choose another --folder, "
+                f"{records} records take {needed} bytes, and {self.folder} has {free}: choose another --folder, "
                 "or fewer records"
             )
 
@@ -278,7 +278,7 @@ CASES: Final = ("command", "current_offsets", "groups", "spark", "dump-tool", "c
 def make_case(name: str, sizes: Sizes, logs: Logs, rounds: int) -> Case:
     """The case with that name; its logs are written. Raises NotEnoughSpace, MissingPrerequisite, FetchError."""
     makers: dict[str, Callable[[], Case]] = {
-        "command": _command,
+        "command": partial(_command, logs),
         "current_offsets": partial(_local, "current_offsets", 0.8, sizes, logs),
         "groups": partial(_local, "groups", 0.5, sizes, logs),
         "spark": partial(_spark, sizes, logs),
@@ -299,8 +299,8 @@ def _child(kind: str, folder: Path, *more: object) -> tuple[str, ...]:
     return _python(_WORK, kind, str(folder), *map(str, more))
 
 
-def _command() -> Case:
-    """Every table of a captured topic beside `dump`."""
+def _command(logs: Logs) -> Case:
+    """Every table of a captured topic beside `dump`, and its report as a page."""
     works, goals = [], []
     for table, topic in _CAPTURED_TABLES.items():
         base = f"dump {topic}"
@@ -309,7 +309,22 @@ def _command() -> Case:
         command = _python("-m", "kafka_records_tables.cli", "table", table, str(CAPTURED))
         works.append(Work(f"table {table}", command, says_json=False))
         goals.append(partial(_no_slower, f"table {table}, against dump", f"table {table}", base, 2.0))
+    page = ("--output", str(logs.folder / "report.html"), "--overwrite")
+    command = _python("-m", "kafka_records_tables.cli", "report", str(CAPTURED), *page)
+    works.append(Work("report", command, says_json=False))
+    goals.append(partial(_within, "report of all topics, as a page", "report", _LONGEST_REPORT))
     return Case("command", works, goals)
+
+
+_LONGEST_REPORT: Final = 2.0
+"""Seconds until somebody who waits for the report of a small topic has it."""
+
+
+def _within(what: str, work: str, most: float, runs: Runs) -> Judged:
+    """At most so many seconds."""
+    seconds = _best(runs, work)
+    by_processor = f"{three_digits(_processor(runs, work))} s"
+    return Judged(what, _time(seconds), "", _time(seconds), by_processor, f"≤ {most:g} s", seconds[0] <= most)
 
 
 def _local_work(table: str, folder: Path, written: WrittenLog) -> Work:
@@ -453,6 +468,8 @@ def _mebibytes(runs: Runs, name: str) -> float | None:
 
 
 def environment() -> dict[str, str]:
-    """What the programs run with: this checkout, wherever the interpreter's own packages are."""
+    """What the programs run with: this checkout, wherever the interpreter's own packages are, and compiled modules, as
+    an installed package has them."""
     places = [str(ROOT / name) for name in ("generated", "generator", "spark_udfs", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, "PYTHONPATH": os.pathsep.join(places)}

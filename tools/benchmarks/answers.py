@@ -39,7 +39,8 @@ _DISTRIBUTIONS: Final = ("kafka-records", "numpy", "pyarrow", "pyspark")
 
 _EPILOG: Final = """\
 The cases:
-  command          `kafka-records table …` of a captured topic, four of the tables, against `kafka-records dump` of it
+  command          `kafka-records table …` of a captured topic, four of the tables, against `kafka-records dump` of it,
+                   and the whole report as a page
   current_offsets  the table by the local engine, against the bare segment reader; and its memory
   groups           likewise
   spark            both tables by Spark on two cores, without its start, against the local engine
