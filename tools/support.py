@@ -256,7 +256,7 @@ def _last_line(text: str) -> str:
 
 def _first_missing(text: str) -> str:
     """What a compiler said it lacks, the first time."""
-    found = re.search(r"symbol: +(.*)|error: (.*)", text)
+    found = re.search(r"symbol: +(.*)|error: (?!cannot find symbol)(.*)", text)
     return next(filter(None, found.groups())) if found else _last_line(text)
 
 

@@ -162,3 +162,15 @@ def test_the_tests_of_other_pythons_are_those_of_make_quick() -> None:
     )
     assert f'-m "{tool.quick()}" --hypothesis-profile=quick' in shown.stdout
     assert "spark" in tool.quick()
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("A.java:1: error: cannot find symbol\n import a.B;\n  symbol:   class B\n  location: package a", "class B"),
+        ("A.java:1: error: package a.b does not exist\n x\n  symbol:   class B", "package a.b does not exist"),
+        ("no compiler here", "no compiler here"),
+    ],
+)
+def test_what_a_compiler_lacks(text: str, missing: str) -> None:
+    assert tool._first_missing(text) == missing
