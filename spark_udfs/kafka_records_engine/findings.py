@@ -110,9 +110,11 @@ class Finding:
     compressed records if only some come out."""
 
     def __str__(self) -> str:
-        return f"{self._place()}: {self.what} ({self.consequence})"
+        return f"{self.place}: {self.what} ({self.consequence})"
 
-    def _place(self) -> str:
+    @property
+    def place(self) -> str:
+        """Where it was found, as a person would name it: the file or log, with the byte, batch or record."""
         place = printable(self.file or self._log())
         if self.position is not None:
             place += f": byte {self.position}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,9 +18,20 @@ from playwright.sync_api import Browser, Page, expect
 
 from kafka_records_engine.findings import Finding
 from kafka_records_tables.report.page import page_file, write_page
-from kafka_records_tables.report.report_parts import Level, LevelChange, Number, Report, ReportDiff, Rows
+from kafka_records_tables.report.page.cut_tables import CutTables
+from kafka_records_tables.report.report_parts import Level, LevelChange, NextStep, Number, Report, ReportDiff, Rows
 from tests.browsers import started_browser
-from tests.page.made_reports import AT_MS, HOSTILE, LONG, captured, findings_about, groups_of, hostile, report_of
+from tests.page.made_reports import (
+    AT_MS,
+    HOSTILE,
+    LONG,
+    captured,
+    findings_about,
+    groups_of,
+    hostile,
+    report_of,
+    table_of,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -99,7 +111,9 @@ def test_the_first_page(opened: Opened) -> None:
         "critical: act now – offsets of a group that is alive expire soon: group order-fulfilment, "
         "gets worse 2026-09-21 16:13:20 UTC (in 2 h)."
     )
-    assert page.locator(".warning").all_inner_texts() == ["Not in this report: lag – no log of this topic"]
+    assert page.locator(".not-read summary").inner_text() == "Not in this report: lag"
+    page.locator(".not-read summary").click()
+    assert page.locator(".not-read p").all_inner_texts() == ["lag – no log of this topic"]
     titles = page.locator(".finding h3").all_inner_texts()
     assert titles == ["offsets of a group that is alive expire soon", "a group that nobody needs"]
     first = page.locator(".finding").first
@@ -151,11 +165,133 @@ def test_notes_that_say_the_same_are_one(browser: Browser, tmp_path: Path) -> No
     write_page(replace(report_of({"groups": groups_of(["orders"])}), reading=tuple(notes)), file)
     opened = Opened(browser, file)
     page = opened.go()
+    page.get_by_text("20 notes about what the logs do not tell").click()
     lines = page.locator(".reading > li")
     expect(lines).to_have_count(1)
-    assert "20 times" in lines.inner_text()
+    assert lines.inner_text().startswith("note 20 places, for instance in orders-0: records are missing")
     lines.locator("summary").click()
-    expect(lines.locator("details li")).to_have_text(list(map(str, notes)))
+    expect(lines.locator("details li")).to_have_text([f"orders-{at}: records are missing" for at in range(20)])
+    opened.close()
+
+
+def test_damage_that_several_tables_met_is_one_line(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    damage = [
+        Finding("damage", "UnknownVersion", f"no version {number}", meaning, "orders", 3, number)
+        for number in range(6)
+        for meaning in ("its row is left out", "it is counted")
+    ]
+    write_page(replace(report_of({"groups": groups_of(["orders"])}), reading=tuple(damage)), file)
+    opened = Opened(browser, file)
+    lines = opened.go().locator(".reading > li")
+    expect(lines).to_have_count(1)
+    assert [line for line in lines.inner_text().splitlines() if line] == [
+        "damage 6 places, for instance in orders-3: record at offset 0: no version 0",
+        "What that means: its row is left out; it is counted",
+        "all 6 places",
+    ]
+    opened.close()
+
+
+def test_thresholds_have_units_and_brokers_are_explained_once(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    first, second = findings_about("orders", "orders")
+    asked = (NextStep("Ask", 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe'),)
+    limits = {"offsets_expiring.alive_within": 86_400_000, "commits_flooding.share": 0.25, "offsets_expiring.other": 7}
+    findings = [replace(first, next=asked, thresholds=limits), replace(second, next=asked)]
+    write_page(report_of({"groups": groups_of(["orders"])}, findings), file)
+    opened = Opened(browser, file)
+    page = opened.go()
+    expect(page.get_by_text("export BOOTSTRAP=HOST:PORT")).to_have_count(1)
+    page.get_by_text("measured, and the thresholds").click()
+    said = page.locator(".finding .pairs").inner_text()
+    assert "threshold offsets_expiring.alive_within\n1 d – how lately a group without members has committed" in said
+    assert "threshold commits_flooding.share\n25 % – " in said
+    write_page(report_of({"groups": groups_of(["orders"])}, findings_about("orders", "orders")), file)
+    expect(opened.go().get_by_text("export BOOTSTRAP")).to_have_count(0)
+    opened.close()
+
+
+def test_wide_names_leave_the_last_commit_in_view(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    groups, topics = ([f"{word}-{'wide-' * 20}{at}" for at in range(9)] for word in ("group", "topic"))
+    lags = {"group_id": groups, "topic": topics, "partition": [7] * 9, "commit_timestamp_ms": [AT_MS] * 9}
+    numbers = {"offset": [2**40] * 9, "end_offset": [2**40] * 9, "lag": [2**40] * 9}
+    tables = {
+        "groups": groups_of(groups),
+        "group_lag": table_of(
+            "group_lag", {"group_id": groups, "lag": [2**40] * 9, "commit_timestamp_ms": [AT_MS] * 9}
+        ),
+        "lag": table_of("lag", {**lags, **numbers}),
+        "current_offsets": table_of("current_offsets", {**lags, "offset": [2**40] * 9, "metadata": topics}),
+    }
+    write_page(report_of(tables, findings_about(groups[0], topics[0])), file)
+    opened = Opened(browser, file)
+    for address, place, heading in (
+        ("", "#groups", "last commit"),
+        ("", "#topics", "last commit"),
+        (f"group={groups[3]}", "#part-lag", "commit_timestamp"),
+        (f"group={groups[3]}", "#part-current_offsets", "commit_timestamp"),
+    ):
+        column = opened.go(address).locator(f"{place} .rows").get_by_role("columnheader", name=heading)
+        box, view = column.bounding_box(), opened.page.locator(f"{place} .rows").bounding_box()
+        assert box
+        assert view
+        assert box["x"] + box["width"] <= view["x"] + view["width"], (address[:5], place)
+    opened.close()
+
+
+def test_details_of_events_are_in_words(opened: Opened) -> None:
+    page = opened.go("table=timeline&sort=at_timestamp_ms&find=member_joined")
+    said = page.locator(".rows tbody tr[data-row]").first.inner_text()
+    assert "client " in said
+    assert ", at /127.0.0.1" in said
+    page = opened.go("table=timeline&find=offsets_reset")
+    assert "payments, 2 partitions, offsets 3 to 4" in page.locator(".rows tbody").inner_text()
+    page = opened.go("table=timeline&find=assignment_changed")
+    assert '{"' not in page.locator(".rows tbody").inner_text()
+
+
+def test_plots_span_the_time_in_which_rows_are(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    at = [AT_MS - 30 * 86_400_000, *(AT_MS - hour * 3_600_000 for hour in range(20))]
+    amounts = {name: [1] * 21 for name in ("commits", "expirations", "deletions", "completed_rebalances", "records")}
+    activity = {"group_id": ["orders"] * 21, "window_start_timestamp_ms": at, **amounts}
+    write_page(report_of({"groups": groups_of(["orders"]), "activity": table_of("activity", activity)}), file)
+    opened = Opened(browser, file)
+    page = opened.go("group=orders")
+    opened.draw_plots(1)
+    assert "Not drawn, for it is long before: 4 marks from 2026-08-22" in page.locator("#part-activity").inner_text()
+    assert "08-22" not in (page.locator(".plot svg").text_content() or "")
+    opened.close()
+
+
+def test_long_lists_of_a_group_are_folded_with_what_they_say(opened: Opened) -> None:
+    page = opened.go("group=payments-settlement")
+    expiry = page.locator("#part-expirations")
+    assert re.match(
+        r"\d+ of \d+ rows with a time, the first of them 2026-", expiry.locator("summary").first.inner_text()
+    )
+    expect(expiry.locator(".rows")).to_have_count(0)
+    expiry.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+    expect(expiry.locator(".rows")).to_be_visible()
+
+
+def test_what_is_cut_says_what_sums_are_of(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "report.html"
+    monkeypatch.setattr(page_file, "CutTables", lambda report: CutTables(report, most_bytes=60_000))
+    chance = random.Random(4)
+    names = [f"group-{chance.getrandbits(60):x}" for _ in range(5000)]
+    number = Number("groups", "groups", 5000, None, Rows("groups"))
+    write_page(report_of({"groups": groups_of(names)}, numbers=[number]), file)
+    opened = Opened(browser, file)
+    page = opened.go()
+    assert "5,000" in page.locator("#numbers").inner_text()
+    assert "These count and sum all rows" in page.locator("#numbers").inner_text()
+    assert (
+        "The counts by kind and state are of the rows that are here." in page.locator("#groups .left-out").inner_text()
+    )
     opened.close()
 
 
@@ -435,3 +571,14 @@ def test_print_shows_rows_and_no_controls(opened: Opened, tmp_path: Path) -> Non
     assert page.locator(".rows tbody tr[data-row]").count() < 60
     assert page.locator(".printed-note").count() == 0
     assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_what_is_folded_is_printed(opened: Opened) -> None:
+    page = opened.go("group=order-fulfilment")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator(".finding .evidence table").first).to_be_visible()
+    expect(page.locator("#part-expirations .rows tbody tr[data-row]").first).to_be_visible()
+    assert page.locator("main details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("main details[open]").count() == 0

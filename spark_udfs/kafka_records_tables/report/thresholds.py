@@ -43,14 +43,15 @@ class ThresholdsError(ValueError):
     """Thresholds that cannot be used; a sentence says why."""
 
 
-def _known() -> dict[str, Threshold]:
+def known_thresholds() -> dict[str, Threshold]:
+    """All thresholds by their full names, `offsets_expiring.within`."""
     of_rules = {rule.named(each): each for rule in RULES for each in rule.thresholds}
     return {**{f"{OF_REPORT}.{each.name}": each for each in _GENERAL}, **of_rules}
 
 
 def usual_thresholds() -> dict[str, Any]:
     """The defaults by their full names, `offsets_expiring.within`: milliseconds, counts and shares."""
-    return {name: _value(name, each, each.default) for name, each in _known().items()}
+    return {name: _value(name, each, each.default) for name, each in known_thresholds().items()}
 
 
 def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
     if given is None:
         return usual_thresholds()
     where, values = ("", given) if isinstance(given, Mapping) else (f"{given}: ", _read(Path(given)))
-    known = _known()
+    known = known_thresholds()
     found = usual_thresholds()
     for name, value in _flat(values, where):
         if name not in known:

@@ -19,12 +19,14 @@ from kafka_records_tables.report.page.cut_tables import CutTables, command_words
 from kafka_records_tables.report.page.packed_columns import packed_text
 from kafka_records_tables.report.report_json import plain
 from kafka_records_tables.report.report_parts import Report
+from kafka_records_tables.report.thresholds import known_thresholds
 from kafka_records_tables.tables import TABLES
 
 _SCRIPTS: Final = (
     "unpacking.js",
     "elements.js",
     "formats.js",
+    "event_words.js",
     "rows.js",
     "conditions.js",
     "row_table.js",
@@ -89,10 +91,13 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
         "diff": _exact(plain(report.diff)),
         "missing": plain(report.missing),
         "reading": [
-            {"severity": each.severity, "text": str(each), "says": f"{each.what} ({each.consequence})"}
+            {"severity": each.severity, "place": each.place, "what": each.what, "consequence": each.consequence}
             for each in report.reading
         ],
         "counts": {"records": report.counts.records, "bytes": report.counts.bytes},
+        "thresholds": {
+            name: {"kind": threshold.kind, "about": threshold.about} for name, threshold in known_thresholds().items()
+        },
         "omissions": plain(cut.omissions),
         "tables": [
             _described(report, name, cut.tables[name].num_rows, columns) for name, (columns, _) in cut.packed.items()

@@ -21,14 +21,20 @@ const partOf = async (name, title, column, value, columns, more = {}) => {
   const rows = Uint32Array.from(table.rowsWith(column, value));
   const omission = leftOut(name);
   if (!rows.length && !omission) return null;
-  const names = columns.filter((each) => table.column(each));
+  const names = columns.filter((each) => hasValues(table.column(each), rows));
   const shownOnes = names.map((each) => shownColumn(table, each));
   const where = [conditionFor(column, value)];
   const command = value.length < LONGEST_LINK ? commandFor(name, where) : null;
-  return section(`part-${name}`, title, more.above?.(table, rows) ?? null, omission,
+  const all = [
     rowTable({ label: title, columns: shownOnes, rows, find: (typed) => searchOf(names.map((each) => table.column(each)), typed), open: (row) => openRow(table, row), sort: more.sort ?? null }),
-    make("details", { class: "as-command" }, make("summary", {}, `rows of ${name}, on the command line`), command ? commandLine(command) : make("p", {}, "No command names the source of this report, or the value is too long for one.")));
+    make("details", { class: "as-command" }, make("summary", {}, `rows of ${name}, on the command line`), command ? commandLine(command) : make("p", {}, "No command names the source of this report, or the value is too long for one.")),
+  ];
+  const isFolded = more.summary && rows.length;
+  return section(`part-${name}`, title, more.above?.(table, rows) ?? null, omission, isFolded ? folded(more.summary(table, rows), {}, () => all) : all);
 };
+
+/** Columns in which no row has anything only push the others out of view. */
+const hasValues = (column, rows) => Boolean(column) && (!rows.length || rows.some((row) => column.has(row)));
 
 const groupFacts = async (group) => {
   const facts = [];
@@ -48,18 +54,31 @@ const groupFacts = async (group) => {
 
 const OFFSET_COLUMNS = ["topic", "partition", "offset", "commit_timestamp_ms", "metadata", "leader_epoch"];
 const GROUP_PARTS = [
-  ["lag", "Lag", ["topic", "partition", "offset", "end_offset", "lag", "stable_lag", "lost", "problem", "commit_timestamp_ms"], ["lag", true]],
-  ["current_offsets", "Committed offsets", OFFSET_COLUMNS],
-  ["expirations", "When they expire", ["kind", "topic", "partition", "expires_timestamp_ms", "rule", "protected_by", "changes_with"], ["expires_timestamp_ms", false]],
+  ["lag", "Lag", ["topic", "partition", "offset", "end_offset", "lag", "commit_timestamp_ms", "stable_lag", "lost", "problem"], { sort: ["lag", true] }],
+  ["current_offsets", "Committed offsets", OFFSET_COLUMNS, {}],
+  ["expirations", "When they expire", ["kind", "topic", "partition", "expires_timestamp_ms", "rule", "protected_by", "changes_with"], { sort: ["expires_timestamp_ms", false], summary: (table, rows) => firstExpiry(table, rows) }],
   ["pending_offsets", "Offsets of open transactions", ["topic", "partition", "offset", "producer_id", "since_timestamp_ms", "commit_timestamp_ms"]],
   ["members", "Members", ["member_id", "state", "member_epoch", "client_id", "client_host", "instance_id", "rack_id", "subscribed_topics", "subscribed_regex", "server_assignor", "log_timestamp_ms"]],
   ["assignments", "Assignments", ["member_id", "role", "topic", "partition", "subtopology_id", "task_type", "assignment_epoch"]],
   ["share_group_topics", "Topics of the share group", ["topic", "partition", "initialization"]],
   ["share_partitions", "Share partitions", ["topic_id", "partition", "start_offset", "available_count", "acknowledged_count", "archived_count", "write_timestamp_ms", "batches"]],
   ["regressions", "Offsets that went backwards", ["topic", "partition", "from_offset", "to_offset", "kind", "confidence", "commit_timestamp_ms"]],
-  ["deletable_offsets", "What could be deleted", ["kind", "topic", "partition", "is_deletable", "reason", "error", "offset"]],
+  ["deletable_offsets", "What could be deleted", ["kind", "topic", "partition", "is_deletable", "reason", "error", "offset"], { summary: (table, rows) => deletableOnes(table, rows) }],
   ["checks", "Checks", ["level", "check", "detail", "member_id", "topic", "partition"]],
 ];
+
+const firstExpiry = (table, rows) => {
+  const at = table.column("expires_timestamp_ms");
+  const times = [...rows].filter((row) => at.has(row)).map((row) => at.numbers[row]);
+  const first = times.reduce((least, each) => Math.min(least, each), Infinity);
+  return times.length ? [`${number(times.length)} of ${plural(rows.length, "row")} with a time, the first of them `, when(first), ` UTC (${distance(first)})`] : `${plural(rows.length, "row")}, none with a time`;
+};
+
+const deletableOnes = (table, rows) => {
+  const isDeletable = table.column("is_deletable");
+  const count = [...rows].filter((row) => isDeletable.at(row) === true).length;
+  return `${count ? number(count) : "none"} of ${plural(rows.length, "row")} could be`;
+};
 
 const groupPage = async (group) => {
   const { isThere, facts } = await groupFacts(group);
@@ -67,7 +86,7 @@ const groupPage = async (group) => {
   const parts = [crumbs("All groups", "groups"), make("h1", { tabindex: "-1" }, dimmed("group "), whole(group)), facts, about];
   if (!isThere && !about && !report.groups.has(group)) return unknown("Group", group);
   const timeline = () => partOf("timeline", "Timeline", "group_id", group, ["at_timestamp_ms", "event", "member_id", "epoch", "member_count", "duration_ms", "detail"], { above: timelinePlot, sort: ["at_timestamp_ms", true] });
-  const others = GROUP_PARTS.map(([name, title, columns, sort]) => () => partOf(name, title, "group_id", group, columns, { sort }));
+  const others = GROUP_PARTS.map(([name, title, columns, more]) => () => partOf(name, title, "group_id", group, columns, more));
   return { title: `group ${plotName(group)}`, parts, later: [others[0], timeline, ...others.slice(1), () => groupActivity(group)] };
 };
 
@@ -76,10 +95,10 @@ const timelinePlot = (table, rows) => {
   const [at, event] = [table.column("at_timestamp_ms"), table.column("event")];
   const timed = [...rows].filter((row) => at.has(row) && event.has(row));
   if (timed.length < 2) return null;
-  const values = timed.slice(0, 5000).map((row) => ({ start: at.numbers[row], series: words(event.texts[event.numbers[row]]) }));
-  return plot("Events over time (UTC)", "A mark for each event; the table below has all of them.", () => ({
+  const [values, earlier] = whereMostAre(timed.map((row) => ({ start: at.numbers[row], series: words(event.texts[event.numbers[row]]) })));
+  return plot("Events over time (UTC)", "A mark for each event; the table below has all of them.", earlier, () => ({
     height: new Set(values.map((each) => each.series)).size * 20,
-    data: { values },
+    data: { values: values.slice(0, 5000) },
     mark: { type: "tick", thickness: 2, size: 12, color: styleValue("--series-0") },
     encoding: {
       x: { field: "start", type: "temporal", scale: { type: "utc" }, title: null, axis: { grid: true, labelOverlap: true, tickCount: 8, format: momentFormat(values) } },
@@ -98,7 +117,7 @@ const groupActivity = async (group) => {
 };
 
 const TOPIC_PARTS = [
-  ["lag", "Groups that read it, with their lag", ["group_id", "partition", "offset", "end_offset", "lag", "lost", "problem", "commit_timestamp_ms"], ["lag", true]],
+  ["lag", "Groups that read it, with their lag", ["group_id", "partition", "offset", "end_offset", "lag", "commit_timestamp_ms", "lost", "problem"], ["lag", true]],
   ["current_offsets", "Committed offsets", ["group_id", "partition", "offset", "commit_timestamp_ms", "metadata"]],
   ["assignments", "Members that have its partitions", ["group_id", "member_id", "role", "partition", "assignment_epoch"]],
   ["expirations", "When offsets expire", ["group_id", "partition", "expires_timestamp_ms", "rule", "protected_by"], ["expires_timestamp_ms", false]],

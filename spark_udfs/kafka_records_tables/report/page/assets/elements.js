@@ -80,6 +80,35 @@ const say = (text) => {
   requestAnimationFrame(() => (status.textContent = text));
 };
 
+/** A part that is folded, and filled when somebody opens it or prints the page. */
+const folded = (summary, properties, contentOf) => {
+  const part = make("details", properties, make("summary", {}, summary));
+  let isFilled = false;
+  part.fill = () => {
+    if (!isFilled) part.append(...[contentOf()].flat(Infinity).filter(Boolean));
+    isFilled = true;
+  };
+  part.addEventListener("toggle", () => part.open && part.fill());
+  if (part.open) part.fill();
+  return part;
+};
+
+/** What is folded is on paper too: nobody can open it there. */
+addEventListener("beforeprint", () => {
+  // What is filled may have folded parts of its own.
+  for (let part; (part = document.querySelector("main details:not([open])")); ) {
+    part.fill?.();
+    part.dataset.unfolded = "";
+    part.open = true;
+  }
+});
+addEventListener("afterprint", () => {
+  for (const part of document.querySelectorAll("details[data-unfolded]")) {
+    part.open = false;
+    delete part.dataset.unfolded;
+  }
+});
+
 const section = (id, title, ...children) =>
   make("section", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title`, tabindex: "-1" }, title), ...children);
 

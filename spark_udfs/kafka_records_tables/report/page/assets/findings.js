@@ -9,8 +9,7 @@ const badge = (level) => make("span", { class: `badge ${level}` }, level);
 
 const listed = (texts, link) => {
   const rest = texts.slice(NAMES_AT_ONCE);
-  const more = rest.length && make("details", { class: "more-names" }, make("summary", {}, `and ${number(rest.length)} more`));
-  more && more.addEventListener("toggle", () => more.childElementCount < 2 && more.append(make("p", {}, rest.flatMap((text, i) => (i ? [", ", link(text)] : [link(text)])))));
+  const more = rest.length && folded(`and ${number(rest.length)} more`, { class: "more-names" }, () => make("p", {}, rest.flatMap((text, i) => (i ? [", ", link(text)] : [link(text)]))));
   return [texts.slice(0, NAMES_AT_ONCE).flatMap((text, i) => (i ? [", ", link(text)] : [link(text)])), more ? [" ", more] : []].flat();
 };
 
@@ -27,8 +26,9 @@ const factsOf = (finding) => {
   if (finding.since_timestamp_ms !== null) add("since", when(finding.since_timestamp_ms), " ", dimmed(distance(finding.since_timestamp_ms)), note);
   else if (note) add("since", visible(finding.since_note));
   if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(distance(finding.until_timestamp_ms)));
-  add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence, finding.why_not_sure ? [": ", visible(finding.why_not_sure)] : null);
-  return make("dl", { class: "facts" }, facts);
+  add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence);
+  const doubt = finding.why_not_sure ? make("p", { class: "doubt" }, "Not certain: ", visible(finding.why_not_sure), ".") : null;
+  return [make("dl", { class: "facts" }, facts), doubt];
 };
 
 const dimmed = (text) => make("span", { class: "dim" }, text);
@@ -50,9 +50,7 @@ const ranges = (numbers) => {
 const evidenceOf = (finding) => {
   if (!finding.evidence.length) return null;
   const count = Math.max(finding.evidence_count, finding.evidence.length);
-  const details = make("details", { class: "evidence" }, make("summary", {}, `evidence: ${plural(count, "record")}`));
-  details.addEventListener("toggle", () => {
-    if (details.childElementCount > 1) return;
+  return folded(`evidence: ${plural(count, "record")}`, { class: "evidence" }, () => {
     const lines = finding.evidence.map((each) =>
       make(
         "tr",
@@ -64,12 +62,11 @@ const evidenceOf = (finding) => {
       )
     );
     const head = ["log partition", "offset", "time (UTC)", "shows"].map((name, i) => make("th", { scope: "col", class: i === 1 ? "right" : null }, name));
-    details.append(
+    return [
       make("div", { class: "scrolling", tabindex: "0", role: "region", "aria-label": "Evidence" }, make("table", { class: "plain" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, lines))),
-      ...(count > lines.length ? [make("p", { class: "dim" }, `The first ${lines.length} of ${number(count)}; the tables have the rest.`)] : [])
-    );
+      count > lines.length ? make("p", { class: "dim" }, `The first ${lines.length} of ${number(count)}; the tables have the rest.`) : null,
+    ];
   });
-  return details;
 };
 
 const measuredOf = (finding) => {
@@ -80,8 +77,15 @@ const measuredOf = (finding) => {
     "details",
     { class: "evidence" },
     make("summary", {}, "measured, and the thresholds that decided the level"),
-    make("dl", { class: "pairs" }, pairs(finding.measured), pairs(Object.fromEntries(Object.entries(finding.thresholds).map(([name, value]) => [`threshold ${name}`, value]))))
+    make("dl", { class: "pairs" }, pairs(finding.measured), Object.entries(finding.thresholds).map(([name, value]) => thresholdPair(name, value)))
   );
+};
+
+/** A threshold with its unit, and what it decides. */
+const thresholdPair = (name, value) => {
+  const { kind, about } = report.document.thresholds[name] ?? {};
+  const text = kind === "duration" ? span(value) : kind === "share" ? `${number(value * 100)} %` : measure(name, value);
+  return [make("dt", {}, `threshold ${name}`), make("dd", {}, text, about ? [" – ", dimmed(about)] : null)];
 };
 
 const measure = (name, value) => {
@@ -138,7 +142,13 @@ const findingList = (findings, level = 3) => {
   };
   more.addEventListener("click", () => draw(FINDINGS_AT_ONCE));
   draw(FINDINGS_AT_ONCE);
-  return make("div", {}, list, more);
+  return make("div", {}, brokersNamed(findings), list, more);
+};
+
+/** What $BOOTSTRAP is, where a command has it: files name no brokers. */
+const brokersNamed = (findings) => {
+  const isThere = findings.some((each) => each.next.some((step) => step.command?.includes('"$BOOTSTRAP"')));
+  return isThere ? make("p", { class: "brokers" }, make("code", {}, "$BOOTSTRAP"), " in a command is the address of a broker of this cluster, which files do not tell. Say it once, and all commands run as they are: ", make("code", {}, "export BOOTSTRAP=HOST:PORT")) : null;
 };
 
 /** All findings, with what chooses among them; the choice stands in the address, so that it can be sent. */

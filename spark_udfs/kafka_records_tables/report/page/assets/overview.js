@@ -12,7 +12,7 @@ const headline = () => {
     : worst.level === "note" ? make("p", { class: "verdict" }, `${plural(findings.length, "note")}, and nothing that should worry anybody.`)
     : make("p", { class: "verdict" }, make("strong", { class: worst.level }, `${worst.level}: ${ASKS[worst.level]}`), " – ", visible(worst.title), concerned(worst), deadline(worst), ".");
   const all = worst && worst.level !== "note" && findings.length > 1 ? make("p", { class: "dim" }, "All findings: ", counts.map(([level, count]) => `${number(count)} ${level}`).join(", "), ".") : null;
-  return [said, all, laterThanRead(), notRead()];
+  return [said, all, laterThanRead()];
 };
 
 const concerned = ({ group_ids: groups, topics }) => {
@@ -34,7 +34,8 @@ const notRead = () => {
   const byReason = new Map();
   for (const [name, why] of Object.entries(report.document.missing)) byReason.set(why, [...(byReason.get(why) ?? []), words(name)]);
   if (!byReason.size) return null;
-  return make("div", { class: "warning" }, [...byReason].map(([why, names]) => make("p", {}, make("b", {}, "Not in this report: "), names.join(", "), " – ", shown(why, 240))));
+  const all = Object.keys(report.document.missing).map(words).join(", ");
+  return folded(["Not in this report: ", all], { class: "not-read" }, () => [...byReason].map(([why, names]) => make("p", {}, names.join(", "), " – ", shown(why, 240))));
 };
 
 /** What changed since the earlier report, if there was one. */
@@ -65,7 +66,8 @@ const requestFacts = () => {
 const numbersSection = () => {
   const numbers = report.document.numbers.filter((each) => each.value !== 0);
   if (!numbers.length) return null;
-  return section("numbers", "Numbers", make("ul", { class: "numbers" }, numbers.map((each) => {
+  const isCut = report.document.omissions.length ? make("p", { class: "dim" }, "These count and sum all rows, also those that are left out of this file for its size.") : null;
+  return section("numbers", "Numbers", isCut, make("ul", { class: "numbers" }, numbers.map((each) => {
     const described = report.document.tables.find((table) => table.name === each.rows.table);
     const value = make("b", {}, amount(each.value, each.unit));
     const label = make("span", {}, visible(each.label), each.unit && !["bytes", "ms"].includes(each.unit) ? make("small", {}, ` (${visible(each.unit)})`) : null);
@@ -111,7 +113,7 @@ const groupsSection = async (chosen) => {
     open: (row) => openRow(groups, row),
     filters: chips,
   });
-  return section("groups", "Groups", kindsAndStates(groups), leftOut("groups"), table);
+  return section("groups", "Groups", leftOut("groups", "The counts by kind and state are of the rows that are here."), kindsAndStates(groups), table);
 };
 
 /** Columns of another table that has one row for each group. */
@@ -157,7 +159,7 @@ const activitySection = async () => {
   const draw = () => place.replaceChildren(writersPlot(activity, rows, `${measure.value} in __consumer_offsets by group, over time`, measure.value));
   measure.addEventListener("change", draw);
   draw();
-  return section("activity", "Activity", leftOut("activity"), make("div", { class: "plots" },
+  return section("activity", "Activity", leftOut("activity", "The plots sum up the rows that are here."), make("div", { class: "plots" },
     make("div", {}, make("label", { class: "measure" }, "Sum up ", measure), place),
     happeningsPlot(activity, rows, "What happened, by type, over time")),
     make("p", { class: "sources" }, "rows: ", make("a", { href: tableAddress("activity") }, "activity")));
@@ -183,7 +185,7 @@ const topicsSection = async () => {
     const sought = typed.toLowerCase();
     return (row) => names[places[row]].toLowerCase().includes(sought);
   };
-  return section("topics", "Who reads a topic", leftOut("current_offsets"), rowTable({ label: "Topics", columns, rows, find, sort: ["groups", true] }));
+  return section("topics", "Who reads a topic", leftOut("current_offsets", "The counts are of the rows that are here."), leftOut("lag", "The largest lag is that of the rows that are here."), rowTable({ label: "Topics", columns, rows, find, sort: ["groups", true] }));
 };
 
 const topicsRead = (offsets, lag) => {
@@ -214,37 +216,55 @@ const tablesSection = () =>
       ? make("details", {}, make("summary", {}, "tables that this source does not have"), make("dl", { class: "pairs" }, Object.entries(report.document.missing).flatMap(([name, why]) => [make("dt", {}, name), make("dd", {}, visible(why))])))
       : null);
 
-/** What was found while the logs were read; notes that differ in their place and numbers alone are one line. */
+const MOST_READING = 200;
+
+/** What was found while the logs were read: damage first, notes folded. What differs in numbers alone is one line. */
 const readingSection = () => {
   const { reading } = report.document;
   if (!reading.length) return null;
-  const alike = new Map();
-  for (const each of reading) {
-    const key = `${each.severity} ${each.says.replace(/\d+/g, "0")}`;
-    alike.set(key, [...(alike.get(key) ?? []), each]);
-  }
-  return section("reading", "Notes about the logs that were read", make("ul", { class: "reading" }, [...alike.values()].slice(0, 200).map(readingLine)),
-    alike.size > 200 ? make("p", { class: "dim" }, `The first 200 of ${number(alike.size)}.`) : null);
+  const [damage, notes] = [reading.filter((each) => each.severity === "damage"), reading.filter((each) => each.severity !== "damage")];
+  return section("reading", "Notes about the logs that were read", damage.length ? readingLines(damage) : null,
+    notes.length ? folded(`${plural(notes.length, "note")} about what the logs do not tell`, {}, () => readingLines(notes)) : null);
 };
 
+const readingLines = (found) => {
+  const alike = groupedBy(found, (each) => each.what.replace(/\d+/g, "0"));
+  return [make("ul", { class: "reading" }, [...alike.values()].slice(0, MOST_READING).map(readingLine)),
+    alike.size > MOST_READING ? make("p", { class: "dim" }, `The first ${MOST_READING} of ${number(alike.size)}.`) : null];
+};
+
+const groupedBy = (items, keyOf) => {
+  const found = new Map();
+  for (const each of items) found.set(keyOf(each), [...(found.get(keyOf(each)) ?? []), each]);
+  return found;
+};
+
+/** One sort of damage or note: where it is, and what it means for which answers. */
 const readingLine = (alike) => {
-  const [{ severity, says, text }] = alike;
+  const [{ severity, what }] = alike;
   const mark = make("span", { class: `badge ${severity === "damage" ? "high" : "note"}` }, severity);
-  if (alike.length === 1) return make("li", {}, mark, " ", whole(text, MOST_EXPLAINED));
-  const all = make("details", {}, make("summary", {}, `all ${number(alike.length)} places`));
-  all.addEventListener("toggle", () => all.childElementCount < 2 && all.append(make("ul", {}, alike.slice(0, 200).map((each) => make("li", {}, whole(each.text, MOST_EXPLAINED)))), ...(alike.length > 200 ? [make("p", { class: "dim" }, "The first 200 of them.")] : [])));
-  return make("li", {}, mark, " ", make("b", {}, `${number(alike.length)} times`), ", for instance: ", whole(says, MOST_EXPLAINED), all);
+  const places = groupedBy(alike, (each) => each.place);
+  const meanings = groupedBy(alike, (each) => each.consequence.replace(/\d+/g, "0"));
+  const meant = [...meanings.values()].map(([{ consequence }]) => consequence);
+  const isOne = places.size === 1;
+  const where = isOne ? ["in ", visible(alike[0].place), ": "] : [make("b", {}, plural(places.size, "place")), ", for instance in ", visible(alike[0].place), ": "];
+  return make("li", {}, mark, " ", where, whole(what, MOST_EXPLAINED),
+    make("p", { class: "dim" }, "What that means: ", meant.map((each, i) => [i ? "; " : "", visible(each)])),
+    isOne ? null : folded(`all ${number(places.size)} places`, {}, () => [
+      make("ul", {}, [...places.values()].slice(0, MOST_READING).map((each) => make("li", {}, visible(each[0].place), ": ", whole(each[0].what, MOST_EXPLAINED)))),
+      places.size > MOST_READING ? make("p", { class: "dim" }, `The first ${MOST_READING} of them.`) : null,
+    ]));
 };
 
-/** A line that says what of a table is not in this file, and the command that prints it. */
-const leftOut = (name) => {
+/** A line that says what of a table is not in this file, what that means for sums, and the command that prints it. */
+const leftOut = (name, sums = "") => {
   const omission = report.document.omissions.find((each) => each.what === name);
   if (!omission) return null;
   const all = report.document.tables.find((each) => each.name === name).allRows;
-  return make("div", { class: "left-out" }, make("p", {}, `${number(omission.row_count)} of ${number(all)} rows of ${name} are left out of this file for its size. This prints all of them:`), commandLine(omission.command));
+  return make("div", { class: "left-out" }, make("p", {}, `${number(omission.row_count)} of ${number(all)} rows of ${name} are left out of this file for its size. ${sums ? `${sums} ` : ""}This prints all of them:`), commandLine(omission.command));
 };
 
 const overview = async (chosen) => {
-  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), headline(), requestFacts()), diffSection(), findingsSection(chosen), numbersSection()];
+  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), headline(), requestFacts(), notRead()), diffSection(), findingsSection(chosen), numbersSection()];
   return { title: "Kafka records report", parts: main, later: [() => groupsSection(chosen), activitySection, topicsSection, tablesSection, readingSection] };
 };

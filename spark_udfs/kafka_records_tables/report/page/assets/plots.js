@@ -25,10 +25,13 @@ const plotStyle = () => {
 
 const plotsDrawn = new Set();
 
-/** A figure whose plot is drawn when it comes into sight, and anew in other colours. `specOf` makes the Vega-Lite. */
-const plot = (title, description, specOf) => {
+/**
+ * A figure whose plot is drawn when it comes into sight, and anew in other colours. `specOf` makes the Vega-Lite;
+ * `earlier` are values that stand so far before the others that they are said and not drawn.
+ */
+const plot = (title, description, earlier, specOf) => {
   const place = make("div", { class: "plot", role: "img", "aria-label": `${title}. ${description}` });
-  const figure = make("figure", {}, make("figcaption", {}, title), place);
+  const figure = make("figure", {}, make("figcaption", {}, title), place, earlierOnes(earlier));
   let view = null;
   const draw = async () => {
     const [vega, vegaLite] = await vegaReady("");
@@ -94,6 +97,23 @@ const barsOverTime = (values, names, amountTitle, format) => ({
   },
 });
 
+const MOST_EARLIER = 1 / 3;
+
+/** Values without the few before a pause that is longer than all that follows, and these: an axis spans where rows are. */
+const whereMostAre = (values) => {
+  const sorted = values.slice().sort((one, other) => one.start - other.start);
+  let first = 0;
+  for (let i = 1; i < sorted.length && i <= sorted.length * MOST_EARLIER; i++)
+    if (sorted[i].start - sorted[i - 1].start > Math.max(sorted[sorted.length - 1].start - sorted[i].start, HOUR)) first = i;
+  return [sorted.slice(first), sorted.slice(0, first)];
+};
+
+const earlierOnes = (earlier) => {
+  if (!earlier.length) return null;
+  const since = when(earlier[0].start);
+  return make("p", { class: "dim" }, "Not drawn, for it is long before: ", earlier.length === 1 ? ["what is of ", since] : [plural(earlier.length, "mark"), " from ", since, " to ", when(earlier[earlier.length - 1].start)], " UTC.");
+};
+
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
@@ -151,11 +171,8 @@ const HAPPENINGS = [
 /** What happened over time by type of event. */
 const happeningsPlot = (activity, rows, title) => {
   const names = HAPPENINGS.map(([, word]) => word);
-  return plot(title, "Commits, expirations, deletions and rebalances by window of time; the table activity has the numbers.", () =>
-    barsOverTime(
-      sumsOverTime(activity, rows, (_, name) => name, (row) => HAPPENINGS.map(([column, word]) => [word, activity.column(column).numbers[row]]), names),
-      names, "events", ",~s")
-  );
+  const [sums, earlier] = whereMostAre(sumsOverTime(activity, rows, (_, name) => name, (row) => HAPPENINGS.map(([column, word]) => [word, activity.column(column).numbers[row]]), names));
+  return plot(title, "Commits, expirations, deletions and rebalances by window of time; the table activity has the numbers.", earlier, () => barsOverTime(sums, names, "events", ",~s"));
 };
 
 /** Records or bytes over time by the groups that wrote most of them. */
@@ -168,7 +185,6 @@ const writersPlot = (activity, rows, title, measure) => {
   const largest = [...totals].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([place]) => place);
   const nameAt = new Map(largest.map((place, rank) => [place, `${rank + 1}. ${plotName(groups.texts[place])}`]));
   const names = [...nameAt.values(), ...(totals.size > largest.length ? [EMPTY_SERIES] : [])];
-  return plot(title, "By window of time, the groups with most of them each for itself; the table activity has the numbers.", () =>
-    barsOverTime(sumsOverTime(activity, rows, (row) => nameAt.get(groups.numbers[row]) ?? EMPTY_SERIES, (row) => [["", amountIn(row)]], names), names, measure, measure === "bytes" ? "~s" : ",~s")
-  );
+  const [sums, earlier] = whereMostAre(sumsOverTime(activity, rows, (row) => nameAt.get(groups.numbers[row]) ?? EMPTY_SERIES, (row) => [["", amountIn(row)]], names));
+  return plot(title, "By window of time, the groups with most of them each for itself; the table activity has the numbers.", earlier, () => barsOverTime(sums, names, measure, measure === "bytes" ? "~s" : ",~s"));
 };

@@ -20,14 +20,17 @@ const rowTable = ({ label, columns, rows, find = null, typed = "", sort = null, 
   const id = `rows-${tablesMade++}`;
   const state = { rows, typed, sort };
   const body = make("tbody");
+  const widths = widthsOf(columns, rows);
   const headings = columns.map((column) => heading(column, state, sortBy));
   const table = make(
     "table",
     { "aria-label": label, "aria-rowcount": rows.length + 1 },
-    make("colgroup", {}, columns.map((column) => widthOf(column, rows)), open ? widthIn(4) : null),
+    make("colgroup", {}, widths.map(widthIn), open ? widthIn(4) : null),
     make("thead", {}, make("tr", { "aria-rowindex": 1 }, headings.map((each) => each.element), open ? make("th", { scope: "col" }, make("span", { class: "unseen" }, "whole row")) : null)),
     body
   );
+  // A fixed layout holds the widths only where the table has one itself.
+  table.style.width = `max(100%, ${widths.reduce((sum, each) => sum + each, open ? 4 : 0)}ch)`;
   const view = make("div", { class: "rows", tabindex: "0", role: "region", "aria-label": `${label}, rows` }, table);
   const count = make("p", { class: "row-count", role: "status", id: `${id}-count` });
   const field = find && make("input", { type: "search", "aria-label": `Find in: ${label}`, placeholder: "Find in these rows", value: typed, autocomplete: "off", spellcheck: "false" });
@@ -84,7 +87,7 @@ const rowTable = ({ label, columns, rows, find = null, typed = "", sort = null, 
     make(
       "tr",
       { "aria-rowindex": place + 2, dataset: { row } },
-      columns.map((column, at) => make(at ? "td" : "th", { class: RIGHT.includes(column.kind) ? "right" : null, scope: at ? null : "row" }, column.show(row))),
+      columns.map((column, at) => make(at ? "td" : "th", { class: RIGHT.includes(column.kind) ? "right" : null, scope: at ? null : "row" }, column.show(row, widths[at] - 3))),
       open ? make("td", {}, make("button", { type: "button", class: "row-open", "aria-label": `whole row ${place + 1}`, on: { click: () => open(row) } }, "⋯")) : null
     );
 
@@ -150,10 +153,29 @@ const widthIn = (characters) => {
   return column;
 };
 
+const LEAST_TEXT = 22;
+const LEAST_NAME = 28; // of the first column, which says what a row is about
+
+/** Widths in characters: as wide as the rows need, and texts narrower where the window has no room for all. */
+const widthsOf = (columns, rows) => {
+  const widths = columns.map((column) => widthOf(column, rows));
+  const isText = columns.map((column) => !RIGHT.includes(column.kind) && column.kind !== "time");
+  let over = widths.reduce((sum, each) => sum + each, 4) - (Math.min(innerWidth, 1248) - 50) / CHARACTER;
+  while (over > 0) {
+    const widest = widths.reduce((found, each, at) => (isText[at] && each > (at ? LEAST_TEXT : LEAST_NAME) && each > (widths[found] ?? 0) ? at : found), -1);
+    if (widest < 0) break;
+    widths[widest]--;
+    over--;
+  }
+  return widths;
+};
+
+const CHARACTER = 9.6; // pixels of a digit in the fonts of the page, the widest of them
+
 const widthOf = (column, rows) => {
   let longest = column.label.length * 0.85 + 2;
   for (let i = 0; i < Math.min(rows.length, 60); i++) longest = Math.max(longest, column.length(rows[i]));
-  return widthIn(Math.min(Math.ceil(longest * 0.95) + 3, 44));
+  return Math.min(Math.ceil(longest * 0.95) + 3, 44);
 };
 
 const allRows = (count) => Uint32Array.from({ length: count }, (_, row) => row);

@@ -2,7 +2,7 @@
 
 const RIGHT = ["number", "long", "size", "span"];
 
-const cellOf = (column, value) => {
+const cellOf = (column, value, most = CELL_LENGTH) => {
   if (value === null || value === undefined) return make("span", { class: "dim" }, "–");
   if (column.name === "group_id") return groupLink(value);
   if (column.name === "topic") return topicLink(value);
@@ -11,8 +11,15 @@ const cellOf = (column, value) => {
     case "flag": return value ? "yes" : "no";
     case "number": return isIdentity(column.name) ? String(value) : column.name.endsWith("_bytes") ? size(value) : number(value);
     case "long": return isIdentity(column.name) ? value : number(value);
-    default: return shown(value);
+    default: return column.name === "member_id" ? endsOf(value, most) : shown(value);
   }
+};
+
+/** An id whose middle is left out where it is long: members of a group often begin alike, and differ at the end. */
+const endsOf = (text, most) => {
+  if (visible(text).length <= most) return shown(text);
+  const half = Math.max(Math.floor((most - 1) / 2), 4);
+  return make("bdi", {}, visible(text.slice(0, half)), dimmed("…"), visible(text.slice(-half)));
 };
 
 /** Numbers that name something are not grouped by thousands. */
@@ -26,7 +33,7 @@ const shownColumn = (table, name, label) => {
     label: label ?? name.replace(/_timestamp_ms$/, "_timestamp"),
     kind: column.kind,
     about: column.about,
-    show: (row) => cellOf(column, column.at(row)),
+    show: (row, most) => inWords(table, column, column.at(row)) ?? cellOf(column, column.at(row), most),
     length: (row) => textLength(column, row),
     has: (row) => column.has(row),
     compare: (one, other) => column.compare(one, other),
