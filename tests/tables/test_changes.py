@@ -186,18 +186,25 @@ def test_a_fall_is_told_by_what_the_group_was_when_its_commit_was_written() -> N
     assert [row["group_kind"] for row in followed.rows.values()] == ["classic"]
 
 
-def test_a_tombstone_of_a_member_behind_the_end_of_its_group_is_evidence() -> None:
-    """Of a group that commits have made since: an odd log, and the whole of it says so."""
+@pytest.mark.parametrize("between", [[("GroupMetadata", {"group": "g"})], []], ids=["its group has ended", "none"])
+def test_a_tombstone_of_a_member_that_is_not_there_is_no_evidence(between: list[tuple[str, dict[str, str]]]) -> None:
+    """The records by which there was a group before it may be written over by then."""
     topic, followed = Topic(), Followed("regressions")
     topic.commit("g", 5)
-    topic.add("GroupMetadata", {"group": "g"}, None)
-    topic.commit("g", 5)
+    for record, key in between:
+        topic.add(record, key, None)
+        topic.commit("g", 5)
     topic.add("ConsumerGroupMemberMetadata", {"group_id": "g", "member_id": "m"}, None)
-    followed.take(topic.table())
+    topic.commit("g", 6)
+    before = topic.table()
+    followed.take(before)
+    topic.commit("g", 7)
+    followed.take(topic.table().slice(before.num_rows))
     topic.commit("g", 1)
-    followed.take(topic.table().slice(4))
+    followed.take(topic.table().slice(before.num_rows + 1))
     assert followed.rows == followed.expected(topic.table())
-    assert len(followed.rows) == 1
+    (row,) = followed.rows.values()
+    assert row["evidence"] == []
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class _Coordinator:
             self._told_at.pop(key.group if kind == "GroupMetadataKey" else key.group_id, None)
         elif kind == "GroupMetadataKey":
             self._told_at[key.group] = place
-        elif kind in _MEMBERS:
+        elif kind in _MEMBERS and (value is not None or key.member_id in self._members.get(key.group_id, ())):
             self._told_at[key.group_id] = place
         if kind == "GroupMetadataKey":
             self._members[key.group] = set() if value is None else {each.member_id for each in value.members}

@@ -73,9 +73,12 @@ class GroupStates:
         """Add what `GroupLog` gives, in its order."""
         before = self._last.get(event.group_id)
         record = event.event.record
-        # The tombstone of a classic group ends it, those of members do not.
-        is_told = record in _MEMBERS or (record == "GroupMetadata" and event.after is not None)
-        if event.after is event.before and not is_told:
+        # The tombstone of a classic group ends it. Those of members do not, and of who is not there they say nothing.
+        is_changed = event.after is not event.before
+        is_told = (record in _MEMBERS and (is_changed or not _is_tombstone(event.event))) or (
+            record == "GroupMetadata" and event.after is not None
+        )
+        if not is_changed and not is_told:
             return
         offset = event.event.offset
         if event.after is None:
@@ -129,6 +132,10 @@ class GroupStates:
 _NOWHERE: Final = -1
 
 _MEMBERS: Final = frozenset(name for name, role in ROLES.items() if role == MEMBER)
+
+
+def _is_tombstone(event: Event) -> bool:
+    return event.value is None and not event.is_broken and not event.is_past
 
 
 class _Change(NamedTuple):
