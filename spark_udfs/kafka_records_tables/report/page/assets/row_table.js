@@ -25,12 +25,12 @@ const rowTable = ({ label, columns, rows, find = null, typed = "", sort = null, 
   const table = make(
     "table",
     { "aria-label": label, "aria-rowcount": rows.length + 1 },
-    make("colgroup", {}, widths.map(widthIn), open ? widthIn(4) : null),
+    make("colgroup", {}, widths.map(widthIn), open ? widthIn(5) : null),
     make("thead", {}, make("tr", { "aria-rowindex": 1 }, headings.map((each) => each.element), open ? make("th", { scope: "col" }, make("span", { class: "unseen" }, "whole row")) : null)),
     body
   );
   // A fixed layout holds the widths only where the table has one itself.
-  table.style.width = `max(100%, ${widths.reduce((sum, each) => sum + each, open ? 4 : 0)}ch)`;
+  table.style.width = `max(100%, ${widths.reduce((sum, each) => sum + each, open ? 5 : 0)}ch)`;
   const view = make("div", { class: "rows", tabindex: "0", role: "region", "aria-label": `${label}, rows` }, table);
   const count = make("p", { class: "row-count", role: "status", id: `${id}-count` });
   const field = find && make("input", { type: "search", "aria-label": `Find in: ${label}`, placeholder: "Find in these rows", value: typed, autocomplete: "off", spellcheck: "false" });
@@ -160,7 +160,7 @@ const LEAST_NAME = 28; // of the first column, which says what a row is about
 const widthsOf = (columns, rows) => {
   const widths = columns.map((column) => widthOf(column, rows));
   const isText = columns.map((column) => !RIGHT.includes(column.kind) && column.kind !== "time");
-  let over = widths.reduce((sum, each) => sum + each, 4) - (Math.min(innerWidth, 1248) - 50) / CHARACTER;
+  let over = widths.reduce((sum, each) => sum + each, 5) - (Math.min(innerWidth, 1248) - 50) / CHARACTER;
   while (over > 0) {
     const widest = widths.reduce((found, each, at) => (isText[at] && each > (at ? LEAST_TEXT : LEAST_NAME) && each > (widths[found] ?? 0) ? at : found), -1);
     if (widest < 0) break;

@@ -40,10 +40,13 @@ const shownColumn = (table, name, label) => {
   };
 };
 
+/** In characters; colons and hyphens are narrower than digits. */
+const momentLength = (ms) => (ms % 1000 ? 22 : 18);
+
 const textLength = (column, row) => {
   const value = column.at(row);
   if (value === null) return 1;
-  if (column.kind === "time") return 19;
+  if (column.kind === "time") return momentLength(value);
   return Math.min(String(value).length + (RIGHT.includes(column.kind) ? String(value).length / 3 : 0), 40);
 };
 
@@ -54,7 +57,7 @@ const workedOut = (name, label, kind, values, show, about = "") => ({
   kind,
   about,
   show: (row) => (values[row] === null || values[row] === undefined ? make("span", { class: "dim" }, "–") : show ? show(values[row], row) : cellOf({ name, kind }, values[row])),
-  length: (row) => (kind === "time" ? 19 : Math.min(String(values[row] ?? "–").length + 1, 40)),
+  length: (row) => (kind === "time" ? momentLength(values[row]) : Math.min(String(values[row] ?? "–").length + 1, 40)),
   has: (row) => values[row] !== null && values[row] !== undefined,
   compare: (one, other) => {
     const [a, b] = [values[one] ?? null, values[other] ?? null];
