@@ -27,7 +27,7 @@ const factsOf = (finding) => {
   else if (note) add("since", visible(finding.since_note));
   if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(distance(finding.until_timestamp_ms)));
   add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence);
-  const doubt = finding.why_not_sure ? make("p", { class: "doubt" }, "Not certain: ", visible(finding.why_not_sure), ".") : null;
+  const doubt = finding.why_not_sure ? make("p", { class: "doubt" }, "Why not certain: ", visible(finding.why_not_sure), ".") : null;
   return [make("dl", { class: "facts" }, facts), doubt];
 };
 
