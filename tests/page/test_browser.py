@@ -215,7 +215,8 @@ def test_thresholds_have_units_and_brokers_are_explained_once(browser: Browser, 
 def test_wide_names_leave_the_last_commit_in_view(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     groups, topics = ([f"{word}-{'wide-' * 20}{at}" for at in range(9)] for word in ("group", "topic"))
-    lags = {"group_id": groups, "topic": topics, "partition": [7] * 9, "commit_timestamp_ms": [AT_MS] * 9}
+    at: dict[str, list[Any]] = {"partition": [7] * 9, "commit_timestamp_ms": [AT_MS] * 9}
+    lags = {"group_id": groups, "topic": topics, **at}
     numbers = {"offset": [2**40] * 9, "end_offset": [2**40] * 9, "lag": [2**40] * 9}
     tables = {
         "groups": groups_of(groups),
@@ -256,7 +257,7 @@ def test_plots_span_the_time_in_which_rows_are(browser: Browser, tmp_path: Path)
     file = tmp_path / "report.html"
     at = [AT_MS - 30 * 86_400_000, *(AT_MS - hour * 3_600_000 for hour in range(20))]
     amounts = {name: [1] * 21 for name in ("commits", "expirations", "deletions", "completed_rebalances", "records")}
-    activity = {"group_id": ["orders"] * 21, "window_start_timestamp_ms": at, **amounts}
+    activity: dict[str, list[Any]] = {"group_id": ["orders"] * 21, "window_start_timestamp_ms": at, **amounts}
     write_page(report_of({"groups": groups_of(["orders"]), "activity": table_of("activity", activity)}), file)
     opened = Opened(browser, file)
     page = opened.go("group=orders")
