@@ -56,11 +56,21 @@ def report(falls: Topic) -> Report:
 
 def test_commands_of_findings_ask_what_the_report_was_asked(report: Report) -> None:
     request = replace(report.request, untold="committed", package="acme_messages", retention_ms=86_400_000)
+    request = replace(request, partitions={"__consumer_offsets": 50})
     sight = Sight(request, report.tables, (), usual_thresholds())
     said = "/data --untold committed --package acme_messages"
     assert sight.command(Rows("groups", ("state=Empty",))) == f"kafka-records table groups {said} --where state=Empty"
     assert sight.command(Rows("expirations")) == f"kafka-records table expirations {said} --retention PT86400S"
+    assert sight.command(Rows("checks")) == f"kafka-records table checks {said} --partitions __consumer_offsets=50"
     assert sight.reading_command("counts") == "kafka-records counts /data --package acme_messages"
+
+
+def test_records_in_the_wrong_partition_are_found_where_their_number_is_said(falls: Topic, report: Report) -> None:
+    said = read_report(ArrowRows(falls.table()), partitions=50, source_arguments=("/data",))
+    misplaced = [finding for finding in said.findings if finding.kind == "records_misplaced"]
+    assert [finding.evidence_count > 0 for finding in misplaced] == [True]
+    assert "/data --partitions __consumer_offsets=50 --where " in str(misplaced[0].next[0].command)
+    assert "records_misplaced" not in [finding.kind for finding in report.findings]
 
 
 # -- what is too much of the same --------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from kafka_records_tables.query import QueryError
 from kafka_records_tables.report.report_parts import Level
 from kafka_records_tables.runs.endings import UsageError
 from kafka_records_tables.table_options import value_of
-from kafka_records_tables.tables.declaration import RETENTION
+from kafka_records_tables.tables.declaration import RETENTION, Option
+from kafka_records_tables.tables.words.check_words import PARTITIONS
 
 _DESCRIPTION = """\
 Say what is wrong in __consumer_offsets, __share_group_state and __transaction_state: since when, how sure that
@@ -60,6 +61,8 @@ examples:
       a running cluster, as a page
   kafka-records report /var/lib/kafka/data --retention 14d --group billing --topic-filter 'orders*'
       about one group and some topics
+  kafka-records report /var/lib/kafka/data --partitions 50
+      __consumer_offsets has 50 partitions: also say whether records stand where no coordinator looks for them
   kafka-records report kept --as-of 2h --output report.json
       as of two hours ago, out of what snapshot has kept, for programs
   kafka-records report --bootstrap broker-1:9092 --format json --no-tables --fail-on high | jq '.findings[0]'
@@ -99,6 +102,7 @@ def add_parser(commands: Any) -> None:
         metavar="DURATION",
         help="offsets.retention.minutes of the brokers (default: 7d)",
     )
+    parser.add_argument("--partitions", type=_partitions, metavar="N", help=PARTITIONS.about)
     parser.add_argument(
         "--thresholds",
         type=path_argument,
@@ -155,10 +159,18 @@ class _PrintThresholds(argparse.Action):
 
 
 def _retention(text: str) -> int:
+    return int(_value_of(RETENTION, text))
+
+
+def _partitions(text: str) -> dict[str, int]:
+    return dict(_value_of(PARTITIONS, text))
+
+
+def _value_of(option: Option, text: str) -> Any:
     try:
-        return int(value_of(RETENTION, text))
+        return value_of(option, text)
     except QueryError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix(f"{RETENTION.name}: ")) from None
+        raise argparse.ArgumentTypeError(str(error).removeprefix(f"{option.name}: ")) from None
 
 
 def _level(text: str) -> Level:
@@ -187,6 +199,7 @@ def run(options: argparse.Namespace) -> int:
         topics=options.topic_filter,
         as_of_ms=options.as_of,
         retention_ms=options.retention,
+        partitions=options.partitions,
         untold=options.untold,
         thresholds=limits,
         package=options.package,

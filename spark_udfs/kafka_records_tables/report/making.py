@@ -26,6 +26,7 @@ from kafka_records_tables.selection import Selection
 from kafka_records_tables.table_options import moment, value_of
 from kafka_records_tables.tables import TABLES, is_of_records
 from kafka_records_tables.tables.declaration import RETENTION
+from kafka_records_tables.tables.words.check_words import PARTITIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +71,7 @@ def read_report(
     topic_filter: str | Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
     retention: timedelta | int | str | None = None,
+    partitions: Mapping[str, int] | int | str | None = None,
     untold: Literal["committed"] | None = None,
     thresholds: Mapping[str, Any] | str | Path | None = None,
     package: str = USUAL_PACKAGE,
@@ -92,6 +94,9 @@ def read_report(
         The report as at this moment (`read_table`). Ends of logs are not known of earlier moments, so there is no lag.
     retention
         offsets.retention.minutes of the brokers: a timedelta, milliseconds or a text (`14d`); 7 days by default.
+    partitions
+        How many partitions __consumer_offsets has, or a mapping of topics to numbers: without it, records in the wrong
+        partition are looked for on running brokers only, which know.
     thresholds
         A file of thresholds (TOML), or a mapping of them; docs/report.md has all with their defaults and reasons.
     source_arguments
@@ -121,6 +126,7 @@ def read_report(
     patterns = () if topic_filter is None else (topic_filter,) if isinstance(topic_filter, str) else tuple(topic_filter)
     as_of_ms = None if as_of is None else moment("as_of", as_of)
     retention_ms = value_of(RETENTION, RETENTION.default if retention is None else retention)
+    counts = value_of(PARTITIONS, partitions)
     made_ms = time.time_ns() // 1_000_000
     given = source_of(source)
     reading = _Reading(
@@ -129,7 +135,7 @@ def read_report(
         patterns,
         as_of_ms,
         {"untold": untold, "package": package, "processes": processes, "spark": spark, "on_progress": on_progress},
-        retention_ms,
+        {RETENTION.name: retention_ms, PARTITIONS.name: counts},
     )
     tables = reading.tables()
     bootstrap, config = _brokers(given, source_arguments)
@@ -147,6 +153,7 @@ def read_report(
         engine="local" if spark is None else "spark",
         untold=untold,
         package=package,
+        partitions=counts,
     )
     lost = lost_files(given, reading.found)
     sight = Sight(request, tables, reading.found, limits, lost, bootstrap, config)
@@ -165,14 +172,14 @@ class _Reading:
         patterns: tuple[str, ...],
         as_of_ms: int | None,
         settings: dict[str, Any],
-        retention_ms: int,
+        options: Mapping[str, Any],
     ) -> None:
         self._source = source
         self._groups = groups
         self._patterns = patterns
         self._as_of_ms = as_of_ms
         self._settings = settings
-        self._retention_ms = retention_ms
+        self._options = options
         self.missing: dict[str, str] = {}
         self.found: list[Finding] = []
         self.counts = Counts()
@@ -190,9 +197,8 @@ class _Reading:
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
     def _read(self, names: Sequence[str], found: dict[str, Result], **asked: Any) -> None:
-        own = [option.name for name in names for option in TABLES[name].options]
-        if RETENTION.name in own:
-            asked["options"] = {RETENTION.name: self._retention_ms}
+        own = {option.name for name in names for option in TABLES[name].options}
+        asked["options"] = {name: value for name, value in self._options.items() if name in own}
         if self._as_of_ms is not None:
             asked["as_of"] = self._as_of_ms
         results = read_tables(names, self._source, **self._settings, **asked)

@@ -158,6 +158,8 @@ class ReportRequest:
     """What records counted as whose source does not tell of transactions; null where that was not said."""
     package: str = USUAL_PACKAGE
     """The generated package whose schemas say what the records hold."""
+    partitions: Mapping[str, int] | None = None
+    """How many partitions topics of the coordinators have, as far as that was said; running brokers tell themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from kafka_records_tables.report.report_parts import USUAL_PACKAGE
 from kafka_records_tables.table_options import value_of
 from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.declaration import RETENTION
+from kafka_records_tables.tables.words.check_words import PARTITIONS
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import ReportRequest
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 def table_words(request: ReportRequest, name: str) -> list[str]:
     """The words of the command that prints a table as this report has read it, before any condition: the source, the
-    moment, what untold records count as, the package and, for tables that count with it, the retention."""
+    moment, what untold records count as, the package and, for tables that are asked for them, the
+    retention and numbers of partitions."""
     words = ["kafka-records", "table", name, *request.source_arguments]
     if request.as_of:
         words += ["--as-of", str(request.at_timestamp_ms)]
@@ -24,6 +26,8 @@ def table_words(request: ReportRequest, name: str) -> list[str]:
     words += package_words(request)
     if RETENTION in TABLES[name].options and request.retention_ms != value_of(RETENTION, RETENTION.default):
         words += ["--retention", f"PT{request.retention_ms // 1000}S"]
+    if PARTITIONS in TABLES[name].options and request.partitions:
+        words += ["--partitions", ",".join(f"{topic}={number}" for topic, number in request.partitions.items())]
     return words
 
 

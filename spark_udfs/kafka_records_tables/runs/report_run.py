@@ -41,6 +41,7 @@ class ReportTask:
     topics: Sequence[str] = ()
     as_of_ms: int | None = None
     retention_ms: int | None = None
+    partitions: Mapping[str, int] | None = None
     untold: Literal["committed"] | None = None
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     package: str = KAFKA
@@ -87,6 +88,7 @@ class ReportRun:
                 topic_filter=task.topics or None,
                 as_of=task.as_of_ms,
                 retention=task.retention_ms,
+                partitions=task.partitions,
                 untold=task.untold,
                 thresholds=task.thresholds,
                 package=task.package,

@@ -298,7 +298,7 @@ RULES = (
         "records_misplaced",
         "records stand in a partition that their coordinator does not read",
         "Records whose group, transactional id or share partition belongs into another partition. How many partitions "
-        "a topic has, running brokers tell; in files it is not checked. One finding for a topic.",
+        "a topic has, running brokers tell; in files it is checked with `--partitions`. One finding for a topic.",
         {Level.HIGH: "always"},
     ),
     _checks_rule(

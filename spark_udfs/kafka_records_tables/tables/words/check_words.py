@@ -66,12 +66,14 @@ COLUMNS: Final = (
     Column("log_offset", "int64", "offset of the record, or of the first of several; null where no record shows it"),
 )
 
+PARTITIONS: Final = Option(
+    "partitions",
+    "partitions",
+    "how many partitions __consumer_offsets has, or TOPIC=N with commas between, where the source does not know",
+)
+
 OPTIONS: Final = (
-    Option(
-        "partitions",
-        "partitions",
-        "how many partitions __consumer_offsets has, or TOPIC=N with commas between, where the source does not know",
-    ),
+    PARTITIONS,
     Option("loads_in", "release", "find what this release of Kafka could not load, from 2.8 on"),
 )
 
