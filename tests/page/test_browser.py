@@ -242,6 +242,18 @@ def test_wide_names_leave_the_last_commit_in_view(browser: Browser, tmp_path: Pa
     opened.close()
 
 
+def test_topics_are_shown_whole_and_sorted_by_their_names(opened: Opened) -> None:
+    rows = opened.go("").locator("#topics .rows")
+    names = rows.locator("tbody tr:not(.spacer) th")
+    whole = names.evaluate_all("(cells) => cells.every((each) => each.scrollWidth <= each.clientWidth)")
+    assert (names.count() > 1, whole) == (True, True)
+    rows.get_by_role("button", name="topic", exact=True).click()
+    said = names.all_inner_texts()
+    assert said == sorted(said)
+    rows.get_by_role("button", name="topic").click()
+    assert names.all_inner_texts() == sorted(said, reverse=True)
+
+
 def test_details_of_events_are_in_words(opened: Opened) -> None:
     page = opened.go("table=timeline&sort=at_timestamp_ms&find=member_joined")
     said = page.locator(".rows tbody tr[data-row]").first.inner_text()

@@ -228,7 +228,7 @@ _CHECKS: Final = {
 _NOUNS: Final = {"coordinator_cannot_load": "record", "records_unknown": "record", "records_misplaced": "record"}
 _NOT_SURE: Final = {
     "coordinator_cannot_load": (
-        "that the Kafka releases this package knows stop there is certain; a newer one may know these records"
+        "no release of Kafka that this package knows reads past them; a newer one may"
     )
 }
 _RESCUE: Final = (

@@ -170,10 +170,10 @@ const topicsSection = async () => {
   const offsets = await openTable("current_offsets");
   if (!offsets?.rows) return null;
   const topics = topicsRead(offsets, await openTable("lag"));
-  const names = offsets.column("topic").texts;
-  const places = topics.map((each) => each.place);
+  const texts = offsets.column("topic").texts;
+  const names = topics.map((each) => texts[each.place]);
   const columns = [
-    workedOut("topic", "topic", "text", places, (place) => topicLink(names[place])),
+    workedOut("topic", "topic", "text", names),
     workedOut("groups", "groups", "number", topics.map((each) => each.groups.size), null, "groups with a committed offset for it"),
     workedOut("partitions", "partitions with offsets", "number", topics.map((each) => each.partitions.size), null, "partitions for which a group has committed"),
     workedOut("offsets", "offsets", "number", topics.map((each) => each.offsets), null, "committed offsets"),
@@ -183,7 +183,7 @@ const topicsSection = async () => {
   const rows = allRows(topics.length);
   const find = (typed) => {
     const sought = typed.toLowerCase();
-    return (row) => names[places[row]].toLowerCase().includes(sought);
+    return (row) => names[row].toLowerCase().includes(sought);
   };
   return section("topics", "Who reads a topic", leftOut("current_offsets", "The counts are of the rows that are here."), leftOut("lag", "The largest lag is that of the rows that are here."), rowTable({ label: "Topics", columns, rows, find, sort: ["groups", true] }));
 };
