@@ -403,8 +403,45 @@ def test_a_function_that_does_not_want_to_end_ends() -> None:
     assert turns.is_over
 
 
+class _Interrupted:
+    """A lock of which a step of the caller is interrupted, before or after it is done."""
+
+    def __init__(self, lock: Any, step: str, *, is_done: bool) -> None:
+        self._lock, self._step, self._is_done = lock, step, is_done
+
+    def _do(self, step: str) -> None:
+        is_now = step == self._step and threading.current_thread() is threading.main_thread()
+        if not is_now or self._is_done:
+            getattr(self._lock, step)()
+        if is_now:
+            self._step = ""
+            raise KeyboardInterrupt
+
+    def acquire(self) -> None:
+        self._do("acquire")
+
+    def release(self) -> None:
+        self._do("release")
+
+    def locked(self) -> bool:
+        return bool(self._lock.locked())
+
+
 @pytest.mark.usefixtures("no_thread_stays")
-def test_a_caller_that_is_interrupted_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize(("lock", "step"), [("_function_goes_on", "release"), ("_caller_goes_on", "acquire")])
+def test_a_caller_that_is_interrupted_at_a_step_of_its_turn(lock: str, step: str, is_done: bool) -> None:
+    turns = RowsInTurns(_doubling([]))
+    assert [*turns.start()] == []
+    setattr(turns, lock, _Interrupted(getattr(turns, lock), step, is_done=is_done))
+    with pytest.raises(KeyboardInterrupt):
+        list(turns.take(1))
+    turns.close()
+    assert turns.is_over
+
+
+@pytest.mark.usefixtures("no_thread_stays")
+def test_a_caller_that_is_interrupted_while_it_waits() -> None:
     """Ctrl-C comes while the function works: it is closed where it asks for the next batch."""
     begins, works, log = threading.Event(), threading.Event(), []
 
@@ -418,24 +455,11 @@ def test_a_caller_that_is_interrupted_while_it_waits(monkeypatch: pytest.MonkeyP
     turns = RowsInTurns(function)
     assert [*turns.start()] == []
 
-    class Interrupted:
-        def __init__(self, lock: Any) -> None:
-            self.lock, self.is_first = lock, True
-
-        def acquire(self) -> None:
-            if self.is_first:
-                self.is_first = False
-                begins.wait(10)
-                raise KeyboardInterrupt
-            works.set()
-            self.lock.acquire()
-
-        def release(self) -> None:
-            self.lock.release()
-
-    monkeypatch.setattr(turns, "_caller_goes_on", Interrupted(turns._caller_goes_on))
+    setattr(turns, "_caller_goes_on", _Interrupted(turns._caller_goes_on, "acquire", is_done=False))  # noqa: B010
     with pytest.raises(KeyboardInterrupt):
-        [*turns.take(1)]
+        list(turns.take(1))
+    assert begins.wait(10)
+    works.set()
     turns.close()
     assert log == [1]
     assert turns.is_over

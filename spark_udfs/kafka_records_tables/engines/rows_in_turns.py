@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Final
 
 
 class RowsInTurns:
@@ -28,7 +28,6 @@ class RowsInTurns:
         self._rows: Any = None
         self._error: BaseException | None = None
         self._is_closed = False
-        self._is_its_turn = False
         # Each side waits for its lock, which the other one releases.
         self._function_goes_on, self._caller_goes_on = Lock(), Lock()
         self._function_goes_on.acquire()
@@ -49,21 +48,17 @@ class RowsInTurns:
     def close(self) -> None:
         """End the function where it stands, and its thread."""
         self._is_closed = True
-        if self._thread.ident is None:
-            return
-        if self._is_its_turn:  # the caller was interrupted while it waited
-            self._caller_goes_on.acquire()
-        if not self.is_over:
-            self._function_goes_on.release()
-        self._thread.join()
+        # Who is closed after Ctrl-C may have been interrupted between any two steps of a turn, so that either side may
+        # be waiting. Once this is closed, no step of the function waits for another one.
+        while self._thread.is_alive():
+            _release(self._function_goes_on)
+            self._thread.join(_SECONDS)
 
     def _turn(self) -> Iterator[Any]:
         while True:
             self._rows = None
-            self._is_its_turn = True
             self._function_goes_on.release()
             self._caller_goes_on.acquire()
-            self._is_its_turn = False
             error, self._error = self._error, None
             if error is not None:
                 raise error
@@ -86,7 +81,7 @@ class RowsInTurns:
         finally:
             self._rows = None
             self.is_over = True
-            self._caller_goes_on.release()
+            _release(self._caller_goes_on)
 
     def _batches(self) -> Iterator[Any]:
         while True:
@@ -103,3 +98,11 @@ class RowsInTurns:
             self._function_goes_on.acquire()
         if self._is_closed:
             raise GeneratorExit
+
+
+_SECONDS: Final = 0.05
+
+
+def _release(lock: Lock) -> None:
+    if lock.locked():
+        lock.release()
