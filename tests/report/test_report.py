@@ -108,3 +108,17 @@ def test_a_page_is_written_to_a_file(segments: Path, tmp_path: Path) -> None:
     ran = run("report", str(segments), "--format", "html")
     assert (ran.status, ran.out) == (2, "")
     assert "--format html writes a file: name it with --output report.html" in ran.err
+
+
+def test_what_a_report_is_asked_about_moves_neither_its_moment_nor_its_counts(report: Report, segments: Path) -> None:
+    for asked in (read_report(segments, topic_filter="orders"), read_report(segments, group="fraud-scoring")):
+        assert asked.request.at_timestamp_ms == report.request.at_timestamp_ms
+        assert asked.counts == report.counts
+
+
+def test_a_group_or_topic_that_is_not_there_is_told(segments: Path) -> None:
+    done = run("report", str(segments), "--group", "payments-settlment", "--topic-filter", "nope*")
+    assert "note: no row is about 'payments-settlment'; did you mean payments-settlement?" in done.err.split("\n")
+    assert "note: no row is about a topic called 'nope*'" in done.err.split("\n")
+    done = run("report", str(segments), "--group", "payments-settlement", "--topic-filter", "payments")
+    assert "no row is about" not in done.err

@@ -8,6 +8,7 @@ another host.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -70,6 +71,8 @@ def _section_text(section: Section) -> str:
 
 def main() -> int:
     """Build it and put it into its place."""
+    about = "Build the documentation as a site, into build/site."
+    argparse.ArgumentParser(prog="python -m tools.docs_site", description=about).parse_args()
     built = build(ROOT / "build" / "site-made")
     place = ROOT / "build" / "site"
     shutil.rmtree(place, ignore_errors=True)

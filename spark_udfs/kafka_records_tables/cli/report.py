@@ -65,7 +65,7 @@ examples:
       __consumer_offsets has 50 partitions: also say whether records stand where no coordinator looks for them
   kafka-records report kept --as-of 2h --output report.json
       as of two hours ago, out of what snapshot has kept, for programs
-  kafka-records report --bootstrap broker-1:9092 --format json --no-tables --fail-on high | jq '.findings[0]'
+  kafka-records report --bootstrap broker-1:9092 --output now.json --no-tables --overwrite --fail-on high
       for a job that watches: the exit status is 1 if there is something to do today
   kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
       what is new since a report of yesterday, and what is gone

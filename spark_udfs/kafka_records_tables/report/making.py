@@ -139,7 +139,7 @@ def read_report(
     )
     tables = reading.tables()
     bootstrap, config = _brokers(given, source_arguments)
-    at_ms = as_of_ms if as_of_ms is not None else made_ms if bootstrap else _last_record_ms(tables, made_ms)
+    at_ms = as_of_ms if as_of_ms is not None else made_ms if bootstrap else reading.last_record_ms or made_ms
     request = ReportRequest(
         source=given.name,
         source_arguments=_arguments(source, given) if source_arguments is None else tuple(source_arguments),
@@ -183,6 +183,8 @@ class _Reading:
         self.missing: dict[str, str] = {}
         self.found: list[Finding] = []
         self.counts = Counts()
+        self.last_record_ms: int | None = None
+        """When the last record was written, as far as rows tell, be they chosen or not."""
 
     def tables(self) -> dict[str, pa.Table]:
         """The rows by the names of tables. Raises LogSourceError where no log of any of the topics is there."""
@@ -194,6 +196,7 @@ class _Reading:
         else:
             self._read([name for name in names if name not in _OF_ALL_GROUPS], found, group=self._groups)
             self._read([name for name in names if name in _OF_ALL_GROUPS], found)
+        self.last_record_ms = _last_record_ms({name: result.table for name, result in found.items()})
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
     def _read(self, names: Sequence[str], found: dict[str, Result], **asked: Any) -> None:
@@ -205,7 +208,8 @@ class _Reading:
         found.update(results)
         self.missing.update(results.missing)
         self.found += (each for each in results.findings if each not in self.found)
-        self.counts.add(results.counts)
+        # The second reading sees nothing that the first one did not.
+        self.counts.widen(results.counts)
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
         """Those of the rows that the report is about."""
@@ -253,7 +257,7 @@ _TIMES: Final = (
 """Times by the clock of a broker."""
 
 
-def _last_record_ms(tables: Mapping[str, pa.Table], otherwise_ms: int) -> int:
+def _last_record_ms(tables: Mapping[str, pa.Table]) -> int | None:
     """When the last record was written, as far as rows tell."""
     times = [pc.max(tables[name][column]).as_py() for name, column in _TIMES if name in tables]
     if "activity" in tables and "current_offsets" in tables:
@@ -263,7 +267,7 @@ def _last_record_ms(tables: Mapping[str, pa.Table], otherwise_ms: int) -> int:
         if windows is not None:
             times.append(pc.max(commits.filter(pc.less(commits, windows + HOUR_MS))).as_py())
             times.append(windows)
-    return max((each for each in times if each is not None), default=otherwise_ms)
+    return max((each for each in times if each is not None), default=None)
 
 
 def _version() -> str:

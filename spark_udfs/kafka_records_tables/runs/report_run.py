@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow.compute as pc
+
 from kafka_records_engine.findings import OUTSIDE_LOG
+from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.read import read_table
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_diff import DiffError, EarlierReport, report_diff
 from kafka_records_tables.report.report_text import in_short, write_report_text
@@ -21,9 +25,11 @@ from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.standard_error import say
 from kafka_records_tables.runs.totals import RecordTotals
 from kafka_records_tables.runs.written_output import Output, check_output, replacing, terminal_width
+from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Level, Report
+    from kafka_records_tables.tables.declaration import Table
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ class ReportRun:
     def _sum_up(self, report: Report) -> None:
         if self._task.path is not None:
             say(in_short(report))
+        self._say_what_is_not_there(report)
         for name, why in report.missing.items():
             say(f"note: without the table {name}: {why}")
         for finding in report.reading:
@@ -126,6 +133,29 @@ class ReportRun:
                 say(f"note: {finding}")
         totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
         say(f"read {totals.read()}")
+
+    def _say_what_is_not_there(self, report: Report) -> None:
+        """Say that no row is about a group or topic that was asked for: no finding about it means nothing then."""
+        task = self._task
+        there = _values(report, lambda table: table.group)
+        unknown = [group for group in task.groups if group not in there]
+        if unknown and task.given.has_files and task.spark is None:
+            asked: dict[str, Any] = {"as_of": task.as_of_ms, "untold": task.untold, "package": task.package}
+            there = set(read_table("groups", task.given.source(), **asked).table["group_id"].to_pylist())
+        for group in unknown:
+            say(f"note: no row is about {group!r}{did_you_mean(group, there)}")
+        if task.topics and not _values(report, lambda table: "topic" if "topic" in table.schema.names else None):
+            say(f"note: no row is about a topic called {' or '.join(map(repr, task.topics))}")
+
+
+def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str]:
+    """All that stands in one column of each table, as far as it has one."""
+    found: set[str] = set()
+    for name, rows in report.tables.items():
+        column = column_of(TABLES[name])
+        if column is not None:
+            found.update(pc.unique(rows[column]).drop_null().to_pylist())
+    return found
 
 
 def _earlier(path: Path) -> EarlierReport:

@@ -227,9 +227,7 @@ _CHECKS: Final = {
 
 _NOUNS: Final = {"coordinator_cannot_load": "record", "records_unknown": "record", "records_misplaced": "record"}
 _NOT_SURE: Final = {
-    "coordinator_cannot_load": (
-        "no release of Kafka that this package knows reads past them; a newer one may"
-    )
+    "coordinator_cannot_load": ("no release of Kafka that this package knows reads past them; a newer one may")
 }
 _RESCUE: Final = (
     "Find out whether a newer broker has been in the cluster, or brokers were rolled back to an older release: a broker"

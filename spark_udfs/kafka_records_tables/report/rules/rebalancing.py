@@ -97,6 +97,18 @@ def _standing_still(sight: Sight, group: str, since_ms: int) -> tuple[tuple[str,
     )
 
 
+def _why_members_left(sight: Sight, group: str) -> tuple[NextStep, ...]:
+    """A step for groups whose members have records of their own; those of a classic group leave no tombstones."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import of_group
+
+    groups = sight.table("groups")
+    if "classic" in kept(groups, equal(groups, "group_id", group))["group_kind"].to_pylist():
+        return ()
+    what = "See why members left: a session that timed out, a rebalance that did, or by themselves"
+    return (sight.see(what, Rows("disappearances", of_group(group))),)
+
+
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.sight import counted, length, moment, of_group, shown
 
@@ -127,10 +139,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         rows=(rows,),
         next=(
             sight.see("See who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
-            sight.see(
-                "See why members left: a session that timed out, a rebalance that did, or by themselves",
-                Rows("disappearances", of_group(group)),
-            ),
+            *_why_members_left(sight, group),
             sight.see("See the time-outs of its members and the clients they run", Rows("members", of_group(group))),
             sight.describe_group(group),
             NextStep(
@@ -156,7 +165,7 @@ RULE = ReportRule(
 Changes of the epoch (of the generation in classic groups) one behind the other, without a `pause`, more than
 members that come or go once would cause. A rolling restart is no such thing: each member leaves and joins once.
 Where a cleaner has been, earlier changes are gone, so counts are lower bounds.""",
-    tables=("timeline", "current_offsets", "group_lag"),
+    tables=("timeline", "groups", "current_offsets", "group_lag"),
     levels={
         Level.HIGH: "it goes on",
         Level.LOW: "it has ended, within `lately`",
