@@ -44,6 +44,11 @@ report.findings[0].next[0].command.split()[:3]
 # ['kafka-records', 'table', 'regressions']
 ```
 
+`--group G` asks for what is about a group, `--topic-filter 'orders*'` for what is about some topics: a finding stays
+that names such a topic, or a group with a row about one. It is judged and counted by all rows, so that "2 of 3
+partitions" of a group are of all its topics. What is about the logs of the coordinators stays, for all that is told of
+any topic hangs on them. Of tables stay the rows about such topics, as `table --topic-filter` prints them.
+
 Give the retention of the brokers (`--retention`, their `offsets.retention.minutes`), for expiry is counted with it. The
 moment of the report is `--as-of`, or else now for running brokers, and the time of the last record for files: in a copy
 of last month nothing has become older since. Commands that ask brokers name the brokers of the report; in a report of

@@ -114,7 +114,7 @@ def query_of(
         raise QueryError(f"the column {twice} is named twice")
     conditions = tuple(condition(table, text) for text in where)
     patterns = tuple(topics)
-    if patterns and topic_column(table) is None:
+    if patterns and not topic_columns(table):
         raise QueryError(f"rows of {table.name} are about no topic")
     if limit is not None and limit < 0:
         raise QueryError(f"{limit} rows: a limit is 0 or more")
@@ -129,12 +129,13 @@ def column_called(table: Table, name: str) -> Column:
     raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
 
 
-def topic_column(table: Table) -> str | None:
-    """The column that names the topic, or lists topics, that a row is about."""
-    for column in table.columns:
-        if column.name == "topic" or column.type.startswith("list<struct<topic:"):
-            return column.name
-    return None
+def topic_columns(table: Table) -> tuple[str, ...]:
+    """The columns that name the topic, or list topics, that a row is about; none where rows are about no topic."""
+    return tuple(
+        column.name
+        for column in table.columns
+        if column.name == "topic" or (column.type.startswith("list<struct<") and "topic: string" in column.type)
+    )
 
 
 def _order(table: Table, sort: Sequence[str]) -> tuple[Key, ...]:

@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.query import Condition, Query, QueryError, topic_column
+from kafka_records_tables.query import Condition, Query, QueryError, topic_columns
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kafka_records_tables.tables.declaration import Table
 
 HELD: Final = 512 * 1024 * 1024
@@ -84,7 +86,7 @@ class Selection:
                     self.nulls[each.column] += kept.column(each.column).null_count
                 kept = kept.filter(holds(kept, each))
             if self._query.topics:
-                kept = kept.filter(_about(kept.column(topic_column(self._table)), self._query.topics))
+                kept = kept.filter(_about(kept, self._table, self._query.topics))
             if kept.num_rows:
                 self.matching += kept.num_rows
                 yield _projected(kept, self._held)
@@ -155,17 +157,25 @@ def _stopping(rows: pa.RecordBatch, table: Table) -> int:
     return int(pc.sum(pc.is_in(rows.column(column), pa.array(words))).as_py() or 0)
 
 
-def _about(column: Any, patterns: Iterable[str]) -> pa.Array:
+def _about(rows: pa.RecordBatch, table: Table, patterns: Iterable[str]) -> pa.Array:
     """Which rows are about a topic that one of the patterns matches."""
+    found = [names_topic(rows.column(name), patterns) for name in topic_columns(table)]
+    return pa.array(np.logical_or.reduce(found))
+
+
+def names_topic(column: Any, patterns: Iterable[str]) -> NDArray[np.bool_]:
+    """In which rows a column names a topic that one of the patterns matches: a text, or a list of texts or of structs
+    with a `topic`."""
+    if not pa.types.is_list(column.type):
+        return np.asarray(_hits(column, patterns))
+    members = column.flatten()
+    topics = members if pa.types.is_string(members.type) else members.field("topic")
+    found = np.bincount(pc.list_parent_indices(column).to_numpy()[_hits(topics, patterns)], minlength=len(column))
+    return np.asarray(found > 0)
+
+
+def _hits(topics: pa.Array, patterns: Iterable[str]) -> Any:
     matches = [re.compile(translate(pattern)).match for pattern in patterns]
-    if pa.types.is_list(column.type):
-        members = column.flatten()
-        found = np.bincount(pc.list_parent_indices(column).to_numpy()[_hits(members.field("topic"), matches)])
-        return pa.array(np.pad(found, (0, len(column) - len(found))) > 0)
-    return pa.array(_hits(column, matches))
-
-
-def _hits(topics: pa.Array, matches: list[Any]) -> Any:
     coded = topics.dictionary_encode()
     known = [name is not None and any(match(name) for match in matches) for name in coded.dictionary.to_pylist()]
     # The last one stands for null.

@@ -23,7 +23,7 @@ from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.cli.command import NO_MEMORY
 from kafka_records_tables.engines.local import WorkerEnded
-from kafka_records_tables.query import _MOMENTS, topic_column
+from kafka_records_tables.query import _MOMENTS, topic_columns
 from kafka_records_tables.runs import table_run
 from kafka_records_tables.tables import inputs_of
 from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
@@ -141,8 +141,13 @@ def test_a_transactional_id_is_the_group_of_a_transaction(segments: str) -> None
 def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     expected = [row for row in offsets if row["topic"].startswith("ship") or row["topic"] == "orders"]
     assert asked(segments, "--topic-filter", "ship*", "--topic-filter", "orders") == expected
+    (row,) = asked(segments, "--topic-filter", "payments", table="open_transactions")
+    assert ({each["topic"] for each in row["holds_back"]}, row["partitions"][0]["topic"]) == (
+        {"payments"},
+        "customer-tickets",
+    )
     ran = run("table", "groups", segments, "--topic-filter", "x")
-    others = ", ".join(name for name, table in TABLES.items() if topic_column(table) is not None)
+    others = ", ".join(name for name, table in TABLES.items() if topic_columns(table))
     assert complaint(ran) == f"--topic-filter: rows of groups are about no topic, those of {others} are"
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.runs.engine_run import SparkSettings
 
 
-def add_groups(parser: argparse.ArgumentParser, about: str) -> None:
-    """The option --group, which chooses what is `about` some groups, and --topic-filter."""
+def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = "only rows about topics") -> None:
+    """The options --group and --topic-filter, which choose what is `about` some groups and `about_topics`."""
     parser.add_argument("--group", action="append", default=[], metavar="NAME", help=f"{about}; may be repeated")
     parser.add_argument(
         "--topic-filter",
@@ -25,8 +25,8 @@ def add_groups(parser: argparse.ArgumentParser, about: str) -> None:
         type=_pattern,
         default=[],
         metavar="GLOB",
-        help="only rows about topics whose name matches, with *, ? and [...] (a [ without its ] is a bracket, which no "
-        "topic has); may be repeated",
+        help=f"{about_topics} whose name matches, with *, ? and [...] (a [ without its ] is a bracket, which no topic "
+        "has); may be repeated",
     )
 
 

@@ -49,6 +49,10 @@ defaults; one for --thresholds names those that differ:
   [offsets_expiring]
   high_within = "48h"
 
+With --topic-filter a finding stays that names a topic which matches, or a group with a row about one. It is judged and
+counted by all rows: "2 of 3 partitions" of a group are of all its topics. What is about the logs of the coordinators
+stays, for all that is told of any topic hangs on them. Of tables stay the rows about such topics.
+
 Expiry is counted with --retention: give what the brokers have (offsets.retention.minutes). The moment of the report is
 --as-of, or else now for running brokers, and the time of the last record for files.
 """
@@ -94,7 +98,7 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
     )
     add_sources(parser)
-    add_groups(parser, "only what is about this group")
+    add_groups(parser, "only what is about this group", "only what is about topics")
     add_as_of(parser, "the report as of this moment: 2026-01-31T12:00 (UTC), milliseconds since 1970, or 2h, 7d ago")
     parser.add_argument(
         "--retention",

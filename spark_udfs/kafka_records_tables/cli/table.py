@@ -20,7 +20,7 @@ from kafka_records_tables.cli.reading_options import (
 )
 from kafka_records_tables.cli.source_options import add_sources, add_topic, given_source
 from kafka_records_tables.near_names import UnknownColumn, near
-from kafka_records_tables.query import QueryError, query_of, topic_column
+from kafka_records_tables.query import QueryError, query_of, topic_columns
 from kafka_records_tables.results.described import described
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError
 from kafka_records_tables.runs.written_output import OFFSET_FORMATS
@@ -276,8 +276,8 @@ def _check_format(table: Table, options: argparse.Namespace) -> None:
 
 
 def _query(table: Table, options: argparse.Namespace) -> Query:
-    if options.topic_filter and topic_column(table) is None:
-        able = [each.name for each in TABLES.values() if topic_column(each) is not None]
+    if options.topic_filter and not topic_columns(table):
+        able = [each.name for each in TABLES.values() if topic_columns(each)]
         raise UsageError(f"--topic-filter: rows of {table.name} are about no topic, those of {', '.join(able)} are")
     try:
         return query_of(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
-from kafka_records_tables.query import query_of, topic_column
+from kafka_records_tables.query import query_of, topic_columns
 from kafka_records_tables.read import read_tables
 from kafka_records_tables.report.glance import numbers_of
 from kafka_records_tables.report.lost_files import lost_files
@@ -89,7 +89,9 @@ def read_report(
     group
         Only what is about this group, or these: their findings, rows and open transactions.
     topic_filter
-        Patterns with `*`, `?` and `[…]`: only rows about topics whose name one of them matches.
+        Patterns with `*`, `?` and `[…]`: only what is about topics whose name one of them matches. A finding stays that
+        names such a topic, or a group with a row about one; it is judged and counted by all rows. What is about the
+        logs of coordinators stays. Of tables stay the rows about such topics.
     as_of
         The report as at this moment (`read_table`). Ends of logs are not known of earlier moments, so there is no lag.
     retention
@@ -132,7 +134,6 @@ def read_report(
     reading = _Reading(
         given,
         groups,
-        patterns,
         as_of_ms,
         {"untold": untold, "package": package, "processes": processes, "spark": spark, "on_progress": on_progress},
         {RETENTION.name: retention_ms, PARTITIONS.name: counts},
@@ -156,10 +157,10 @@ def read_report(
         partitions=counts,
     )
     lost = lost_files(given, reading.found)
-    sight = Sight(request, tables, reading.found, limits, lost, bootstrap, config)
-    return Report(
-        request, findings_of(sight), numbers_of(tables), tables, reading.missing, reading.found, reading.counts
-    )
+    # Rules see all rows, and what a finding counts is of the whole.
+    findings = findings_of(Sight(request, tables, reading.found, limits, lost, bootstrap, config))
+    chosen = {name: _about_topics(name, rows, patterns) for name, rows in tables.items()}
+    return Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)
 
 
 class _Reading:
@@ -169,14 +170,12 @@ class _Reading:
         self,
         source: Any,
         groups: tuple[str, ...] | None,
-        patterns: tuple[str, ...],
         as_of_ms: int | None,
         settings: dict[str, Any],
         options: Mapping[str, Any],
     ) -> None:
         self._source = source
         self._groups = groups
-        self._patterns = patterns
         self._as_of_ms = as_of_ms
         self._settings = settings
         self._options = options
@@ -212,16 +211,20 @@ class _Reading:
         self.counts.widen(results.counts)
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
-        """Those of the rows that the report is about."""
-        if name == "open_transactions" and self._groups is not None:
-            held = rows["holds_back"].combine_chunks()
-            of_groups = pc.is_in(held.flatten().field("group_id"), pa.array(self._groups))
-            chosen = pc.unique(pc.list_parent_indices(held).filter(of_groups))
-            rows = rows.take(chosen)
-        if not self._patterns or topic_column(TABLES[name]) is None:
+        """Those of the rows that are about the groups of the report."""
+        if name != "open_transactions" or self._groups is None:
             return rows
-        query = query_of(TABLES[name], topics=self._patterns)
-        return pa.Table.from_batches(list(Selection(TABLES[name], iter(rows.to_batches()), query)), rows.schema)
+        held = rows["holds_back"].combine_chunks()
+        of_groups = pc.is_in(held.flatten().field("group_id"), pa.array(self._groups))
+        return rows.take(pc.unique(pc.list_parent_indices(held).filter(of_groups)))
+
+
+def _about_topics(name: str, rows: pa.Table, patterns: tuple[str, ...]) -> pa.Table:
+    """The rows of a table that `table NAME --topic-filter …` prints; all of one whose rows are about no topic."""
+    if not patterns or not topic_columns(TABLES[name]):
+        return rows
+    query = query_of(TABLES[name], topics=patterns)
+    return pa.Table.from_batches(list(Selection(TABLES[name], iter(rows.to_batches()), query)), rows.schema)
 
 
 def _brokers(source: Any, arguments: Sequence[str] | None) -> tuple[str | None, str | None]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.report_parts import Level, ReportFinding
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.sight import counted, listed
+from kafka_records_tables.report.topic_choice import about_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,7 @@ def findings_of(sight: Sight) -> tuple[ReportFinding, ...]:
 
 def findings_of_rule(sight: Sight, rule: ReportRule) -> Iterator[ReportFinding]:
     """Those of one rule, the worst first."""
-    cases = rule.cases(sight)
+    cases = about_topics(sight, rule.cases(sight))
     for level in sorted(Level, reverse=True):
         most = sight.limit("report.most_notes_of_a_kind" if level == Level.NOTE else "report.most_of_a_kind")
         of_level = cases.filter(pc.equal(cases["level"], int(level)))

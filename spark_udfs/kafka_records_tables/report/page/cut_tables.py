@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.query import topic_column
+from kafka_records_tables.query import topic_columns
 from kafka_records_tables.report.command_lines import command_line, option
 from kafka_records_tables.report.page.packed_columns import Dictionaries, packed_table
 from kafka_records_tables.report.report_parts import Omission, Report, ReportRequest
@@ -34,7 +34,7 @@ def command_words(request: ReportRequest, name: str) -> list[str]:
     words = table_words(request, name)
     for group in request.groups or ():
         words += option("--group", group)
-    if topic_column(TABLES[name]) is not None:
+    if topic_columns(TABLES[name]):
         words += [word for pattern in request.topic_filter for word in option("--topic-filter", pattern)]
     return words
 

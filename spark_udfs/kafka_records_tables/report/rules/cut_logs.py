@@ -43,9 +43,10 @@ def _cases(sight: Sight) -> pa.Table:
     stops = with_columns(stops, side=pa.array(["end"] * stops.num_rows, pa.string()), missing=missing)
     begins = with_columns(begins, side=begins["side"].cast(pa.string()))
     lists = ("partition", "log_start_offset", "log_end_offset", "high_watermark", "last_ms")
+    cut = pa.concat_tables([begins, stops])
     cases = grouped(
-        pa.concat_tables([begins, stops]),
-        ["topic", "side"],
+        with_columns(cut, log_topic=cut["topic"]),
+        ["log_topic", "side"],
         [*((name, "list") for name in lists), ("missing", "sum"), ("last_ms", "min")],
     )
     return ranked(cases, np.full(cases.num_rows, int(Level.HIGH)), cases["missing_sum"].to_numpy())
@@ -63,7 +64,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
     from kafka_records_tables.report.sight import MOST_EVIDENCE, counted
 
-    topic, partitions = case["topic"], case["partition_list"]
+    topic, partitions = case["log_topic"], case["partition_list"]
     first = partitions[0]
     is_start = case["side"] == "start"
     groups = groups_of_logs(sight, topic, partitions)

@@ -75,7 +75,7 @@ def _cases(sight: Sight) -> pa.Table:
     high = (interval <= sight.limit("commits_flooding.high_interval_ms")) & (
         share >= sight.limit("commits_flooding.high_share")
     )
-    cases = with_columns(cases, topics=topics, share=share, interval_ms=interval, is_high=high)
+    cases = with_columns(cases, topic_list=topics, share=share, interval_ms=interval, is_high=high)
     cases = cases.filter(pa.array(share >= sight.limit("commits_flooding.share")))
     is_high = np.asarray(cases["is_high"].to_numpy(zero_copy_only=False), bool)
     return ranked(cases, level_by((is_high, Level.HIGH), default=Level.MODERATE), numbers(cases, "bytes_sum_sum"))
@@ -85,7 +85,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.sight import counted, length, of_group, shown
 
     group = case["group_id"]
-    topics = tuple(sorted(topic for topic in case["topics"] if topic is not None))
+    topics = tuple(sorted(topic for topic in case["topic_list"] if topic is not None))
     since = case["window_start_timestamp_ms_min"]
     rows = Rows("activity", of_group(group, f"window_start_timestamp_ms>={since}"))
     commits = max(case["commits_sum_sum"], 1)

@@ -29,7 +29,15 @@ def _ranges(sight: Sight) -> pa.Table:
 
 
 def _cases(sight: Sight) -> pa.Table:
-    from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
+    from kafka_records_tables.report.case_columns import (
+        grouped,
+        kept,
+        level_by,
+        looked_up,
+        numbers,
+        ranked,
+        with_columns,
+    )
 
     ranges = _ranges(sight)
     state, count = numbers(ranges, "delivery_state"), numbers(ranges, "delivery_count")
@@ -58,20 +66,18 @@ def _cases(sight: Sight) -> pa.Table:
             ("log_offset", "list"),
         ],
     )
+    names = sight.table("share_group_topics")
+    cases = with_columns(cases, topic=looked_up(cases["topic_id"], names, "topic_id", "topic"))
     urgent = (numbers(cases, "given_up_sum") > 0) | (numbers(cases, "last_chance_sum") > 0)
     levels = level_by((urgent, Level.HIGH), default=Level.MODERATE)
     return ranked(cases, levels, numbers(cases, "given_up_sum") * 1000 + numbers(cases, "again_sum"))
 
 
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.command_lines import condition_of, option
     from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
 
-    group, topic_id = case["group_id"], case["topic_id"]
-    topics = sight.table("share_group_topics")
-    named = kept(topics, equal(topics, "topic_id", topic_id))
-    topic = named["topic"][0].as_py() if named.num_rows else None
+    group, topic_id, topic = case["group_id"], case["topic_id"], case["topic"]
     partitions = sorted(set(case["partition_list"]))
     rows = Rows("share_partitions", of_group(group, condition_of("topic_id", topic_id)))
     given_up, again, last = case["given_up_sum"], case["again_sum"], case["last_chance_sum"]
