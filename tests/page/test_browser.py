@@ -118,8 +118,8 @@ def test_the_first_page(opened: Opened) -> None:
     assert titles == ["offsets of a group that is alive expire soon", "a group that nobody needs"]
     first = page.locator(".finding").first
     assert "0–2, 5" in first.inner_text()
-    assert "2 h before" in first.inner_text()
-    first.locator("summary", has_text="evidence: 40 records").click()
+    assert "2 h before the report's moment" in first.inner_text()
+    first.locator("summary", has_text="evidence (40)").click()
     assert first.locator(".evidence td").first.inner_text() == "1,234"
     headings = [text.partition(" ")[0] for text in page.locator("main h2").all_inner_texts()]
     assert headings == ["Findings", "Numbers", "Groups", "Activity", "Who", "Tables"]
@@ -203,7 +203,7 @@ def test_thresholds_have_units_and_brokers_are_explained_once(browser: Browser, 
     opened = Opened(browser, file)
     page = opened.go()
     expect(page.get_by_text("export BOOTSTRAP=HOST:PORT")).to_have_count(1)
-    page.get_by_text("measured, and the thresholds").click()
+    page.get_by_text("what was measured").click()
     said = page.locator(".finding .pairs").inner_text()
     assert "threshold offsets_expiring.alive_within\n1 d – how lately a group without members has committed" in said
     assert "threshold commits_flooding.share\n25 % – " in said
@@ -274,7 +274,7 @@ def test_plots_span_the_time_in_which_rows_are(browser: Browser, tmp_path: Path)
     opened = Opened(browser, file)
     page = opened.go("group=orders")
     opened.draw_plots(1)
-    assert "Not drawn, for it is long before: 4 marks from 2026-08-22" in page.locator("#part-activity").inner_text()
+    assert "Not drawn, for it is long before: what was written at about 2026-08-22" in page.locator("#part-activity").inner_text()
     assert "08-22" not in (page.locator(".plot svg").text_content() or "")
     opened.close()
 

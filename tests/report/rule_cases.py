@@ -352,7 +352,7 @@ CASES: Final = (
         Level.CRITICAL,
         None,
         Shown("orders", 0),
-        (_TABLE, _GROUPS, _GROUPS, "-"),
+        ("-", _TABLE, _GROUPS, _GROUPS),
         topics=("orders",),
     ),
     RuleCase(
@@ -393,7 +393,7 @@ CASES: Final = (
         Level.HIGH,
         END_MS - 3 * MINUTE,
         Shown(OFFSETS, 0, 2),
-        (*_OF_FALLS, "-", "-"),
+        (_TABLE, *_OF_FALLS, "-", "-"),
         topics=("orders",),
     ),
     RuleCase(
@@ -413,7 +413,7 @@ CASES: Final = (
         Level.HIGH,
         END_MS - MINUTE,
         Shown(OFFSETS, 0),
-        (*_OF_FALLS, "-"),
+        (*_OF_FALLS, "-", "-"),
         topics=("orders",),
     ),
     RuleCase(
@@ -481,7 +481,7 @@ CASES: Final = (
         Level.CRITICAL,
         END_MS - MINUTE,
         Shown(OFFSETS, 0),
-        (_TABLE, "kafka-records dump", _TOPICS, "-", "-", "-"),
+        (_TABLE, "-", "kafka-records dump", _TOPICS, "-", "-"),
     ),
     RuleCase(
         "records_misplaced",

@@ -51,6 +51,11 @@ class Sight:
         return self.request.at_timestamp_ms
 
     @property
+    def is_of_the_past(self) -> bool:
+        """Whether the last record is old, so that spans are counted from a moment that nobody chose."""
+        return not self.request.as_of and self.request.made_timestamp_ms - self.at_ms > HOUR_MS
+
+    @property
     def is_stored(self) -> bool:
         """Whether the logs are files, so that nobody knows what came behind them."""
         return self.bootstrap is None

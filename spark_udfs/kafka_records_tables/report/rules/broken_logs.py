@@ -82,7 +82,7 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
         is_passing = case["check_level"] == "transient"
         stops = kind == "coordinator_cannot_load"
         stopped = groups_of_logs(sight, case["log_topic"], logs) if stops else ()
-        stand = f" {groups_shown(stopped)}".rstrip()
+        stand = f" {groups_shown(stopped)}{_stopped_since(sight, stopped, case)}".rstrip()
         why_not_sure = _NOT_SURE.get(kind)
         return ReportFinding(
             kind=kind,
@@ -140,14 +140,30 @@ def groups_of_logs(sight: Sight, topic: str | None, partitions: Sequence[int]) -
     return tuple(kept(rows, equal(rows, "log_partition", *partitions))["group_id"].to_pylist())
 
 
+def _stopped_since(sight: Sight, groups: Sequence[str], case: dict[str, Any]) -> str:
+    """Whether a coordinator has met the records already, as a sentence: nobody has committed since."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rules.group_spans import last_commits
+    from kafka_records_tables.report.sight import HOUR_MS, moment
+
+    newest = sight.once(last_commits)
+    last: int | None = pc.max(kept(newest, equal(newest, "group_id", *groups))["last"]).as_py()
+    written = max((each for each in case["log_timestamp_ms_list"] if each is not None), default=None)
+    if last is None or written is None or last > written or sight.at_ms - written < HOUR_MS:
+        return ""
+    return f"None of them has a commit that can be read after {moment(last)}: it looks as if that had happened already."
+
+
 def groups_shown(groups: Sequence[str]) -> str:
     """Groups that something hits, as a sentence with a space behind it; nothing for none."""
     from kafka_records_tables.report.sight import counted, listed
 
     if not groups:
         return ""
-    stand = "stands" if len(groups) == 1 else "stand"
-    return f"{counted(len(groups), 'group')} {stand} there, and it hits all of them: {listed(groups, 8)}. "
+    has, all_of = ("has its", "it is hit") if len(groups) == 1 else ("have their", "all of them are hit")
+    return f"{counted(len(groups), 'group')} {has} records there, and {all_of}: {listed(groups, 8)}. "
 
 
 def logs_shown(topic: str | None, partitions: Sequence[int]) -> str:
@@ -170,6 +186,9 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
 
     offset = case["log_offset_list"][0]
     steps = []
+    if kind == "coordinator_cannot_load":
+        log = f"{case['log_topic']}-{case['log_partition_list'][0]}"
+        steps.append(NextStep(f"Copy the folder {log} with all its segments before anybody changes it"))
     if offset is not None and sight.request.source_arguments:
         place = ["--topic", case["log_topic_list"][0], "--offset", str(offset)]
         if case["group_id_list"][0] is not None:
@@ -177,7 +196,6 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
         line = sight.reading_command("dump", *place)
         steps.append(NextStep("Look at the first of the records that show it", line))
     if kind == "coordinator_cannot_load":
-        log = f"{case['log_topic']}-{case['log_partition_list'][0]}"
         steps.append(
             sight.ask_kafka(
                 f"Ask which broker leads {log}, and look into the log of that broker for an error while loading it",
@@ -187,7 +205,7 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
                 case["log_topic"],
             )
         )
-        steps.extend(NextStep(step.format(log=log)) for step in _RESCUE)
+        steps.append(NextStep(_ASK_FOR_RELEASES))
         if case["log_topic"] == _OFFSETS_TOPIC:
             steps.append(NextStep(_GIVE_BACK))
     elif kind == "records_misplaced":
@@ -229,10 +247,9 @@ _NOUNS: Final = {"coordinator_cannot_load": "record", "records_unknown": "record
 _NOT_SURE: Final = {
     "coordinator_cannot_load": ("no release of Kafka that this package knows reads past them; a newer one may")
 }
-_RESCUE: Final = (
+_ASK_FOR_RELEASES: Final = (
     "Find out whether a newer broker has been in the cluster, or brokers were rolled back to an older release: a broker"
-    " of the newer release loads what it wrote",
-    "Copy the folder {log} with all its segments before anybody changes it",
+    " of the newer release loads what it wrote"
 )
 _GIVE_BACK: Final = (
     "Where no newer broker can be run: docs/rescue.md tells how to read the offsets out, let the broker load and give"
@@ -253,16 +270,16 @@ _WHAT: Final = {
 }
 _NOT_LOADED: Final = {
     "__consumer_offsets": (
-        "Until that is mended, nobody can join a group of such a partition, and no offset of theirs can be read or"
-        " committed, once a coordinator has to load it."
+        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can"
+        " join a group of such a partition, and no offset of theirs can be read or committed, until that is mended."
     ),
     "__share_group_state": (
-        "Until that is mended, nobody can consume the share partitions whose state stands there, once a coordinator has"
-        " to load it."
+        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can"
+        " consume the share partitions whose state is there, until that is mended."
     ),
     "__transaction_state": (
-        "Its coordinator goes on without what stands behind: it does not know the transactions there, and nobody ends"
-        " them."
+        "Its coordinator goes on without the records behind it: it does not know the transactions there, and nobody"
+        " ends them."
     ),
 }
 """What follows by the log that cannot be loaded."""

@@ -97,12 +97,13 @@ def _cases(sight: Sight) -> pa.Table:
         (is_unclear, Level.LOW),
         default=Level.NOTE,
     )
-    cases = with_columns(cases, works=works, was_used=was_used, lived_ms=np.maximum(lived, 0))
+    cases = with_columns(epochs, works=works, was_used=was_used, lived_ms=np.maximum(lived, 0))
     return ranked(cases, levels, -left)
 
 
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.rules.group_spans import to_consume
     from kafka_records_tables.report.sight import (
         MINUTE_MS,
         MOST_EVIDENCE,
@@ -132,6 +133,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     )
     first, last = soonest, case["expires_timestamp_ms_max"]
     when = f"in {length(left)} ({moment(soonest)})" if left > 0 else "at the next clean-up"
+    if sight.is_of_the_past and soonest <= sight.request.made_timestamp_ms:
+        when = f"at {moment(soonest)}, before this report was made"
     if last - first >= MINUTE_MS:
         when = f"from {when} to {moment(last)}" if left > 0 else f"{when}, up to {moment(last)}"
     elif offsets > 1:
@@ -139,6 +142,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     until = (f"expires_timestamp_ms>={first}", f"expires_timestamp_ms<={last}")
     rows = Rows("expirations", of_group(group, "kind=offset", "rule!=expire_timestamp", *until))
     is_sure = case["works"] or case["was_used"] or not case["is_lower_bound"]
+    waiting = to_consume(sight, group, topics)
+    behind = f" It has {waiting} now." if waiting else ""
     lived = f"It was in use for {length(case['lived_ms'])} before, as far as the log tells. "
     return ReportFinding(
         kind="offsets_expiring",
@@ -148,7 +153,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             f"{counted(offsets, 'committed offset')} of the group {shown(group)} ({listed(topics)}) "
             f"{'expires' if offsets == 1 else 'expire,'} {when}: {state}. {lived if case['lived_ms'] else ''}"
             "When its consumers come back later than that, they start where auto.offset.reset says: at the end, and "
-            "leave records out, or at the beginning, and read all of them again."
+            f"miss what is in between, or at the beginning, and read all of it again.{behind}"
         ),
         group_ids=(group,),
         topics=topics,
@@ -185,13 +190,19 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
                 "--dry-run",
             ),
         ),
-        measured={"expires_in_ms": left, "offsets": offsets, "in_use_ms": case["lived_ms"]},
+        measured={
+            "expires_in_ms": left,
+            "offsets": offsets,
+            **({"in_use_ms": case["lived_ms"]} if case["lived_ms"] else {}),
+            **({"epoch": case["epoch"]} if case["epoch"] is not None else {}),
+        },
         thresholds=sight.limits_of(
             "offsets_expiring.within",
             "offsets_expiring.high_within",
             "offsets_expiring.critical_within",
             "offsets_expiring.alive_within",
             "offsets_expiring.in_use_for",
+            "offsets_expiring.in_use_epoch",
         ),
     )
 

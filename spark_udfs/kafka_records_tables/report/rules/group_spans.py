@@ -43,17 +43,28 @@ def spans(sight: Sight) -> tuple[pa.Table, pa.Table]:
 def stands_now(sight: Sight, group: str, topics: Sequence[str]) -> str:
     """A sentence: how many members a group has at the moment of the report, and its lag on topics where that is
     known."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.sight import counted
+
+    groups = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
+    members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
+    assigns_itself = groups["group_kind"].to_pylist() == ["simple"]
+    # Clients that assign themselves partitions are in no group.
+    who = "" if assigns_itself else counted(members, "member") if members else "no members"
+    has = " and ".join(filter(None, (who, to_consume(sight, group, topics))))
+    return f"Now it has {has}." if has else ""
+
+
+def to_consume(sight: Sight, group: str, topics: Sequence[str]) -> str:
+    """The lag of a group on topics in words, nothing where nobody knows it: `12 records of "orders" to consume`."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.sight import counted, listed
 
-    groups = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
-    members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     rows = sight.table("lag")
     lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", *topics))["lag"]).as_py()
-    behind = "" if lag is None else f" and {counted(lag, 'record')} of {listed(topics)} to consume"
-    return f"Now it has {counted(members, 'member') if members else 'no members'}{behind}."
+    return "" if lag is None else f"{counted(lag, 'record')} of {listed(topics)} to consume"
 
 
 def emptied_at(sight: Sight, group: str) -> int | None:

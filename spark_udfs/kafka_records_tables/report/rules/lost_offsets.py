@@ -87,6 +87,7 @@ def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], Repor
             evidence_count=len(places),
             rows=(rows,),
             next=(
+                *_PREVENTION.get(kind, ()),
                 sight.see("See the offsets and the ends of their logs", rows),
                 sight.describe_group(first["group_id"]),
                 sight.ask_kafka(
@@ -101,7 +102,6 @@ def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], Repor
                     f"--to-{_GO_TO[kind]}",
                     "--dry-run",
                 ),
-                *_PREVENTION.get(kind, ()),
             ),
             measured={"lost_offsets": case["lost_sum"] or 0, "partitions": len(partitions), "groups": len(groups)},
             thresholds=sight.limits_of(f"{kind}.alive_within"),

@@ -103,7 +103,6 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
         from kafka_records_tables.report.rules.group_spans import stands_now
         from kafka_records_tables.report.sight import (
             MOST_EVIDENCE,
-            counted,
             moment,
             of_group,
             places_shown,
@@ -134,7 +133,7 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             what=(
                 f"The offsets of the group {shown(group)} for {places_shown(places)}"
                 f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
-                f" by {counted(case['distance_sum'], 'offset')} in all. {_WHAT[kind]}"
+                f" by {_distance(case['distance_sum'], len(places))}. {_WHAT[kind]}"
                 f" {stands_now(sight, group, topics)}"
             ),
             group_ids=(group,),
@@ -150,7 +149,7 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             evidence_count=len(places),
             rows=rows,
             next=(
-                sight.see("See each fall, with the records that show it", rows[-1]),
+                *(sight.see("See each fall, with the records that show it", each) for each in rows),
                 sight.see("See what else the group committed, and when", Rows("history", about)),
                 sight.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
                 sight.describe_group(group),
@@ -161,6 +160,15 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
         )
 
     return tell
+
+
+def _distance(offsets: int, falls: int) -> str:
+    """How far, for so many falls: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
+    from kafka_records_tables.report.sight import counted
+
+    if falls == 1:
+        return counted(offsets, "offset")
+    return f"about {counted(round(offsets / falls), 'offset')} each time, {offsets} in all"
 
 
 def _times(places: list[tuple[str, int]]) -> str:
@@ -177,10 +185,10 @@ def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
             "what explains the fall hangs on the members that the group had, and records that would tell are gone"
         )
     if kind == "two_committers":
-        return "medium", "that the offsets fall by turns is certain; which clients commit them, no record tells"
+        return "medium", "no record tells which clients commit; that the offsets fall by turns is certain"
     if kind == "offsets_reset":
         return "medium", (
-            "that the group had no members is certain; whether a tool or a consumer committed, no record tells"
+            "no record tells whether a tool or a consumer committed; that the group had no members is certain"
         )
     return "high", None
 
@@ -216,6 +224,8 @@ _LOOK = {
 _DECIDE = {
     "offsets_reset": (
         "Ask who reset the group at that time and whether it was meant: what it writes may be there twice",
+        "Where it was not: stop the consumers, and set the offsets to where they were, which the evidence names"
+        " (kafka-consumer-groups --reset-offsets --to-offset)",
     ),
     "offsets_rewound": (),
     "offsets_began_anew": (),
@@ -227,7 +237,7 @@ _DECIDE = {
     ),
 }
 
-LATELY = Threshold("lately", "duration", "24h", "falls of this age or younger are news", "since the last shift")
+LATELY = Threshold("lately", "duration", "24h", "what happened within this time is news", "since the last shift")
 PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "who was hit has noticed within a week")
 
 

@@ -125,14 +125,14 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             f"The group {shown(group)} went through {counted(count, 'rebalance')} in {length(last - first)}, one every "
             f"{length((last - first) / max(count - 1, 1))}, with at most "
             f"{counted(case['member_count_max'] or 0, 'member')} at a time. "
-            + ("It still does." if case["goes_on"] else f"The last one was at {moment(last)}.")
+            + ("It goes on." if case["goes_on"] else f"The last one was at {moment(last)}.")
             + f"{still} In each rebalance consumers stop, and what they had not committed is consumed again."
         ),
         group_ids=(group,),
         topics=topics,
         since_timestamp_ms=first,
         evidence=tuple(
-            Evidence(f"the {which} rebalance of the row", _TOPIC, case["log_partition_last"], offset, at)
+            Evidence(f"the {which} of these rebalances", _TOPIC, case["log_partition_last"], offset, at)
             for which, offset, at in (("first", offsets[0], first), ("last", offsets[-1], last))
         ),
         evidence_count=count,

@@ -87,8 +87,8 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     if going:
         verb = "has" if len(going) == 1 else "have"
         parts.append(
-            f"{counted(len(going), 'group')} {verb} gone on with the new one ({listed(going)}): what was not consumed"
-            " of the old one is gone."
+            f"{counted(len(going), 'group')} {verb} gone on with the new one ({listed(going)}): what had not been"
+            " consumed of the old one is gone."
         )
     if waiting:
         parts.append(f"{_waiting(sight, waits)} {_WAITING}")

@@ -83,10 +83,10 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     given_up, again, last = case["given_up_sum"], case["again_sum"], case["last_chance_sum"]
     parts = []
     if given_up:
-        parts.append(f"given up, after as many deliveries as the limit allows: {counted(given_up, 'record')}")
+        parts.append(f"{counted(given_up, 'record')} given up, after as many deliveries as the limit allows")
     if again:
         also = f" (for {last} of them the next one is the last)" if last else ""
-        parts.append(f"waiting to be delivered again, after several times: {counted(again, 'record')}{also}")
+        parts.append(f"{counted(again, 'record')} waiting to be delivered again, after several times{also}")
     batches = zip(
         case["partition_list"],
         case["first_offset_list"],
@@ -100,16 +100,17 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     return ReportFinding(
         kind="share_redelivery",
         level=Level(case["level"]),
-        title=RULE.title,
+        title=RULE.title if not given_up else "a share group gave up records that nobody has processed",
         what=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)},"
             f" {partitions_shown(partitions)}: {'; '.join(parts)}. {_now(sight, group)}"
+            f"{' Nobody gets again what was given up.' if given_up else ''}"
             " Its consumers cannot do their work on these records, or do not acknowledge them in time."
         ),
         group_ids=(group,),
         topics=(topic,) if topic else (),
         partitions=tuple(partitions),
-        since_note="the state counts deliveries and has no times of them; the records of its log have",
+        since_note="the state has no times of deliveries; the records that it was made of have, see the second step",
         confidence="high" if not given_up else "medium",
         why_not_sure=None if not given_up else "a consumer may have rejected a record at its last delivery",
         evidence=tuple(

@@ -25,7 +25,7 @@ const factsOf = (finding) => {
   const note = finding.since_note ? [" ", dimmed(["(", visible(finding.since_note), ")"])] : null;
   if (finding.since_timestamp_ms !== null) add("since", when(finding.since_timestamp_ms), " ", dimmed(distance(finding.since_timestamp_ms)), note);
   else if (note) add("since", visible(finding.since_note));
-  if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(distance(finding.until_timestamp_ms)));
+  if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(deadlineDistance(finding.until_timestamp_ms)));
   add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence);
   const doubt = finding.why_not_sure ? make("p", { class: "doubt" }, "Why not certain: ", visible(finding.why_not_sure), ".") : null;
   return [make("dl", { class: "facts" }, facts), doubt];
@@ -50,7 +50,7 @@ const ranges = (numbers) => {
 const evidenceOf = (finding) => {
   if (!finding.evidence.length) return null;
   const count = Math.max(finding.evidence_count, finding.evidence.length);
-  return folded(`evidence: ${plural(count, "record")}`, { class: "evidence" }, () => {
+  return folded(`evidence (${number(count)})`, { class: "evidence" }, () => {
     const lines = finding.evidence.map((each) =>
       make(
         "tr",
@@ -64,7 +64,7 @@ const evidenceOf = (finding) => {
     const head = ["log partition", "offset", "time (UTC)", "shows"].map((name, i) => make("th", { scope: "col", class: i === 1 ? "right" : null }, name));
     return [
       make("div", { class: "scrolling", tabindex: "0", role: "region", "aria-label": "Evidence" }, make("table", { class: "plain" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, lines))),
-      count > lines.length ? make("p", { class: "dim" }, `The first ${lines.length} of ${number(count)}; the tables have the rest.`) : null,
+      count > lines.length ? make("p", { class: "dim" }, `${lines.length} of ${number(count)}; the tables have the rest.`) : null,
     ];
   });
 };
@@ -76,7 +76,7 @@ const measuredOf = (finding) => {
   return make(
     "details",
     { class: "evidence" },
-    make("summary", {}, "measured, and the thresholds that decided the level"),
+    make("summary", {}, "what was measured, and the thresholds of this kind of finding"),
     make("dl", { class: "pairs" }, pairs(finding.measured), Object.entries(finding.thresholds).map(([name, value]) => thresholdPair(name, value)))
   );
 };
@@ -90,7 +90,8 @@ const thresholdPair = (name, value) => {
 
 const measure = (name, value) => {
   if (typeof value === "number" && /_timestamp_ms$/.test(name)) return when(value);
-  if (typeof value === "number" && /_ms$/.test(name)) return `${span(value)} (${number(value)} ms)`;
+  if (typeof value === "number" && /_ms$/.test(name)) return value < 1000 ? span(value) : `${span(value)} (${number(value)} ms)`;
+  if (typeof value === "number" && /^share_/.test(name)) return `${number(value * 100)} %`;
   return typeof value === "number" ? number(value) : shown(typeof value === "string" ? value : JSON.stringify(value));
 };
 

@@ -46,7 +46,19 @@ const span = (ms) => {
 const distance = (ms) => {
   const far = ms - report.document.request.at_timestamp_ms;
   if (Math.abs(far) < 1000) return "at the moment of the report";
-  return far > 0 ? `in ${span(far)}` : `${span(far)} before`;
+  return far > 0 ? `in ${span(far)}` : `${span(far)} before the report's moment`;
+};
+
+/** How far a deadline is; one that had passed when the report was made is told from then. */
+const deadlineDistance = (ms) => {
+  const made = report.document.request.made_timestamp_ms;
+  return isOfThePast() && ms <= made ? `passed ${span(made - ms)} before this report was made` : distance(ms);
+};
+
+/** Whether the last record is old, so that spans are counted from a moment that nobody chose. */
+const isOfThePast = () => {
+  const { at_timestamp_ms: at, made_timestamp_ms: made, as_of: isAsked } = report.document.request;
+  return !isAsked && made - at > 3_600_000;
 };
 
 const when = (ms) => make("time", { datetime: Math.abs(ms) <= LAST_MOMENT ? new Date(ms).toISOString() : null }, moment(ms));

@@ -15,17 +15,17 @@ const headline = () => {
   return [said, all, laterThanRead()];
 };
 
+/** Whom a finding is about: what it is the only one of, a group rather than a topic. */
 const concerned = ({ group_ids: groups, topics }) => {
-  if (groups.length) return [groups.length === 1 ? ": group " : ": groups ", groupLink(groups[0], 60), groups.length > 1 ? ` and ${number(groups.length - 1)} more` : null];
+  if (groups.length && !(groups.length > 1 && topics.length === 1)) return [groups.length === 1 ? ": group " : ": groups ", groupLink(groups[0], 60), groups.length > 1 ? ` and ${number(groups.length - 1)} more` : null];
   return topics.length ? [topics.length === 1 ? ": topic " : ": topics ", topicLink(topics[0], 60), topics.length > 1 ? ` and ${number(topics.length - 1)} more` : null] : null;
 };
 
-const deadline = ({ until_timestamp_ms: until }) => (until === null ? null : [", gets worse ", when(until), ` UTC (${distance(until)})`]);
+const deadline = ({ until_timestamp_ms: until }) => (until === null ? null : [", gets worse ", when(until), ` UTC (${deadlineDistance(until)})`]);
 
-/** A warning where the last record is old, so that spans are counted from a moment that nobody chose. */
 const laterThanRead = () => {
-  const { at_timestamp_ms: at, made_timestamp_ms: made, as_of: isAsked } = report.document.request;
-  if (isAsked || made - at <= HOUR) return null;
+  if (!isOfThePast()) return null;
+  const { at_timestamp_ms: at, made_timestamp_ms: made } = report.document.request;
   return make("p", { class: "warning" }, "This report is about ", when(at), " UTC, when the last record that it read was written: ", make("b", {}, `${span(made - at)} before it was made`), ". It knows nothing of what happened since, and counts ages and deadlines from then.");
 };
 
@@ -89,7 +89,7 @@ const groupsSection = async (chosen) => {
   const ranks = levels.map((level) => (level === null ? null : LEVELS.length - LEVELS.indexOf(level)));
   const columns = [
     shownColumn(groups, "group_id", "group"),
-    ...(worst.size ? [workedOut("finding", "finding", "text", ranks, (_, row) => badge(levels[row]), "the worst finding about it")] : []),
+    ...(worst.size ? [{ ...workedOut("finding", "finding", "text", ranks, (_, row) => badge(levels[row]), "the worst finding about it"), length: () => BADGE }] : []),
     shownColumn(groups, "group_kind", "kind"),
     shownColumn(groups, "state", "state"),
     shownColumn(groups, "member_count", "members"),
@@ -113,7 +113,21 @@ const groupsSection = async (chosen) => {
     open: (row) => openRow(groups, row),
     filters: chips,
   });
-  return section("groups", "Groups", leftOut("groups", "The counts by kind and state are of the rows that are here."), kindsAndStates(groups), table);
+  return section("groups", "Groups", leftOut("groups", "The counts by kind and state are of the rows that are here."), kindsAndStates(groups), table, groupsKey(groups, lag));
+};
+
+const BADGE = 11; // characters that the widest level takes
+
+/** What the columns do not say by themselves. */
+const groupsKey = (groups, lag) => {
+  const kinds = new Set(Array.from(allRows(groups.rows), (row) => groups.at("group_kind", row)));
+  const said = [
+    kinds.has("simple") && "A simple group is one whose clients assign themselves partitions, as Flink and Spark do: Kafka calls it Empty, and it has no members, also while they consume.",
+    lag && "Lag is what is left to consume, and lost is the part of it that the log of the topic has no longer.",
+    lag && kinds.has("share") && "Share groups commit no offsets, so nothing is known of their lag.",
+    "– is what the log does not tell.",
+  ];
+  return make("p", { class: "dim" }, said.filter(Boolean).join(" "));
 };
 
 /** Columns of another table that has one row for each group. */

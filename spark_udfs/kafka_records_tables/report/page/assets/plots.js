@@ -110,8 +110,8 @@ const whereMostAre = (values) => {
 
 const earlierOnes = (earlier) => {
   if (!earlier.length) return null;
-  const since = when(earlier[0].start);
-  return make("p", { class: "dim" }, "Not drawn, for it is long before: ", earlier.length === 1 ? ["what is of ", since] : [plural(earlier.length, "mark"), " from ", since, " to ", when(earlier[earlier.length - 1].start)], " UTC.");
+  const [first, last] = [earlier[0].start, earlier[earlier.length - 1].start];
+  return make("p", { class: "dim" }, "Not drawn, for it is long before: what was written ", first === last ? ["at about ", when(first)] : ["from ", when(first), " to ", when(last)], " UTC and is still in the log.");
 };
 
 const HOUR = 3_600_000;
