@@ -274,7 +274,8 @@ def test_plots_span_the_time_in_which_rows_are(browser: Browser, tmp_path: Path)
     opened = Opened(browser, file)
     page = opened.go("group=orders")
     opened.draw_plots(1)
-    assert "Not drawn, for it is long before: what was written at about 2026-08-22" in page.locator("#part-activity").inner_text()
+    of_activity = page.locator("#part-activity").inner_text()
+    assert "Not drawn, for it is long before: what was written at about 2026-08-22" in of_activity
     assert "08-22" not in (page.locator(".plot svg").text_content() or "")
     opened.close()
 
