@@ -6,7 +6,10 @@ sequences that a terminal obeys, marks that turn the direction of the text that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _TWO_UNITS = 0x10000
+_MOST_NAMED = 3
 
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and a symbol that show nothing: fillers of Hangul, and the Braille pattern without dots."""
@@ -19,6 +22,12 @@ def printable(text: str) -> str:
     blank. Letters and symbols that show nothing are escaped too, because a name of these would look empty.
     """
     return text if _is_printable(text) else "".join(map(_escaped, text))
+
+
+def some_names(names: Sequence[str]) -> str:
+    """The first names as a terminal may see them, and how many others there are: `a, b, c and 57 more`."""
+    first = ", ".join(map(printable, names[:_MOST_NAMED]))
+    return first if len(names) <= _MOST_NAMED else f"{first} and {len(names) - _MOST_NAMED} more"
 
 
 def _is_printable(text: str) -> bool:

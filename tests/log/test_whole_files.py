@@ -93,7 +93,7 @@ def test_an_empty_file_in_the_middle(tmp_path: Path) -> None:
     assert offsets == [0, 90]
     assert said == [
         f"{FOLDER}/{1:020}.log: it holds no batch, and offsets 1 to 89 are in no file"
-        " (a cleaner may have removed them, or a file is missing)"
+        " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)"
     ]
 
 
@@ -101,7 +101,10 @@ def test_an_empty_file_in_the_middle(tmp_path: Path) -> None:
 def test_offsets_in_no_file(tmp_path: Path, last: int, which: str) -> None:
     offsets, said, _ = read(tmp_path, {0: commit(last), 90: commit(90)}, "note")
     assert offsets == [last, 90]
-    assert said == [f"{FILE}: {which} in no file (a cleaner may have removed them, or a file is missing)"]
+    assert said == [
+        f"{FILE}: {which} in no file"
+        " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)"
+    ]
 
 
 def test_files_that_were_not_asked_for_are_not_missing(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_gap_before_the_moment() -> None:
         0,
     )
     assert str(finding) == (
-        "__consumer_offsets-0: records are missing: a cleaner has taken them away, or their file is missing "
+        "__consumer_offsets-0: some offsets have no record: compaction has taken it, or its file is missing "
         f"({_since(5)})"
     )
     assert [len(_as_of(log, offset)) for offset in range(9)] == [0, 1, 1, 1, 1, 0, 0, 0, 0]

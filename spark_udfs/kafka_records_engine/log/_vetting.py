@@ -177,7 +177,9 @@ class _Vetting:
             return
         which = f"offset {first} is" if first == limit - 1 else f"offsets {first} to {limit - 1} are"
         what = f"{which} in no file" if self.last is not None else f"it holds no batch, and {which} in no file"
-        consequence = "a cleaner may have removed them, or a file is missing"
+        consequence = (
+            "a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that"
+        )
         on_finding(in_file(self._segment.path, None, None, what, consequence, "note"))
 
     def _hand_over(self, found: list[Finding]) -> None:

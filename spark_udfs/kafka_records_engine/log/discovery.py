@@ -24,7 +24,7 @@ from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log.paths import expanded, inside_of, is_archive, without_secrets
 from kafka_records_engine.log.places import Entry, Files, LogSourceError, Place
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.printable import printable, some_names
 from kafka_records_runtime.wire import MAX_INT32
 
 __all__ = ["SUFFIXES", "FoundLog", "LogSourceError", "find_logs"]
@@ -42,7 +42,6 @@ _AT_ONCE: Final = 16
 _LEVELS: Final = 2
 """How far below a folder without logs one with logs is looked for."""
 _MOST_FOLDERS: Final = 300
-_MOST_NAMED: Final = 3
 
 _Asked = str | PathLike[str] | Place
 _Folders = list[tuple[Place, list[str] | None]]
@@ -97,7 +96,7 @@ def find_logs(
     named = [(*_told(folder, unnamed or topic), folder, files) for folder, files in asked.values()]
     chosen = [each for each in named if topic in (None, each[0])]
     if topic is not None and not chosen:
-        there = ", ".join(sorted({name for name, *_ in named})) or "nothing"
+        there = some_names(sorted({name for name, *_ in named})) or "nothing"
         raise LogSourceError(_listed(sources), f"there is no log of topic {printable(topic)} here, but of {there}")
     chosen.sort(key=lambda each: each[:2])
     for one, other in pairwise(chosen):
@@ -181,10 +180,9 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
         below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
         return _below(source, below, looks)
     what = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
-    deeper = [printable(str(folder)) for folder in folders_with_logs(source)]
+    deeper = [str(folder) for folder in folders_with_logs(source)]
     if deeper:
-        more = f" and {len(deeper) - _MOST_NAMED} more" if len(deeper) > _MOST_NAMED else ""
-        what += f"; name what holds logs: {', '.join(deeper[:_MOST_NAMED])}{more}"
+        what += f"; name what holds logs: {some_names(deeper)}"
     raise _HoldsNoLog(str(source), what)
 
 

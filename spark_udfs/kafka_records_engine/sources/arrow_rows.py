@@ -15,6 +15,7 @@ from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.plain_arrays import plain_array
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
 from kafka_records_engine.sources.row_words import UnknownWord, as_controls
+from kafka_records_runtime.printable import some_names
 
 _NEEDED: Final = ("partition", "offset", "key", "value")
 _ROWS: Final = 65_536
@@ -89,7 +90,7 @@ class ArrowRows:
             kept = table if self._topic == topic else table.slice(0, 0)
             others = [self._topic]
         if table.num_rows and not kept.num_rows:
-            names = ", ".join(sorted(name for name in others if name is not None)) or "none that is named"
+            names = some_names(sorted(name for name in others if name is not None)) or "none that is named"
             raise LogSourceError(self.name, f"there is no row of topic {topic} here, but of {names}")
         return kept
 

@@ -24,7 +24,7 @@ from kafka_records_engine.sources._saved.taken_columns import BYTES
 from kafka_records_engine.sources._saved.texts import ENCODINGS, Encoding
 from kafka_records_engine.sources._saved.times import TIME_UNITS
 from kafka_records_engine.sources.segment_files import Paths
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.printable import printable, some_names
 
 __all__ = ["FilePart", "SavedPartition", "SavedRows", "is_saved"]
 
@@ -111,7 +111,7 @@ class SavedRows:
         counted: set[str] = set()
         found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]
         if not found:
-            others = ", ".join(sorted({printable(name) for name, _ in places}))
+            others = some_names(sorted({name for name, _ in places}))
             raise LogSourceError(self.name, f"there is no row of topic {printable(topic)} here, but of {others}")
         return found
 

@@ -41,7 +41,7 @@ from kafka_records_engine.sources._stored.stretches import (
 from kafka_records_engine.sources._stored.views import BEHIND_ALL, as_of, everything
 from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.printable import printable, some_names
 
 _FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
 
@@ -90,7 +90,7 @@ class Snapshot:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""
         found = self._partitions(topic)
         if not found:
-            there = ", ".join(self.topics())
+            there = some_names(self.topics())
             raise LogSourceError(self._path, f"there is no log of topic {printable(topic)} here, but of {there}")
         return found
 
@@ -253,9 +253,7 @@ class _Reading:
         folder = folder_of(self._log.root, self._log.topic, self._log.partition)
         names = foreign_files(folder)
         if names:
-            listed = ", ".join(map(printable, names[:3]))
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            what = f"{listed}{more}: in the folder of a snapshot, and not by its names"
+            what = f"{some_names(names)}: in the folder of a snapshot, and not by its names"
             consequence = "not read; a file of another snapshot is read where it was"
             topic, partition = self._log.topic, self._log.partition
             self._context.report(

@@ -155,10 +155,10 @@ class Completeness:
             self._whole_from = limit
         if self._whole_from is None:
             return
-        taken = "the coordinator has deleted them" if self._table.is_pruned else "a cleaner has taken them away"
-        what = f"records are missing: {taken}, or their file is missing"
+        taken = "the coordinator has deleted it" if self._table.is_pruned else "compaction has taken it"
+        what = f"some offsets have no record: {taken}, or its file is missing"
         if context.holes:
-            what = f"records are missing: they could not be read, or {taken}"
+            what = f"some offsets have no record: it could not be read, or {taken}"
         if self._table.is_history:
             consequence = f"what happened is complete from offset {self._whole_from} on, and told only in part before"
         elif context.as_of_ms is None or (self._is_beyond and context.as_of_ms >= self._since_ms):

@@ -26,7 +26,7 @@ from kafka_records_engine.sources._saved.taken_columns import (
 )
 from kafka_records_engine.sources._saved.texts import Encoding, TooFew, Undecided, encoding_of, is_enough
 from kafka_records_engine.sources._saved.times import MixedUnits, TimeUnit, is_named_for_milliseconds, unit_of
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.printable import printable, some_names
 
 GUESSED_COLUMNS: Final = "GuessedColumns"
 """The `reason` of a note that says what columns of saved rows are taken for."""
@@ -232,9 +232,7 @@ def _samples(file: SavedFile, reader: FileReader, sampled: Sequence[TakenColumn]
 def _notes(name: str, listing: SavedFiles, files: Sequence[SavedFile], asked: SavedAsked) -> list[Finding]:
     notes = []
     if listing.left_out:
-        names = ", ".join(printable(each) for each in listing.left_out[:3])
-        more = f" and {len(listing.left_out) - 3} more" if len(listing.left_out) > 3 else ""
-        what = f"{names}{more}: of no known format"
+        what = f"{some_names(listing.left_out)}: of no known format"
         consequence = "not read; format=… (--saved-format; savedFormat in Spark) says what they are"
         notes.append(Finding("note", UNREAD_LOG, what, consequence, file=name))
     guesses = _guesses(files, asked)
