@@ -105,7 +105,19 @@ number names the rows that it counts or sums.
 
 `--diff OLD.json` compares with an earlier JSON document: what is new, gone, worse or better, as text, and in JSON as
 `diff`. A finding is the same one when it is of the same kind and about the same rows, whatever their number and times.
-What is summed up in one of the two reports and stands by itself in the other counts as new, or as gone.
+What is summed up in one of the two reports and stands by itself in the other counts as new, or as gone. An earlier
+report about other groups or topics is refused. Another source, a later moment, another retention, other thresholds and
+the like are told in notes, which are `diff.notes` in JSON.
+
+```python
+segments = "tests/data/topics/kafka-4.3/segments"
+earlier = read_report(segments, as_of="2026-11-21T02:12:00Z")  # or the path of a JSON document
+later = read_report(segments, diff=earlier)
+len(later.diff.new), later.diff.worse, later.diff.gone
+# (9, (), ())
+later.diff.notes
+# ('one of the two reports lacks tables (group_lag, lag, log_ends): what is found in them is new or gone for that',)
+```
 
 ## Kinds of findings
 

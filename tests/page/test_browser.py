@@ -320,14 +320,17 @@ def test_what_changed_since_an_earlier_report(browser: Browser, tmp_path: Path) 
     file = tmp_path / "report.html"
     now = findings_about("orders", "orders")
     gone = replace(now[0], title="a transaction hangs", group_ids=("payments",))
-    diff = ReportDiff(AT_MS, AT_MS, (1,), (LevelChange(0, Level.LOW),), (), (gone,))
+    hanging = replace(gone, group_ids=(), topics=(), transactional_ids=("tx-1", "tx-2"))
+    diff = ReportDiff(AT_MS, AT_MS, (1,), (LevelChange(0, Level.LOW),), (), (gone, hanging), ("another source",))
     write_page(replace(report_of({"groups": groups_of(["orders"])}, now), diff=diff), file)
     opened = Opened(browser, file)
     assert opened.go().locator("#diff li").all_inner_texts() == [
         "new note a group that nobody needs: group orders",
         "worse critical offsets of a group that is alive expire soon: group orders (was low)",
         "gone critical a transaction hangs: group payments",
+        "gone critical a transaction hangs: transactional ids tx-1 and 1 more",
     ]
+    assert opened.page.locator("#diff .warning").all_inner_texts() == ["another source"]
     opened.close()
 
 

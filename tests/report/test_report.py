@@ -12,7 +12,7 @@ import pytest
 from kafka_records_tables.read import read_table
 from kafka_records_tables.report.glance import rows_of
 from kafka_records_tables.report.making import REPORTED, read_report
-from kafka_records_tables.report.report_diff import EarlierReport, report_diff
+from kafka_records_tables.report.report_diff import earlier_report, report_diff
 from kafka_records_tables.report.report_json import SCHEMA
 from kafka_records_tables.report.report_parts import Level, Report, ReportDiff
 from tests.cli.running import run
@@ -90,7 +90,7 @@ def test_json_has_all_of_it(report: Report, segments: Path, tmp_path: Path) -> N
     assert run("report", str(segments), "--output", str(path), "--fail-on", "high").status == 1
     document = json.loads(path.read_text())
     jsonschema.validate(document, json.loads(SCHEMA.read_text()))
-    assert report_diff(report, EarlierReport(path)) == ReportDiff(
+    assert report_diff(report, earlier_report(path)) == ReportDiff(
         document["request"]["made_timestamp_ms"], report.request.at_timestamp_ms, (), (), (), ()
     )
     assert [each["kind"] for each in document["findings"]] == [each.kind for each in report.findings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from kafka_records_tables.query import query_of
 from kafka_records_tables.report.command_lines import command_line, condition_of, quoted
 from kafka_records_tables.report.glance import rows_of
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_diff import DiffError, EarlierReport, report_diff
+from kafka_records_tables.report.report_diff import DiffError, earlier_report, report_diff
 from kafka_records_tables.report.report_json import SCHEMA, report_object
-from kafka_records_tables.report.report_parts import Level, LevelChange, Report, Rows
+from kafka_records_tables.report.report_parts import Level, LevelChange, Report, ReportDiff, Rows
 from kafka_records_tables.report.report_text import write_report_text
 from kafka_records_tables.report.rules import RULES
-from kafka_records_tables.report.sight import HOUR_MS, Sight
+from kafka_records_tables.report.sight import HOUR_MS, Sight, length
 from kafka_records_tables.report.thresholds import (
     ThresholdsError,
     thresholds_file,
@@ -175,12 +176,74 @@ def test_what_is_new_gone_worse_and_better(report: Report, tmp_path: Path) -> No
         findings=(replace(worse, level=Level.LOW), replace(better, level=Level.CRITICAL), *others[1:]),
     )
     path.write_text(json.dumps(report_object(earlier)))
-    diff = report_diff(report, EarlierReport(path))
+    diff = report_diff(report, earlier_report(path))
     assert (diff.new, diff.gone) == ((2,), ())
     assert diff.worse == (LevelChange(0, Level.LOW),)
     assert diff.better == (LevelChange(1, Level.CRITICAL),)
-    back = report_diff(earlier, EarlierReport(written(replace(report, diff=diff), tmp_path / "new.json")))
+    back = report_diff(earlier, earlier_report(written(replace(report, diff=diff), tmp_path / "new.json")))
     assert (back.new, [each.group_ids for each in back.gone]) == ((), [report.findings[2].group_ids])
+
+
+def test_notes_say_what_else_two_reports_differ_in(report: Report, tmp_path: Path) -> None:
+    others = {"offsets_reset.lately": HOUR_MS}
+    earlier = replace(
+        report,
+        request=replace(
+            report.request, source="/old", at_timestamp_ms=2**42, retention_ms=HOUR_MS, partitions={"t": 3}
+        ),
+        findings=tuple(replace(each, thresholds=others) for each in report.findings),
+        missing={**report.missing, "lag": "it was not there"},
+    )
+    diff = report_diff(report, earlier_report(written(earlier, tmp_path / "old.json")))
+    lately = length(report.findings[0].thresholds["offsets_reset.lately"])
+    assert diff.notes == (
+        f"the earlier report is of another source, /old, and this one of {report.request.source}",
+        "the earlier report is about a later moment, 2109-05-15 07:35:11 UTC: what is called new was over by then, and "
+        "what is called gone came later",
+        "findings may have changed for this alone: retention was 1 h and is 7 d; partitions was t=3 and is not given; "
+        f"offsets_reset.lately was 1 h and is {lately}",
+        "one of the two reports lacks tables (lag): what is found in them is new or gone for that",
+    )
+    assert report_diff(report, earlier_report(report)).notes == ()
+
+
+def test_reports_about_other_groups_or_topics_are_not_compared(report: Report, falls: Topic, tmp_path: Path) -> None:
+    old = written(replace(report, request=replace(report.request, groups=("a", "b"))), tmp_path / "old.json")
+    ran = run("report", "/nowhere", "--diff", str(old), "--group", "b", "--group", "a")
+    assert "the earlier report" not in ran.err
+    ran = run("report", str(tmp_path), "--diff", str(old), "--topic-filter", "orders*")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == (
+        'kafka-records: --diff: the earlier report is about the groups "a", "b", and this one about all groups: what '
+        "only one of the two was asked about would count as new or gone; ask both the same\n"
+    )
+    with pytest.raises(DiffError, match=r'about all topics, and this one about the topic "orders\*"'):
+        read_report(ArrowRows(falls.table()), topic_filter="orders*", diff=report)
+
+
+def test_the_text_says_what_changed(report: Report) -> None:
+    new, worse = report.findings[:2]
+    lost = replace(new, topics=("orders", "returns"), group_ids=(), transactional_ids=("tx-1",), level=Level.MODERATE)
+    diff = ReportDiff(0, 0, (0,), (LevelChange(1, Level.LOW),), (), (lost,), ("the earlier report is another",))
+    out = StringIO()
+    write_report_text(replace(report, findings=(new, worse), diff=diff), out)
+    lines = out.getvalue().split("\n")
+    assert lines[1] == "note: the earlier report is another"
+    assert [line for line in lines if line.startswith(("HIGH", "GONE"))] == [
+        f"HIGH (new)  {new.title}",
+        f"HIGH (was low)  {worse.title}",
+        f'GONE (was moderate)  {new.title}: topics "orders", "returns",',
+    ]
+    assert 'transactional id "tx-1"' in lines
+    assert lines[-2] == "2 findings: 2 high; since 1970-01-01 00:00:00 UTC: 1 new, 1 worse, 1 gone"
+
+
+def test_a_report_is_compared_while_it_is_made(report: Report, falls: Topic, tmp_path: Path) -> None:
+    path = written(replace(report, findings=report.findings[1:]), tmp_path / "old.json")
+    for earlier in (path, replace(report, findings=report.findings[1:])):
+        diff = read_report(ArrowRows(falls.table()), diff=earlier).diff
+        assert diff is not None
+        assert (diff.new, diff.worse, diff.better, diff.gone, diff.notes) == ((0,), (), (), (), ())
 
 
 def written(report: Report, path: Path) -> Path:
@@ -194,16 +257,17 @@ def written(report: Report, path: Path) -> Path:
     ("text", "why"),
     [
         ("{", "is no JSON document"),
+        ("\n", "is empty"),
         ("[]", "is no report"),
         ('{"format": "kafka-records-report", "format_version": 2}', "has the format version 2, and this build reads 1"),
-        ('{"format": "kafka-records-report", "format_version": 1}', "lacks what a report has"),
+        ('{"format": "kafka-records-report", "format_version": 1}', "missing required field `request`"),
     ],
 )
 def test_a_document_that_is_none_is_refused(text: str, why: str, tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     path.write_text(text)
     with pytest.raises(DiffError, match=why):
-        EarlierReport(path)
+        earlier_report(path)
 
 
 def test_the_page_is_what_the_declarations_say() -> None:

@@ -15,9 +15,11 @@ from kafka_records_tables import TABLES, Result, read_table
 from kafka_records_tables.report.notebook_html import MOST_OF_A_LEVEL
 from kafka_records_tables.report.report_parts import (
     Level,
+    LevelChange,
     NextStep,
     Number,
     Report,
+    ReportDiff,
     ReportFinding,
     ReportRequest,
     Rows,
@@ -197,6 +199,17 @@ def test_a_report_shows_its_findings_by_level_and_its_numbers() -> None:
     assert read.cells == ["33", "not known", "1.5 MB"]
     assert "transactions: no <log> of __transaction_state" in read.text
     assert "3 findings from 850 records and 9 transaction markers in 30 files of 6 partitions" in read.text
+
+
+def test_a_report_shows_what_changed() -> None:
+    gone = replace(FINDING, title="a transaction hangs", group_ids=("<b>",))
+    diff = ReportDiff(0, 0, (1,), (LevelChange(0, Level.LOW),), (), (gone,), ("another <source>",))
+    read = HtmlRead(of_findings(FINDING, replace(FINDING, title="another", group_ids=()), diff=diff)._repr_html_())
+    assert "compared with the report of 1970-01-01T00:00:00.000Z:" in read.text
+    assert "note: another <source>" in read.text
+    assert "gone: a transaction hangs (<b>) – was high" in read.text
+    assert " more) – was low" in read.text
+    assert "another – new" in read.text
 
 
 def test_a_report_of_many_findings_says_how_many_are_left() -> None:

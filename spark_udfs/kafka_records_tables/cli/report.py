@@ -140,7 +140,8 @@ def add_parser(commands: Any) -> None:
         "--diff",
         type=path_argument,
         metavar="OLD.json",
-        help="say what is new, gone, worse or better since this report, which --format json has written",
+        help="say what is new, gone, worse or better since this report of the same groups and topics, which --format "
+        "json has written",
     )
     parser.add_argument(
         "--fail-on",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -19,6 +20,7 @@ from kafka_records_tables.read import read_tables
 from kafka_records_tables.report.glance import numbers_of
 from kafka_records_tables.report.lost_files import lost_files
 from kafka_records_tables.report.ranking import findings_of
+from kafka_records_tables.report.report_diff import earlier_report, report_diff
 from kafka_records_tables.report.report_parts import USUAL_PACKAGE, Report, ReportRequest
 from kafka_records_tables.report.sight import HOUR_MS, Sight
 from kafka_records_tables.report.thresholds import thresholds_of
@@ -79,6 +81,7 @@ def read_report(
     spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
     source_arguments: Sequence[str] | None = None,
+    diff: Report | Path | str | None = None,
 ) -> Report:
     """What is wrong in the topics of the coordinators: findings, the worst first, with the tables they come from.
 
@@ -103,16 +106,22 @@ def read_report(
         A file of thresholds (TOML), or a mapping of them; docs/report.md has all with their defaults and reasons.
     source_arguments
         What names the source on a command line, for the commands of findings; the paths by default.
+    diff
+        An earlier report of the same selection, or the file of one that `kafka-records report --format json` wrote:
+        what changed since then.
 
     Returns
     -------
     Report
-        `.findings`, `.numbers`, `.tables`, and what was met while reading.
+        `.findings`, `.numbers`, `.tables`, and what was met while reading; with `diff`, `.diff` says which findings are
+        new, worse, better and gone, and in `.diff.notes` what else the two reports differ in.
 
     Raises
     ------
     ThresholdsError
         For thresholds that cannot be used.
+    DiffError
+        For a file that is no report, and an earlier report about other groups or topics; before anything is read.
     LogSourceError
         For a source that is not there, or holds none of the three topics.
     Exception
@@ -129,6 +138,9 @@ def read_report(
     as_of_ms = None if as_of is None else moment("as_of", as_of)
     retention_ms = value_of(RETENTION, RETENTION.default if retention is None else retention)
     counts = value_of(PARTITIONS, partitions)
+    earlier = None if diff is None else earlier_report(diff)
+    if earlier is not None:
+        earlier.check_selection(groups, patterns)
     made_ms = time.time_ns() // 1_000_000
     given = source_of(source)
     reading = _Reading(
@@ -160,7 +172,8 @@ def read_report(
     # Rules see all rows, and what a finding counts is of the whole.
     findings = findings_of(Sight(request, tables, reading.found, limits, lost, bootstrap, config))
     chosen = {name: _about_topics(name, rows, patterns) for name, rows in tables.items()}
-    return Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)
+    report = Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)
+    return report if earlier is None else replace(report, diff=report_diff(report, earlier))
 
 
 class _Reading:

@@ -27,28 +27,42 @@ _MOST_NAMES: Final = 5
 def report_html(report: Report) -> str:
     """What the report is about, its findings from the worst level down, its numbers, and how much was read."""
     request = report.request
-    levels = [_level_html(list(each)) for _, each in groupby(report.findings, lambda finding: finding.level)]
+    marks = {} if report.diff is None else report.diff.marks()
+    told = [(finding, marks.get(at)) for at, finding in enumerate(report.findings)]
+    levels = [_level_html(list(each)) for _, each in groupby(told, lambda each: each[0].level)]
     missing = "".join(f"<li>{text_html(name)}: {text_html(why)}</li>\n" for name, why in report.missing.items())
     read = read_words(report.counts, has_files=report.counts.files > 0)
     return (
         f"<div><p><strong>Report</strong> of {text_html(request.source)}, at {_moment(request.at_timestamp_ms)}</p>\n"
-        f"{''.join(levels) or '<p>no findings</p>'}\n{_numbers_html(report.numbers)}\n"
+        f"{_changes_html(report)}{''.join(levels) or '<p>no findings</p>'}\n{_numbers_html(report.numbers)}\n"
         + (f"<p>not there:</p><ul>\n{missing}</ul>\n" if missing else "")
         + f"{findings_html(report.reading)}<p>{plural(len(report.findings), 'finding')} from {read}</p></div>"
     )
 
 
-def _level_html(findings: Sequence[ReportFinding]) -> str:
-    shown = "".join(map(_finding_html, findings[:MOST_OF_A_LEVEL]))
+def _changes_html(report: Report) -> str:
+    """What else the two reports differ in, and what is gone."""
+    if report.diff is None:
+        return ""
+    diff = report.diff
+    told = [f"note: {text_html(each)}" for each in diff.notes]
+    told += [f"gone: {_head_html(each)} – was {each.level.word}" for each in diff.gone[:MOST_OF_A_LEVEL]]
+    left = len(diff.gone) - MOST_OF_A_LEVEL
+    told += [f"{plural(left, 'more finding')} gone: <code>.diff.gone</code> has all"] if left > 0 else []
+    lines = "".join(f"<li>{each}</li>\n" for each in told) or "<li>nothing is gone</li>\n"
+    return f"<p>compared with the report of {_moment(diff.old_at_timestamp_ms)}:</p><ul>\n{lines}</ul>\n"
+
+
+def _level_html(findings: Sequence[tuple[ReportFinding, str | None]]) -> str:
+    shown = "".join(_finding_html(*each) for each in findings[:MOST_OF_A_LEVEL])
     left = len(findings) - MOST_OF_A_LEVEL
     more = f"<p>{plural(left, 'more finding')}: <code>.findings</code> has all</p>" if left > 0 else ""
-    return f"<p><strong>{findings[0].level.word}</strong> ({len(findings)})</p>\n<ul>\n{shown}</ul>{more}\n"
+    return f"<p><strong>{findings[0][0].level.word}</strong> ({len(findings)})</p>\n<ul>\n{shown}</ul>{more}\n"
 
 
-def _finding_html(finding: ReportFinding) -> str:
-    about = (finding.group_ids, finding.topics, finding.transactional_ids)
-    names = "; ".join(_names_html(each) for each in about if each)
-    lines = [f"<strong>{text_html(finding.title)}</strong>" + (f" ({names})" if names else "")]
+def _finding_html(finding: ReportFinding, mark: str | None) -> str:
+    head = _head_html(finding)
+    lines = [head if mark is None else f"{head} – {mark}"]
     lines.append(text_html(finding.what))
     since = "" if finding.since_timestamp_ms is None else f"since {_moment(finding.since_timestamp_ms)}"
     note = "" if finding.since_note is None else f"({text_html(finding.since_note)})"
@@ -60,6 +74,12 @@ def _finding_html(finding: ReportFinding) -> str:
         command = "" if step.command is None else f": <code>{text_html(step.command)}</code>"
         lines.append(f"next: {text_html(step.what)}{command}")
     return f"<li>{'<br>'.join(lines)}</li>\n"
+
+
+def _head_html(finding: ReportFinding) -> str:
+    about = (finding.group_ids, finding.topics, finding.transactional_ids)
+    names = "; ".join(_names_html(each) for each in about if each)
+    return f"<strong>{text_html(finding.title)}</strong>" + (f" ({names})" if names else "")
 
 
 def _names_html(names: Sequence[str]) -> str:

@@ -1,49 +1,83 @@
-"""What changed since an earlier report, out of its JSON document."""
+"""What changed since an earlier report: one of this run, or the JSON document of one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from kafka_records_runtime.printable import printable
 from kafka_records_tables.report.report_json import FORMAT, FORMAT_VERSION
 from kafka_records_tables.report.report_parts import (
-    Evidence,
     Level,
     LevelChange,
-    NextStep,
     Report,
     ReportDiff,
     ReportFinding,
-    Rows,
+    ReportRequest,
 )
+from kafka_records_tables.report.sight import length, listed, moment
+from kafka_records_tables.report.thresholds import known_thresholds
 
 _LEVELS: Final = {level.word: level for level in Level}
+_WANTED: Final = "report --format json writes one"
+_SETTINGS: Final = ("retention_ms", "untold", "partitions", "package", "version")
+"""Members of a request by which the same records make other findings."""
 
 
 class DiffError(ValueError):
-    """A document that a report cannot be compared with; a sentence says why."""
+    """A report that another one cannot be compared with; a sentence says why."""
 
 
+@dataclass(frozen=True, slots=True)
 class EarlierReport:
-    """The findings of a JSON document. Raises DiffError for a file that is none, or of another format version."""
+    """As much of an earlier report as a later one is compared with."""
 
-    def __init__(self, path: Path) -> None:
-        document = _document(path)
-        try:
-            self.made_ms = int(document["request"]["made_timestamp_ms"])
-            self.at_ms = int(document["request"]["at_timestamp_ms"])
-            self.findings = tuple(map(_finding, document["findings"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DiffError(f"{path}: lacks what a report has: {error!r}") from None
+    request: ReportRequest
+    findings: tuple[ReportFinding, ...]
+    missing: Mapping[str, str]
+    """Why a table was not there, by its name."""
+
+    def check_selection(self, groups: Iterable[str] | None, topic_filter: Iterable[str]) -> None:
+        """Raise a DiffError where the earlier report is about other groups or topics: all that only one of the two was
+        asked about would count as new or gone."""
+        asked = self.request
+        for noun, before, now in (
+            ("group", asked.groups, groups),
+            ("topic", asked.topic_filter or None, tuple(topic_filter) or None),
+        ):
+            old, new = _selected(noun, before), _selected(noun, now)
+            if old != new:
+                raise DiffError(
+                    f"the earlier report is about {old}, and this one about {new}: what only one of the two was "
+                    "asked about would count as new or gone; ask both the same"
+                )
+
+
+def earlier_report(given: Report | Path | str) -> EarlierReport:
+    """What a report is compared with. Raises DiffError for a file that is no report, or of another format version."""
+    if isinstance(given, Report):
+        return EarlierReport(given.request, given.findings, given.missing)
+    document = _document(Path(given))
+    findings = document.get("findings")
+    if isinstance(findings, list):
+        document["findings"] = list(map(_with_level, findings))
+    try:
+        # Members that this build does not know are left out.
+        return msgspec.convert(document, EarlierReport)
+    except msgspec.ValidationError as error:
+        why = printable(f"{error}".replace("`$.", "`"))
+        raise DiffError(f"{given}: is no whole report: {why}; {_WANTED}") from None
 
 
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
     """What is new, gone, worse or better. A finding is the same one when it is of the same kind and about the same
     rows, whatever their number and times."""
+    earlier.check_selection(report.request.groups, report.request.topic_filter)
     before = {_identity(finding): finding for finding in earlier.findings}
     now = {_identity(finding) for finding in report.findings}
     new: list[int] = []
@@ -56,7 +90,16 @@ def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
         elif old.level != finding.level:
             (worse if finding.level > old.level else better).append(LevelChange(at, old.level))
     gone = tuple(finding for identity, finding in before.items() if identity not in now)
-    return ReportDiff(earlier.made_ms, earlier.at_ms, tuple(new), tuple(worse), tuple(better), gone)
+    request = earlier.request
+    return ReportDiff(
+        request.made_timestamp_ms,
+        request.at_timestamp_ms,
+        tuple(new),
+        tuple(worse),
+        tuple(better),
+        gone,
+        tuple(_notes(report, earlier)),
+    )
 
 
 def _identity(finding: ReportFinding) -> tuple[object, ...]:
@@ -68,15 +111,78 @@ def _identity(finding: ReportFinding) -> tuple[object, ...]:
     return finding.kind, finding.rows[0].table, where, of_level
 
 
-def _document(path: Path) -> Mapping[str, Any]:
+# -- what makes two reports less than alike ----------------------------------------------------------------------------
+
+
+def _notes(report: Report, earlier: EarlierReport) -> Iterator[str]:
+    old, new = earlier.request, report.request
+    if old.source != new.source:
+        yield f"the earlier report is of another source, {old.source}, and this one of {new.source}"
+    if old.at_timestamp_ms > new.at_timestamp_ms:
+        yield (
+            f"the earlier report is about a later moment, {moment(old.at_timestamp_ms)}: what is called new was over "
+            "by then, and what is called gone came later"
+        )
+    asked = [*_other_settings(old, new), *_other_thresholds(earlier.findings, report.findings)]
+    if asked:
+        yield f"findings may have changed for this alone: {'; '.join(asked)}"
+    lacking = sorted(earlier.missing.keys() ^ report.missing.keys())
+    if lacking:
+        names = ", ".join(lacking)
+        yield f"one of the two reports lacks tables ({names}): what is found in them is new or gone for that"
+
+
+def _other_settings(old: ReportRequest, new: ReportRequest) -> Iterator[str]:
+    for name in _SETTINGS:
+        before, now = getattr(old, name), getattr(new, name)
+        if before != now:
+            unit = name.endswith("_ms")
+            yield f"{name.removesuffix('_ms')} was {_value(before, unit)} and is {_value(now, unit)}"
+
+
+def _other_thresholds(old: Iterable[ReportFinding], new: Iterable[ReportFinding]) -> Iterator[str]:
+    """Those that decided about findings of both; what decided about none is in no document."""
+    before, now = (
+        {name: value for each in findings for name, value in each.thresholds.items()} for findings in (old, new)
+    )
+    known = known_thresholds()
+    for name in sorted(before.keys() & now.keys()):
+        if before[name] != now[name]:
+            is_time = name in known and known[name].kind == "duration"
+            yield f"{name} was {_value(before[name], is_time)} and is {_value(now[name], is_time)}"
+
+
+def _value(value: Any, is_time: bool) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each}" for name, each in value.items())
+    return "not given" if value is None else length(value) if is_time and isinstance(value, int) else f"{value}"
+
+
+def _selected(noun: str, names: Iterable[str] | None) -> str:
+    if names is None:
+        return f"all {noun}s"
+    chosen = sorted(set(names))
+    return f"the {noun}{'' if len(chosen) == 1 else 's'} {listed(chosen, 8)}"
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+
+
+def _document(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise DiffError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DiffError(f"{path}: is no JSON document; {_WANTED}") from None
+    if not text.strip():
+        raise DiffError(f"{path}: is empty, and no JSON document; {_WANTED}")
+    try:
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        raise DiffError(f"{path}: is no JSON document; report --format json writes one") from None
+        raise DiffError(f"{path}: is no JSON document; {_WANTED}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise DiffError(f"{path}: is no report; report --format json writes one")
+        raise DiffError(f"{path}: is no report; {_WANTED}")
     version = document.get("format_version")
     if version != FORMAT_VERSION:
         raise DiffError(
@@ -86,18 +192,7 @@ def _document(path: Path) -> Mapping[str, Any]:
     return document
 
 
-def _finding(given: Mapping[str, Any]) -> ReportFinding:
-    """A finding as a document has it; members that this build does not know are left out."""
-    known = {field.name for field in fields(ReportFinding)}
-    values: dict[str, Any] = {
-        name: tuple(each) if isinstance(each, list) else each for name, each in given.items() if name in known
-    }
-    values["level"] = _LEVELS[given["level"]]
-    values["evidence"] = tuple(_of(Evidence, each) for each in given["evidence"])
-    values["rows"] = tuple(Rows(each["table"], tuple(each["where"])) for each in given["rows"])
-    values["next"] = tuple(_of(NextStep, each) for each in given["next"])
-    return ReportFinding(**values)
-
-
-def _of(kind: type[Any], given: Mapping[str, Any]) -> Any:
-    return kind(**{field.name: given[field.name] for field in fields(kind)})
+def _with_level(given: Any) -> Any:
+    """A finding whose level is a number in the place of its word."""
+    level = _LEVELS.get(str(given.get("level"))) if isinstance(given, dict) else None
+    return given if level is None else {**given, "level": level}

@@ -184,6 +184,13 @@ class ReportDiff:
     better: tuple[LevelChange, ...]
     gone: tuple[ReportFinding, ...]
     """Findings of the earlier report that are none any more."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what else the two reports differ in, by which findings may be new, worse, better or gone."""
+
+    def marks(self) -> dict[int, str]:
+        """What is said of findings that are not as they were, by their places."""
+        changed = (*self.worse, *self.better)
+        return {**dict.fromkeys(self.new, "new"), **{each.finding: f"was {each.before.word}" for each in changed}}
 
 
 @dataclass(frozen=True, slots=True)

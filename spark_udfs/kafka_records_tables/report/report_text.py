@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 from kafka_records_tables.report.report_parts import Level
-from kafka_records_tables.report.sight import moment, shown
+from kafka_records_tables.report.sight import listed, moment
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Report, ReportFinding
@@ -42,15 +42,16 @@ def write_report_text(report: Report, out: TextIO, width: int | None = None) -> 
 
 def _lines(report: Report, width: int, is_styled: bool) -> Iterator[str]:
     yield from _wrapped(f"{report.request.source}, as of {moment(report.request.at_timestamp_ms)}", "", width)
-    marks = _marks(report)
+    diff = report.diff
+    for note in () if diff is None else diff.notes:
+        yield from _wrapped(f"note: {note}", "", width)
+    marks = {} if diff is None else diff.marks()
     for at, finding in enumerate(report.findings):
         yield ""
-        yield from _finding_lines(finding, width, is_styled, marks.get(at, ""))
-    for finding in () if report.diff is None else report.diff.gone:
+        yield from _finding_lines(finding, width, is_styled, f" ({marks[at]})" if at in marks else "")
+    for finding in () if diff is None else diff.gone:
         yield ""
-        yield from _wrapped(
-            f"GONE  {finding.title}: {', '.join(map(shown, finding.group_ids[:3]))}".rstrip(": "), "", width
-        )
+        yield from _wrapped(_gone(finding), "", width)
     yield ""
     yield from _wrapped(in_short(report), "", width)
 
@@ -73,15 +74,18 @@ def _changes(report: Report) -> str:
     return f"; since {moment(diff.old_at_timestamp_ms)}: {told or 'no change'}"
 
 
-def _marks(report: Report) -> dict[int, str]:
-    """What is said of findings that are not as they were, by their places."""
-    if report.diff is None:
-        return {}
-    changed = (*report.diff.worse, *report.diff.better)
-    return {
-        **dict.fromkeys(report.diff.new, " (new)"),
-        **{each.finding: f" (was {each.before.word})" for each in changed},
-    }
+def _gone(finding: ReportFinding) -> str:
+    """A finding of an earlier report that is none any more: its level, what it was, and whose."""
+    concerned = ", ".join(
+        f"{noun}{'s' if len(names) > 1 else ''} {listed(names)}"
+        for noun, names in (
+            ("group", finding.group_ids),
+            ("topic", finding.topics),
+            ("transactional id", finding.transactional_ids),
+        )
+        if names
+    )
+    return f"GONE (was {finding.level.word})  {finding.title}{': ' if concerned else ''}{concerned}"
 
 
 def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:

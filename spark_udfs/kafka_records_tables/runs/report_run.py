@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +14,7 @@ from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.read import read_table
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_diff import DiffError, EarlierReport, report_diff
+from kafka_records_tables.report.report_diff import DiffError
 from kafka_records_tables.report.report_text import in_short, write_report_text
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.chosen_logs import with_hint
@@ -71,10 +71,10 @@ class ReportRun:
         task = self._task
         check_java_for(task.spark)
         check_output(Output("json", task.path, overwrite=task.overwrite), task.given.paths)
-        earlier = None if task.diff is None else _earlier(task.diff)
-        report = self._read()
-        if earlier is not None:
-            report = replace(report, diff=report_diff(report, earlier))
+        try:
+            report = self._read()
+        except DiffError as error:
+            raise CommandError(f"--diff: {error}") from None
         self._write(report)
         self._sum_up(report)
         is_damaged = any(finding.severity == "damage" for finding in report.reading)
@@ -102,6 +102,7 @@ class ReportRun:
                 spark=session,
                 on_progress=progress.moved,
                 source_arguments=task.source_arguments,
+                diff=task.diff,
             )
 
     def _write(self, report: Report) -> None:
@@ -125,6 +126,9 @@ class ReportRun:
     def _sum_up(self, report: Report) -> None:
         if self._task.path is not None:
             say(in_short(report))
+        if report.diff is not None and (self._task.path is not None or self._task.format != "text"):
+            for note in report.diff.notes:
+                say(f"note: {note}")
         self._say_what_is_not_there(report)
         for name, why in report.missing.items():
             say(f"note: without the table {name}: {why}")
@@ -156,13 +160,6 @@ def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str
         if column is not None:
             found.update(pc.unique(rows[column]).drop_null().to_pylist())
     return found
-
-
-def _earlier(path: Path) -> EarlierReport:
-    try:
-        return EarlierReport(path)
-    except DiffError as error:
-        raise CommandError(f"--diff: {error}") from None
 
 
 def _write_text(report: Report, task: ReportTask, out: Any) -> None:

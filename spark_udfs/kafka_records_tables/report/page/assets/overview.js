@@ -16,9 +16,10 @@ const headline = () => {
 };
 
 /** Whom a finding is about: what it is the only one of, a group rather than a topic. */
-const concerned = ({ group_ids: groups, topics }) => {
+const concerned = ({ group_ids: groups, topics, transactional_ids: ids }) => {
   if (groups.length && !(groups.length > 1 && topics.length === 1)) return [groups.length === 1 ? ": group " : ": groups ", groupLink(groups[0], 60), groups.length > 1 ? ` and ${number(groups.length - 1)} more` : null];
-  return topics.length ? [topics.length === 1 ? ": topic " : ": topics ", topicLink(topics[0], 60), topics.length > 1 ? ` and ${number(topics.length - 1)} more` : null] : null;
+  if (topics.length) return [topics.length === 1 ? ": topic " : ": topics ", topicLink(topics[0], 60), topics.length > 1 ? ` and ${number(topics.length - 1)} more` : null];
+  return ids.length ? [ids.length === 1 ? ": transactional id " : ": transactional ids ", transactionLink(ids[0]), ids.length > 1 ? ` and ${number(ids.length - 1)} more` : null] : null;
 };
 
 const deadline = ({ until_timestamp_ms: until }) => (until === null ? null : [", gets worse ", when(until), ` UTC (${deadlineDistance(until)})`]);
@@ -45,7 +46,7 @@ const diffSection = () => {
   const line = (mark, finding, more = null) => make("li", {}, make("b", {}, mark), " ", badge(finding.level), " ", visible(finding.title), concerned(finding), more);
   const changed = (mark, changes) => changes.map(({ finding, before }) => line(mark, findings[finding], ` (was ${before})`));
   const lines = [...diff.new.map((at) => line("new", findings[at])), ...changed("worse", diff.worse), ...changed("better", diff.better), ...diff.gone.map((each) => line("gone", each))];
-  return section("diff", "Changed since the earlier report", make("p", {}, "The earlier report is about ", when(diff.old_at_timestamp_ms), " UTC."),
+  return section("diff", "Changed since the earlier report", make("p", {}, "The earlier report is about ", when(diff.old_at_timestamp_ms), " UTC."), diff.notes.map((note) => make("p", { class: "warning" }, visible(note))),
     lines.length ? make("ul", { class: "reading" }, lines) : make("p", { class: "fine" }, "No finding is new, worse, better or gone."));
 };
 
