@@ -97,9 +97,10 @@ browsers of 2023 and later.
 ## JSON
 
 `--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`, what was
-met while `reading`, `counts`, and the rows of all `tables` as `table --format json` prints them (`--no-tables` leaves
-them out). [report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json) is its schema. Every
-number names the rows that it counts or sums.
+met while `reading`, `counts` (with the times of the first and the last record), and the rows of all `tables` as `table
+--format json` prints them (`--no-tables` leaves them out).
+[report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json) is its schema. Every number names the
+rows that it counts or sums.
 
 ## Since the last report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -81,6 +82,13 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
     ran = run("report", str(segments), "--fail-on", "critical")
     assert ran.status == 0
     assert ran.lines[2] == "HIGH  offsets were set back while a group had no members"
+    assert [line for line in ran.lines if line.startswith("  shown by ")][:2] == [
+        "  shown by __consumer_offsets-5, offsets 197, 198",
+        "  shown by __share_group_state-2, offset 22; __share_group_state-0, offset 17; and 23 more",
+    ]
+    assert "note: the log: nobody tells how many partitions there are of __consumer_offsets, __share_group_state," in [
+        *ran.lines
+    ]
     assert ran.lines[-1] == "10 findings: 2 high, 2 moderate, 6 note"
     assert ran.err == "read 979 records and 9 transaction markers in 43 files of 11 partitions\n"
 
@@ -114,6 +122,16 @@ def test_what_a_report_is_asked_about_moves_neither_its_moment_nor_its_counts(re
     for asked in (read_report(segments, topic_filter="orders"), read_report(segments, group="fraud-scoring")):
         assert asked.request.at_timestamp_ms == report.request.at_timestamp_ms
         assert asked.counts == report.counts
+    assert report.counts.last_timestamp_ms == report.request.at_timestamp_ms
+
+
+def test_a_moment_outside_of_the_log_is_told_where_the_report_is(segments: Path, tmp_path: Path) -> None:
+    told = "the moment 9000-01-01T00:00:00.000Z is in the future, and the last record is of 2026-11-21T02:15:01.659Z"
+    printed = run("report", str(segments), "--as-of", "9000-01-01T00:00")
+    assert (told in " ".join(printed.lines), told in printed.err) == (True, False)
+    assert "note: without the table lag: it tells how logs are now, and the report is about another" in printed.err
+    written = run("report", str(segments), "--as-of", "9000-01-01T00:00", "--output", str(tmp_path / "report.json"))
+    assert told in written.err
 
 
 def test_a_group_or_topic_that_is_not_there_is_told(segments: Path) -> None:
@@ -122,3 +140,13 @@ def test_a_group_or_topic_that_is_not_there_is_told(segments: Path) -> None:
     assert "note: no row is about a topic called 'nope*'" in done.err.split("\n")
     done = run("report", str(segments), "--group", "payments-settlement", "--topic-filter", "payments")
     assert "no row is about" not in done.err
+
+
+def test_damage_names_the_file(segments: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-4"
+    shutil.copytree(segments / folder.name, folder)
+    file = max(folder.glob("*.log"), key=lambda each: each.stat().st_size)
+    file.write_bytes(file.read_bytes()[:4000] + b"X" + file.read_bytes()[4001:])
+    (found,) = (each for each in read_report(folder).findings if each.kind == "damage")
+    assert f"1 place of __consumer_offsets-4 could not be read: {file}: byte 3956, batch at offset" in found.what
+    assert (found.since_timestamp_ms, found.since_note) == (None, "what could not be read tells no time")

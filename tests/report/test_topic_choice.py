@@ -95,6 +95,12 @@ def test_what_is_summed_up_is_about_the_topics_too(folder: Path) -> None:
     assert found["share_groups_empty"].measured == {"findings": 1, "groups": 1}
 
 
+def test_the_moment_is_that_of_the_log_whatever_is_asked_for(folder: Path) -> None:
+    """The last record is one of `waiting`."""
+    moments = {read_report(folder, group=group).request.at_timestamp_ms for group in (None, "billing", "counters")}
+    assert moments == {read_report(folder).counts.last_timestamp_ms}
+
+
 def test_tables_have_the_rows_about_the_topics(folder: Path) -> None:
     report = read_report(folder, topic_filter="orders")
     assert set(report.tables["current_offsets"]["topic"].to_pylist()) == {"orders"}

@@ -135,7 +135,7 @@ def test_numbers_of_partitions_that_cannot_be_are_told(topics_dir: Path) -> None
     result = read_table("checks", segments, partitions=5)
     (too_few,) = (finding for finding in result.findings if finding.partition is not None)
     assert str(too_few) == (
-        "__consumer_offsets-5: this is partition 5, and the option partitions says that there are 5 in all (rows of "
+        "__consumer_offsets-5: this is partition 5, and it was said that there are 5 in all (rows of "
         "wrong_partition come from that number: it is wrong, or the log is that of another topic)"
     )
     assert all(finding.partition is None for finding in read_table("checks", segments, partitions=6).findings)
@@ -241,8 +241,8 @@ def test_records_in_the_wrong_partition() -> None:
     shown = next(row for row in rows if row["group_id"] == "\U0001f600")
     home = partition_for("\U0001f600", 7)
     assert shown["detail"] == (
-        f"2 records in partition {(home + 3) % 7}: of 7 partitions {home} is asked for {chr(0x1F600)!r}, whose "
-        "coordinator does not read them"
+        f"2 records in partition {(home + 3) % 7}: the coordinator of {chr(0x1F600)!r} reads partition {home} of 7 "
+        "alone"
     )
 
 
@@ -251,7 +251,7 @@ def test_without_a_number_of_partitions_a_note_says_so() -> None:
     (told,) = [str(each) for each in result.findings if each.topic is None]
     assert told == (
         f"the log: nobody tells how many partitions there are of {OFFSETS_TOPIC} (wrong_partition is not checked "
-        f"there; the option partitions says it, as in {OFFSETS_TOPIC}=50)"
+        f"there; --partitions says it (partitions in Python and Spark), as in {OFFSETS_TOPIC}=50)"
     )
 
 

@@ -143,7 +143,7 @@ def test_damage_is_found_once_and_by_each(damaged: Path) -> None:
     assert not found.is_complete
     assert Counter(found.findings).most_common(1)[0][1] == 1
     assert {*found.findings} == {finding for result in found.values() for finding in result.findings}
-    assert found.counts == read_table("groups", damaged).counts
+    assert found.counts == read_table("activity", damaged).counts
     _same(found, damaged)
 
 

@@ -127,7 +127,7 @@ class Counts:
     """By name, what else was accepted in these records because Kafka accepts it."""
     first_timestamp_ms: int | None = None
     """When the first record of a log was written, in milliseconds since 1970: of the logs that were read the earliest.
-    None where no moment was asked about."""
+    None where no table asked for the times of records, or none has one."""
     last_timestamp_ms: int | None = None
     """The latest time of a record that was read, likewise."""
 

@@ -22,7 +22,7 @@ from kafka_records_tables.report.lost_files import lost_files
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_diff import earlier_report, report_diff
 from kafka_records_tables.report.report_parts import USUAL_PACKAGE, Report, ReportRequest
-from kafka_records_tables.report.sight import HOUR_MS, Sight
+from kafka_records_tables.report.sight import Sight
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.selection import Selection
 from kafka_records_tables.table_options import moment, value_of
@@ -61,7 +61,7 @@ REPORTED: Final = (
 )
 """The tables of a report."""
 
-_OF_NOW: Final = "it tells how logs are now, and the report is about an earlier moment"
+_OF_NOW: Final = "it tells how logs are now, and the report is about another moment"
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
 """Tables whose rows are not asked for by a group: those of transactions would take it for a transactional id."""
 
@@ -152,7 +152,9 @@ def read_report(
     )
     tables = reading.tables()
     bootstrap, config = _brokers(given, source_arguments)
-    at_ms = as_of_ms if as_of_ms is not None else made_ms if bootstrap else reading.last_record_ms or made_ms
+    # Counted are all records that were read, be they chosen or not.
+    last_ms = None if bootstrap else reading.counts.last_timestamp_ms
+    at_ms = as_of_ms if as_of_ms is not None else made_ms if last_ms is None else last_ms
     request = ReportRequest(
         source=given.name,
         source_arguments=_arguments(source, given) if source_arguments is None else tuple(source_arguments),
@@ -195,8 +197,6 @@ class _Reading:
         self.missing: dict[str, str] = {}
         self.found: list[Finding] = []
         self.counts = Counts()
-        self.last_record_ms: int | None = None
-        """When the last record was written, as far as rows tell, be they chosen or not."""
 
     def tables(self) -> dict[str, pa.Table]:
         """The rows by the names of tables. Raises LogSourceError where no log of any of the topics is there."""
@@ -208,7 +208,6 @@ class _Reading:
         else:
             self._read([name for name in names if name not in _OF_ALL_GROUPS], found, group=self._groups)
             self._read([name for name in names if name in _OF_ALL_GROUPS], found)
-        self.last_record_ms = _last_record_ms({name: result.table for name, result in found.items()})
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
     def _read(self, names: Sequence[str], found: dict[str, Result], **asked: Any) -> None:
@@ -260,30 +259,6 @@ def _arguments(given: Any, source: Any) -> tuple[str, ...]:
         return tuple(map(fspath, given))
     bootstrap, _ = _brokers(source, None)
     return () if bootstrap is None else ("--bootstrap", bootstrap)
-
-
-_TIMES: Final = (
-    ("timeline", "at_timestamp_ms"),
-    ("members", "log_timestamp_ms"),
-    ("assignments", "log_timestamp_ms"),
-    ("pending_offsets", "since_timestamp_ms"),
-    ("share_partitions", "write_timestamp_ms"),
-    ("transactions", "last_update_timestamp_ms"),
-)
-"""Times by the clock of a broker."""
-
-
-def _last_record_ms(tables: Mapping[str, pa.Table]) -> int | None:
-    """When the last record was written, as far as rows tell."""
-    times = [pc.max(tables[name][column]).as_py() for name, column in _TIMES if name in tables]
-    if "activity" in tables and "current_offsets" in tables:
-        # Clients may have named the times of commits, so those of records say up to where they are believed.
-        windows = pc.max(tables["activity"]["window_start_timestamp_ms"]).as_py()
-        commits = tables["current_offsets"]["commit_timestamp_ms"]
-        if windows is not None:
-            times.append(pc.max(commits.filter(pc.less(commits, windows + HOUR_MS))).as_py())
-            times.append(windows)
-    return max((each for each in times if each is not None), default=None)
 
 
 def _version() -> str:

@@ -12,6 +12,7 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 from kafka_records_tables.report.report_parts import Level
 from kafka_records_tables.report.sight import listed, moment
+from kafka_records_tables.results.finding_lines import finding_lines
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Report, ReportFinding
@@ -30,6 +31,10 @@ _STYLES: Final = {
 }
 _STEPS: Final = {Level.CRITICAL: 9, Level.HIGH: 9, Level.MODERATE: 1, Level.LOW: 1, Level.NOTE: 0}
 """How many of the next steps are shown; --format json and html have all of them."""
+_MOST_RECORDS: Final = 5
+"""Records that are named of those that show a finding."""
+_MOST_NOTES: Final = 5
+"""Notes of a kind that are shown of those that were met while reading."""
 
 
 def write_report_text(report: Report, out: TextIO, width: int | None = None) -> None:
@@ -52,6 +57,11 @@ def _lines(report: Report, width: int, is_styled: bool) -> Iterator[str]:
     for finding in () if diff is None else diff.gone:
         yield ""
         yield from _wrapped(_gone(finding), "", width)
+    notes = [each for each in report.reading if each.severity == "note"]
+    if notes:
+        yield ""
+    for line in finding_lines(notes, "--format json has them", _MOST_NOTES):
+        yield from _wrapped(line, "", width)
     yield ""
     yield from _wrapped(in_short(report), "", width)
 
@@ -100,12 +110,29 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
     ]
     if any(times) and finding.level > Level.NOTE:
         yield from _wrapped("; ".join(filter(None, times)), _INDENT, width)
+    if finding.evidence:
+        yield from _wrapped(f"shown by {_places(finding)}", _INDENT, width)
     for step in finding.next[: _STEPS[finding.level]]:
         yield from _wrapped(f"- {step.what}:" if step.command else f"- {step.what}", _INDENT, width)
         if step.command is not None:
             # A command is one line, however long, so that it can be copied.
             is_long = len(step.command) > _LONGEST_COMMAND
             yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
+
+
+def _places(finding: ReportFinding) -> str:
+    """Where records stand that show a finding, as far as there is room: `__consumer_offsets-4, offsets 7, 9`."""
+    places = Counter((each.topic, each.partition, each.offset) for each in finding.evidence)
+    of_logs: dict[str, list[str]] = {}
+    for topic, partition, offset in list(places)[:_MOST_RECORDS]:
+        log = topic or "the log" if partition is None else f"{topic}-{partition}"
+        of_logs.setdefault(log, []).extend([] if offset is None else [str(offset)])
+    named = [
+        f"{log}, offset{'' if len(offsets) == 1 else 's'} {', '.join(offsets)}" if offsets else log
+        for log, offsets in of_logs.items()
+    ]
+    left = finding.evidence_count - sum(list(places.values())[:_MOST_RECORDS])
+    return "; ".join(named) + (f"; and {left} more" if left > 0 else "")
 
 
 def since_words(finding: ReportFinding) -> str:

@@ -132,7 +132,8 @@ class ReportRun:
         self._say_what_is_not_there(report)
         for name, why in report.missing.items():
             say(f"note: without the table {name}: {why}")
-        for finding in report.reading:
+        # The text itself has them all.
+        for finding in report.reading if self._task.format != "text" else ():
             if finding.reason == OUTSIDE_LOG:
                 say(f"note: {finding}")
         totals = RecordTotals(report.counts, has_files=self._task.given.has_files)

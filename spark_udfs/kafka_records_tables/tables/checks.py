@@ -202,7 +202,8 @@ class _Facts:
         if unknown:
             what = f"nobody tells how many partitions there are of {', '.join(unknown)}"
             told = ",".join(f"{topic}=50" for topic in unknown)
-            consequence = f"wrong_partition is not checked there; the option partitions says it, as in {told}"
+            way = f"--partitions says it (partitions in Python and Spark), as in {told}"
+            consequence = f"wrong_partition is not checked there; {way}"
             context.report(Finding("note", UNMADE_CHECKS, what, consequence))
 
     def problems(self, is_past: bool) -> Iterator[dict[str, Any]]:

@@ -80,6 +80,8 @@ def _up_to(
     """The batches up to the first record with a later timestamp. Reading goes on until it is known what is missing."""
     for batch in batches:
         if as_of_ms is None:
+            if "timestamp_ms" in batch.schema.names:
+                _note_times(context, batch.column("timestamp_ms").drop_null().to_numpy())
             completeness.before(batch, None)
             yield batch
             continue

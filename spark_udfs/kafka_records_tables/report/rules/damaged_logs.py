@@ -72,13 +72,13 @@ def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         title=DAMAGE.title,
         what=(
             f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be read"
-            f"{', for instance' if len(found) > 1 else ''}: {first.what} ({first.consequence}).{lost}"
+            f"{', for instance' if len(found) > 1 else ''}: {first}.{lost}"
             f" {groups_shown(groups)}Every answer about groups that stand there may lack something."
         ),
         group_ids=groups,
         topics=() if first.topic is None else (first.topic,),
         partitions=tuple(numbers),
-        since_note="damaged bytes tell no time",
+        since_note="what could not be read tells no time",
         evidence=tuple(
             Evidence(
                 str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset

@@ -51,7 +51,7 @@ class _Seen:
 
 
 def _too_few(context: Context, asked: int) -> Finding:
-    what = f"this is partition {context.partition}, and the option partitions says that there are {asked} in all"
+    what = f"this is partition {context.partition}, and it was said that there are {asked} in all"
     consequence = "rows of wrong_partition come from that number: it is wrong, or the log is that of another topic"
     return Finding("note", OTHER_PARTITIONS, what, consequence, context.topic, context.partition)
 
@@ -123,8 +123,8 @@ class RecordChecks:
         for (owner, name), seen in self._strays.items():
             home = partition_for(name, self._partitions or 1)
             detail = (
-                f"{plural(seen.count, 'record')} in partition {context.partition}: of {self._partitions} partitions "
-                f"{home} is asked for {name!r}, whose coordinator does not read them"
+                f"{plural(seen.count, 'record')} in partition {context.partition}: the coordinator of {name!r} reads "
+                f"partition {home} of {self._partitions} alone"
             )
             yield self._owned(CheckRow(WRONG_PARTITION, BROKEN, detail, seen.offset, seen.timestamp_ms), owner)
         for (owner, number, version), seen in self._unread.items():
