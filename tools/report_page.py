@@ -83,7 +83,8 @@ with what each decides and why. A file for `--thresholds` (TOML) has those that 
 high_within = "48h"
 ```
 
-A name that no threshold has is refused, with the one that was meant. Of one kind and level, the worst
+A name that no threshold has is refused, with the one that was meant, and so are two thresholds that contradict each
+other, as a `high_within` above `within`. Of one kind and level, the worst
 `report.most_of_a_kind` findings stand by themselves; the others are one, with counts and the command that lists them.
 
 ## The page

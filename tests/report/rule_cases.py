@@ -598,8 +598,8 @@ Thresholds = Mapping[str, Any]
 
 MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
     "offsets_expiring": (
-        ({"within": "59m"}, None),
-        ({"high_within": "59m"}, Level.MODERATE),
+        ({"within": "59m", "high_within": "59m", "critical_within": "59m"}, None),
+        ({"high_within": "59m", "critical_within": "59m"}, Level.MODERATE),
         ({"in_use_for": "3d", "in_use_epoch": 99}, Level.NOTE),
         ({"in_use_for": "3d", "in_use_epoch": 1}, Level.HIGH),
     ),
@@ -613,10 +613,10 @@ MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
         ({"settled_after": "6m"}, Level.NOTE),
         ({"critical_after": "5m"}, Level.CRITICAL),
     ),
-    "two_committers": (({"lately": "30s"}, Level.MODERATE), ({"of_the_past": "30s"}, Level.NOTE)),
-    "offsets_began_anew": (({"lately": "30s"}, Level.MODERATE), ({"of_the_past": "30s"}, Level.NOTE)),
-    "offsets_reset": (({"lately": "30s"}, Level.MODERATE), ({"of_the_past": "30s"}, Level.NOTE)),
-    "offsets_rewound": (({"lately": "30s"}, Level.LOW), ({"of_the_past": "30s"}, Level.NOTE)),
+    "two_committers": (({"lately": "30s"}, Level.MODERATE), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
+    "offsets_began_anew": (({"lately": "30s"}, Level.MODERATE), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
+    "offsets_reset": (({"lately": "30s"}, Level.MODERATE), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
+    "offsets_rewound": (({"lately": "30s"}, Level.LOW), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
     "endless_rebalances": (
         ({"least": 11}, None),
         ({"per_member": 11}, None),
@@ -644,7 +644,7 @@ MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
 """By kind: the level that its first log has with other thresholds; none where it has no finding any more."""
 
 ELSEWHERE: Final = {
-    "offsets_expiring": {"critical_within", "alive_within", "overdue_after"},
+    "offsets_expiring": {"alive_within", "overdue_after"},
     "topic_made_anew": {"alive_within"},
     "endless_rebalances": {"lately"},
     "log_cut": {"silent_for"},

@@ -150,6 +150,33 @@ def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls:
         ({"offsets_expiring.within": "soon"}, "offsets_expiring.within: 'soon' is no duration"),
         ({"commits_flooding": {"share": 2}}, "commits_flooding.share: 2 is no share: write a number from 0 to 1"),
         ({"report": {"most_of_a_kind": -1}}, "report.most_of_a_kind: -1 is no count"),
+        ({"report": {"most_of_a_kind": float("inf")}}, "report.most_of_a_kind: inf is no count"),
+        ({"report": {"most_of_a_kind": float("nan")}}, "report.most_of_a_kind: nan is no count"),
+        ({"times_mean": -1}, "no threshold is called 'times_mean'; did you mean uneven_assignments.times_mean?"),
+        ({"offsets_expirin": {}}, "no threshold is called 'offsets_expirin'; did you mean"),
+        (
+            {"offsets_expiring": {"within": "12h"}},
+            "offsets_expiring.high_within (1 d, the default) is above offsets_expiring.within (12 h): set both",
+        ),
+        (
+            {"offsets_expiring": {"high_within": "90m"}},
+            "offsets_expiring.critical_within (2 h, the default) is above offsets_expiring.high_within (1 h 30 min)",
+        ),
+        (
+            {"commits_flooding": {"share": 0.7, "high_share": 0.6}},
+            "commits_flooding.share (0.7) is above commits_flooding.high_share (0.6): set both",
+        ),
+        (
+            {"commits_flooding": {"high_interval_ms": 2000}},
+            "commits_flooding.high_interval_ms (2000) is above commits_flooding.interval_ms (1000, the",
+        ),
+        (
+            {"offsets_reset": {"lately": "8d"}},
+            "offsets_reset.lately (8 d) is above offsets_reset.of_the_past (7 d, the",
+        ),
+        ({"members_unsettled": {"high_after": "5m"}}, "moderate_after (10 min, the default) is above"),
+        ({"uneven_assignments": {"difference": 21}}, "difference (21) is above uneven_assignments.moderate_difference"),
+        ({"transaction_open": {"critical_after": "1m"}}, "settled_after (5 min, the default) is above"),
     ],
 )
 def test_thresholds_that_are_none_are_refused(given: dict[str, Any], why: str) -> None:

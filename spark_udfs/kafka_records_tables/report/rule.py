@@ -31,6 +31,8 @@ class Threshold:
     """One line: what it decides."""
     reason: str
     """One sentence: why the default is what it is."""
+    at_most: str | None = None
+    """The threshold of the same kind that this one may not be above, because it is the narrower of the two."""
 
 
 @dataclass(frozen=True, slots=True)

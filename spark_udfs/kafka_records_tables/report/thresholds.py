@@ -67,7 +67,8 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
     Raises
     ------
     ThresholdsError
-        For a file that cannot be read or is no TOML, a name that no threshold has, and a value that is none.
+        For a file that cannot be read or is no TOML, a name that no threshold has, a value that is none, and two values
+        that contradict each other.
     """
     if given is None:
         return usual_thresholds()
@@ -81,15 +82,39 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
             found[name] = _value(name, known[name], value, bool(where))
         except ThresholdsError as error:
             raise ThresholdsError(f"{where}{error}") from None
+    for rule in RULES:
+        for each in rule.thresholds:
+            if each.at_most is not None:
+                _check_order(rule.named(each), f"{rule.kind}.{each.at_most}", found, where)
     return found
+
+
+def _check_order(name: str, limit: str, found: Mapping[str, Any], where: str) -> None:
+    """Raise a ThresholdsError where a threshold is above the one that it is a part of."""
+    if found[name] > found[limit]:
+        usual = usual_thresholds()
+        one, other = (
+            f"{each} ({_written(each, found)}{', the default' if found[each] == usual[each] else ''})"
+            for each in (name, limit)
+        )
+        raise ThresholdsError(f"{where}{one} is above {other}: set both, so that it is not")
+
+
+def _written(name: str, found: Mapping[str, Any]) -> str:
+    from kafka_records_tables.report.sight import length
+
+    value = found[name]
+    return length(value) if known_thresholds()[name].kind == "duration" else f"{value}"
 
 
 def _unknown(name: str, known: Mapping[str, Threshold]) -> str:
     kind, dot, rest = name.partition(".")
     kinds = dict.fromkeys(each.partition(".")[0] for each in known)
     if kind not in kinds:
-        close = close_names(name, known, 1)
-        return f"no threshold is called {name!r}; {f'did you mean {close[0]}?' if close else near(kind, kinds)}"
+        # A name without its table says which kinds have such a one.
+        close = [each for each in known if each.partition(".")[2] == name] or close_names(name, known, 1)
+        meant = f"did you mean {' or '.join(close)}?" if close else near(kind, kinds)
+        return f"no threshold is called {name!r}; {meant}"
     own = [each.partition(".")[2] for each in known if each.startswith(f"{kind}.")]
     return (
         f"{kind} has no threshold {rest!r}; {near(rest, own)}" if dot else f"{kind} is a table: write {kind}.{own[0]}"
@@ -98,7 +123,7 @@ def _unknown(name: str, known: Mapping[str, Threshold]) -> str:
 
 def _flat(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     for kind, of_kind in values.items():
-        if isinstance(of_kind, Mapping):
+        if isinstance(of_kind, Mapping) and of_kind:
             yield from ((f"{kind}.{name}", value) for name, value in of_kind.items())
         else:
             yield str(kind), of_kind
@@ -124,7 +149,8 @@ def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) ->
         if not is_number or not 0 <= value <= 1:
             raise ThresholdsError(f"{name}: {value!r} is no share: write a number from 0 to 1")
         return value
-    if not is_number or value != int(value) or value < 0:
+    # What is not finite has no remainder.
+    if not is_number or value % 1 != 0 or value < 0:
         raise ThresholdsError(f"{name}: {value!r} is no count: write a whole number of 0 or more")
     return int(value)
 
@@ -155,7 +181,8 @@ def thresholds_file() -> str:
 def _table_lines(name: str, title: str, thresholds: tuple[Threshold, ...]) -> Iterator[str]:
     yield from ("", f"# {title}", f"[{name}]")
     for each in thresholds:
-        about = textwrap.wrap(f"{each.about}. Why: {each.reason}.", 100, break_on_hyphens=False)
+        order = "" if each.at_most is None else f" Not above {each.at_most}."
+        about = textwrap.wrap(f"{each.about}. Why: {each.reason}.{order}", 100, break_on_hyphens=False)
         yield from (f"# {line}" for line in about)
         yield f'{each.name} = "{each.default}"' if each.kind == "duration" else f"{each.name} = {each.default}"
 

@@ -244,13 +244,16 @@ or two lower. Expiry is counted with the retention that was given; see `retentio
     listing=_listing,
     thresholds=(
         Threshold("within", "duration", "72h", "how long ahead expiry is looked for", "a long weekend"),
-        Threshold("high_within", "duration", "24h", "expiry that somebody should see to today", "one working day"),
+        Threshold(
+            "high_within", "duration", "24h", "expiry that somebody should see to today", "one working day", "within"
+        ),
         Threshold(
             "critical_within",
             "duration",
             "2h",
             "expiry that cannot wait, of a group at work",
             "time to find out whose group it is and to commit its offsets again",
+            "high_within",
         ),
         Threshold(
             "alive_within",

@@ -184,7 +184,9 @@ compacted is not seen.""",
             "the mean milliseconds between two commits of a partition",
             "five times the usual rate (auto.commit.interval.ms is five seconds)",
         ),
-        Threshold("high_interval_ms", "count", 200, "the same for the higher level", "25 times the usual rate"),
+        Threshold(
+            "high_interval_ms", "count", 200, "the same for the higher level", "25 times the usual rate", "interval_ms"
+        ),
         Threshold("least_commits", "count", 3600, "commits in the busiest hour", "one a second is nothing to a broker"),
         Threshold(
             "least_bytes",
@@ -200,7 +202,14 @@ compacted is not seen.""",
             "mean bytes of commits that are large",
             "a usual one has a hundred, and a broker allows 4096 of metadata (offset.metadata.max.bytes)",
         ),
-        Threshold("share", "share", 0.25, "the part of all bytes", "one group of many has no reason for a quarter"),
+        Threshold(
+            "share",
+            "share",
+            0.25,
+            "the part of all bytes",
+            "one group of many has no reason for a quarter",
+            "high_share",
+        ),
         Threshold("high_share", "share", 0.5, "the same for the higher level", "more than all others together"),
     ),
 )

@@ -210,6 +210,7 @@ the last record, and not the present, so a transaction that had just begun then 
             "5m",
             "a transaction without an entry is taken for one that hangs when it is this old",
             "topics are read one after the other, and what ends in between looks like it",
+            "critical_after",
         ),
         Threshold(
             "critical_after",

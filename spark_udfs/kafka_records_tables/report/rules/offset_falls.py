@@ -237,7 +237,9 @@ _DECIDE = {
     ),
 }
 
-LATELY = Threshold("lately", "duration", "24h", "what happened within this time is news", "since the last shift")
+LATELY = Threshold(
+    "lately", "duration", "24h", "what happened within this time is news", "since the last shift", "of_the_past"
+)
 PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "who was hit has noticed within a week")
 
 

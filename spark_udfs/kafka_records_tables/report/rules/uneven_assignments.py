@@ -175,7 +175,14 @@ Groups whose members subscribe to different topics are left alone, and so are Co
     tell=_tell,
     listing=lambda _: Rows("assignments", ("role=current",)),
     thresholds=(
-        Threshold("difference", "count", 4, "partitions between most and least", "below, nobody feels it"),
+        Threshold(
+            "difference",
+            "count",
+            4,
+            "partitions between most and least",
+            "below, nobody feels it",
+            "moderate_difference",
+        ),
         Threshold(
             "moderate_difference", "count", 20, "the same for the higher level", "a member does the work of others"
         ),
