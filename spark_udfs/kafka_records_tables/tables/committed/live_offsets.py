@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commit_lots import first_of_each
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 from kafka_records_tables.tables.decoded.latest import codes_of
 
@@ -74,15 +75,14 @@ class LiveOffsets:
     def rows(self, found: DecodedRecords, types: tuple[int, ...]) -> CommitRows:
         """The commits among decoded rows; `types` are those of commits, older type first. Rows whose keys cannot be
         read are left out."""
-        parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
-        codes = np.zeros(len(parts[0]), np.int64)
-        if not len(codes):
-            return CommitRows(codes, codes, codes, codes, codes > 0, codes > 0)
-        for part in parts:
-            _, codes = np.unique(codes * (len(codes) + 2) + codes_of([part]) + 1, return_inverse=True)
-        _, first = np.unique(codes, return_index=True)
-        keys = zip(*(part.take(pa.array(first)).to_pylist() for part in parts), strict=True)
-        numbers = np.array([-1 if None in key else self._number(key) for key in keys], np.int64)
+        if not found.rows.num_rows:
+            nothing = np.zeros(0, np.int64)
+            return CommitRows(nothing, nothing, nothing, nothing, nothing > 0, nothing > 0)
+        codes = codes_of([found.rows.column("key")])
+        # Keys of other bytes may name the same offset: an older type, or bytes behind the fields.
+        first = pa.array(first_of_each(codes))
+        parts = (found.member(types, "key", name).take(first).to_pylist() for name in ("group", "topic", "partition"))
+        numbers = np.array([-1 if None in key else self._number(key) for key in zip(*parts, strict=True)], np.int64)
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
             for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
@@ -154,10 +154,11 @@ class LiveOffsets:
                 _drop(self._of_topic, topic, number)
         self.is_there[gone] = False
         self._gone.update(gone)
-        for producer, lots in self._pending.items():
-            left = [_without(rows, gone) for rows in lots]
-            if any(one is not other for one, other in zip(left, lots, strict=True)):
-                self._pending[producer], self._waits = left, None
+        waits = self._waits_by_group()
+        if any(self.keys[number] in waits.get(self.keys[number][0], ()) for number in gone):
+            self._waits = None
+            for producer, lots in self._pending.items():
+                self._pending[producer] = [_without(rows, gone) for rows in lots]
 
     def forget(self) -> None:
         """Give up the numbers of offsets that are gone. Rows made before must have been taken."""
@@ -183,14 +184,16 @@ class LiveOffsets:
 
     def pending(self, groups: Sequence[str]) -> dict[CommitKey, int]:
         """What open transactions commit for some groups: where the commit stands in the log."""
-        if not self._pending:
-            return {}
+        waits = self._waits_by_group()
+        return {key: offset for group in groups for key, offset in waits.get(group, {}).items()}
+
+    def _waits_by_group(self) -> dict[str, dict[CommitKey, int]]:
         if self._waits is None:
             self._waits = {}
             for number, offset in self._waiting().items():
                 key = self.keys[number]
                 self._waits.setdefault(key[0], {})[key] = offset
-        return {key: offset for group in groups for key, offset in self._waits.get(group, {}).items()}
+        return self._waits
 
     def of_group(self, group: str) -> Set[int]:
         """The offsets of a group that are there."""
@@ -204,9 +207,7 @@ class LiveOffsets:
 
 def _without(rows: CommitRows, gone: list[int]) -> CommitRows:
     """The commits of other keys."""
-    # Mostly one key goes, and none of the rows with it.
-    is_gone = rows.keys == gone[0] if len(gone) == 1 else np.isin(rows.keys, gone)
-    return rows.chosen(~is_gone) if is_gone.any() else rows
+    return rows.chosen(~np.isin(rows.keys, gone))
 
 
 def _drop(index: dict[str, dict[int, None]], name: str, number: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -171,12 +172,15 @@ class Explaining:
             self._groups.read(rows)
         doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
         offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
-        for write in writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS):
-            passed_ms = int(passed[np.searchsorted(offsets, write.offset)])
-            yield from self._finished(passed_ms)
-            self._groups.up_to(write.offset)
-            doings.up_to(write.offset)
-            self._open(write, passed_ms, is_last=is_end and write.offset >= int(offsets[starts[-1]]))
+        found = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
+        begins = [write.offset for write in found]
+        passed_ms = passed[np.searchsorted(offsets, np.array(begins, np.int64))].tolist()
+        last = int(offsets[starts[-1]])
+        for write, begin, by_then in zip(found, begins, passed_ms, strict=True):
+            yield from self._finished(by_then)
+            self._groups.up_to(begin)
+            doings.up_to(begin)
+            self._open(write, by_then, is_last=is_end and begin >= last)
         behind = int(offsets[-1]) + 1
         self._groups.up_to(behind)
         doings.up_to(behind)
@@ -238,11 +242,12 @@ class Explaining:
             context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
 
     def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
-        deleted = [(event.key[0], event.key[1], event.key[2]) for event in write.tombstones if event.record in COMMITS]
+        tombstones = list(write.tombstones)
+        deleted = [(event.key[0], event.key[1], event.key[2]) for event in tombstones if event.record in COMMITS]
         case = _Case(write, passed_ms, is_last)
         ended = _ended(write)
         replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
-        for event in write.tombstones:
+        for event in tombstones:
             group_id = event.key[0]
             found = replaced.get(group_id) if event.record not in COMMITS else None
             if found is None and group_id not in ended and event.record not in COMMITS:
@@ -357,6 +362,7 @@ class _Doings:
                 strict=True,
             )
         )
+        self._offsets: list[int] = self._commits.log_offset.tolist()
         self._next = 0
 
     def up_to(self, offset: int) -> None:
@@ -368,7 +374,7 @@ class _Doings:
         self._commit_up_to(offset)
 
     def _commit_up_to(self, offset: int) -> None:
-        end = int(np.searchsorted(self._commits.log_offset, offset))
+        end = bisect_left(self._offsets, offset, self._next)
         if end == self._next:
             return
         which = slice(self._next, end)

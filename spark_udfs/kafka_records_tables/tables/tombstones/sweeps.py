@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 
 _CLEAN_UP, _GROUPS, _OFFSETS, _TOPICS = "clean-up", "groups", "offsets", "topics"
 
+_WORDS_OF_OFFSETS: Final = {
+    _CLEAN_UP: causes.EXPIRED,
+    _GROUPS: causes.GROUP_DELETED,
+    _OFFSETS: causes.OFFSET_DELETED,
+    _TOPICS: causes.TOPIC_DELETED,
+}
+_WORDS_OF_GROUPS: Final = {**_WORDS_OF_OFFSETS, _CLEAN_UP: causes.GROUP_EXPIRED}
+"""What is said of a record that went in one of these ways."""
+
 _CHECKS_MS: Final = 600_000
 """`offsets.retention.check.interval.ms`, which hardly anybody changes."""
 
@@ -151,8 +160,7 @@ class Sweep:
         if not whole.possible:
             whole = self._of_groups([self.groups[event.key[0]]], is_over=is_over)
         is_offset = event.record in COMMITS
-        word = {_CLEAN_UP: causes.EXPIRED if is_offset else causes.GROUP_EXPIRED, _GROUPS: causes.GROUP_DELETED}
-        word |= {_OFFSETS: causes.OFFSET_DELETED, _TOPICS: causes.TOPIC_DELETED}
+        word = _WORDS_OF_OFFSETS if is_offset else _WORDS_OF_GROUPS
         possible = tuple(word[way] for way in whole.possible)
         if not self._write.is_whole:
             more: tuple[str, ...] = (causes.GROUP_DELETED,)
@@ -231,7 +239,7 @@ def _numbers(swept: SweptGroup, live: LiveOffsets) -> list[int]:
 
 
 def _staying(live: LiveOffsets, numbers: Iterable[int]) -> list[Staying]:
-    return [Staying(number, int(live.log_offset[number])) for number in numbers]
+    return [Staying(number, live.log_offset.item(number)) for number in numbers]
 
 
 class _Look:
@@ -286,7 +294,7 @@ class _Look:
 
     def _note_times(self, known: KnownGroup | None, now: int) -> None:
         swept, least, retention = self._swept, RETENTION.least_ms or 0, self._retention
-        ends = [(number, int(self._live.expire_ms[number])) for number in self._taken]
+        ends = [(number, self._live.expire_ms.item(number)) for number in self._taken]
         explicit = [(number, end) for number, end in ends if end != NO_TIME]
         ages = [(number, now - self._base_of(number)) for number, end in ends if end == NO_TIME]
         self._not_due((number for number, end in explicit if end > now), certain=True)
@@ -320,14 +328,18 @@ class _Look:
 
     def _base_of(self, number: int) -> int:
         """From when the retention of an offset counts."""
-        return int(self._live.commit_ms[number]) if self._since is None else self._since
+        return self._live.commit_ms.item(number) if self._since is None else self._since
 
     def note_staying(self, gone: set[int], pending: set[tuple[object, ...]]) -> None:
         """Note the offsets of the group that would have gone with these in a clean-up."""
         known, live, now = self._known, self._live, self._now
         if known is None or now is None:
             return
+        topics = known.state.topics
         others = np.fromiter(live.of_group(self._swept.group_id), np.int64)
+        others = others[live.is_known[others]]
+        if topics is None or not len(others):
+            return
         expire = live.expire_ms[others]
         is_explicit = expire != NO_TIME
         base = live.commit_ms[others] if self._since is None else np.full(len(others), self._since, np.int64)
@@ -340,16 +352,11 @@ class _Look:
         is_due_if = np.where(is_explicit, expire, base + self._retention) <= now
 
         def staying(which: FLAGS) -> list[Staying]:
-            could = (number for number in others[which].tolist() if self._could_go(number, gone, pending))
+            there = ((number, live.keys[number]) for number in others[which].tolist() if number not in gone)
+            could = (number for number, key in there if key[1] not in topics and key[1:] not in pending)
             return _staying(live, islice(could, _MOST_STAYING))
 
         self._swept.staying, self._swept.staying_due = staying(is_due), staying(is_due_if)
-
-    def _could_go(self, number: int, gone: set[int], pending: set[tuple[object, ...]]) -> bool:
-        key = self._live.keys[number]
-        topics = self._known.state.topics if self._known is not None else None
-        is_protected = key[1:] in pending or topics is None or key[1] in topics
-        return number not in gone and bool(self._live.is_known[number]) and not is_protected
 
 
 def _base(known: KnownGroup | None) -> tuple[int | None, bool]:
