@@ -43,7 +43,7 @@ class Sight:
     """Files of logs that are gone, as far as records tell."""
     bootstrap: str | None = None
     config: str | None = None
-    _made: dict[Callable[[Sight], Any], Any] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[Callable[[Sight], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def at_ms(self) -> int:

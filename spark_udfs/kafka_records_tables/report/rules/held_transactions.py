@@ -17,12 +17,22 @@ _MARGIN_MS: Final = 5 * 60 * 1000
 """After which Kafka counts a transaction as late, on top of its time-out (`open_transactions`)."""
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _open(sight: Sight) -> pa.Table:
+    """The open transactions with `age_ms`, whether each hangs and by what (`is_late`, `is_left`), `held`, its `level`
+    and `coordinator`: the partition in which its entry stands."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kafka_records_tables.report.case_columns import equal, level_by, numbers, ranked, true_where, with_columns
+    from kafka_records_tables.report.case_columns import (
+        equal,
+        level_by,
+        looked_up,
+        numbers,
+        ranked,
+        true_where,
+        with_columns,
+    )
 
     rows = sight.table("open_transactions")
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), sight.at_ms))
@@ -40,38 +50,93 @@ def _cases(sight: Sight) -> pa.Table:
         (hangs, Level.HIGH),
         default=Level.NOTE,
     )
-    rows = with_columns(rows, age_ms=age, is_late=is_late, is_left=is_left, held=pa.array(held))
+    coordinator = looked_up(rows["transactional_id"], sight.table("transactions"), "transactional_id", "log_partition")
+    rows = with_columns(
+        rows, age_ms=age, is_late=is_late, is_left=is_left, held=pa.array(held), coordinator=coordinator
+    )
     return ranked(rows, levels, age)
+
+
+def _causes(sight: Sight) -> list[list[dict[str, Any]]]:
+    """The open transactions by what has them open, the oldest first."""
+    causes: dict[Any, list[dict[str, Any]]] = {}
+    for each in sight.once(_open).sort_by([("rank", "descending")]).to_pylist():
+        causes.setdefault(_cause(each), []).append(each)
+    return list(causes.values())
+
+
+def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
+    """What has a transaction open: an application, told by the group whose offsets it commits, or a coordinator that
+    does not end what is late."""
+    held, has_entry = transaction["holds_back"] or [], transaction["hanging_rule"] != "no_entry"
+    if transaction["is_late"] and has_entry:
+        return "late", transaction["coordinator"]
+    word = "left" if transaction["is_left"] or transaction["is_late"] else "open"
+    return word, (held[0]["group_id"], None) if held else (None, transaction["producer_id"])
+
+
+def _cases(sight: Sight) -> pa.Table:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.case_columns import ranked
+
+    causes = sight.once(_causes)
+    topics = [
+        sorted(
+            {place["topic"] for each in cause for place in (*(each["partitions"] or ()), *(each["holds_back"] or ()))}
+        )
+        for cause in causes
+    ]
+    cases = pa.table({"at": range(len(causes)), "topic_list": pa.array(topics, pa.list_(pa.string()))})
+    return ranked(
+        cases, [max(each["level"] for each in cause) for cause in causes], [each[0]["rank"] for each in causes]
+    )
 
 
 def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, length, shown
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, length, listed, of_group
 
-    transactional_id, producer = case["transactional_id"], case["producer_id"]
-    held = case["holds_back"] or []
+    cause = sight.once(_causes)[case["at"]]
+    oldest = cause[0]
+    held = [{**each, "producer_id": one["producer_id"]} for one in cause for each in one["holds_back"] or []]
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))
     topics = tuple(sorted({each["topic"] for each in held}))
-    times = _written_at(sight, producer)
-    of_producer = condition_of("producer_id", producer)
-    rows = Rows("open_transactions", (of_producer,))
-    hangs = case["is_late"] or case["is_left"]
-    who = f"of {shown(transactional_id)}" if transactional_id is not None else "that no transactional id answers for"
-    effect = f" {_effect(sight, held)}" if held else ""
-    past = " Whether it has ended since, these files do not tell." if sight.is_stored and not hangs else ""
-    is_sure = hangs and not (case["is_left"] and not sight.is_stored)
+    ids = tuple(dict.fromkeys(one["transactional_id"] for one in cause if one["transactional_id"] is not None))
+    times = _written_at(sight, [one["producer_id"] for one in cause])
+    word, place = _cause(oldest)
+    hangs = word != "open"
+    is_one = len(cause) == 1
+    of_producer = condition_of("producer_id", oldest["producer_id"])
+    by_rule = {"late": ("hanging_rule=timeout",), "left": ("hanging_rule=no_entry",), "open": ()}[word]
+    rows = Rows("open_transactions", (of_producer,) if is_one else by_rule)
+    # What tells the cause stands first, for by that a later report knows the finding again.
+    own = Rows("transactions", (f"log_partition={place}",)) if word == "late" and place is not None else rows
+    waits = (Rows("pending_offsets", of_group(groups[0])),) if groups else ()
+    told = (own, rows, *waits) if word == "late" or not waits else (*waits, rows)
+    who = f"of {listed(ids)}" if ids else "that no transactional id answers for"
+    producers = ", ".join(str(one["producer_id"]) for one in cause[:3])
+    opened = f"{length(oldest['age_ms'])}{_why(sight, oldest) if is_one else _why_all(cause)}."
+    effect = f" {_effect(sight, held, 'It holds' if is_one else 'They hold')}" if held else ""
+    past = f" Whether {'it has' if is_one else 'they have'} ended since, these files do not tell."
+    is_sure = hangs and not (word == "left" and not sight.is_stored)
     return ReportFinding(
         kind="transaction_open",
         level=Level(case["level"]),
-        title=RULE.title if hangs else "a transaction is open",
-        what=f"A transaction {who} (producer id {producer}) has been open for {length(case['age_ms'])}"
-        f"{_why(sight, case)}.{effect}{past}",
+        title=(RULE.title if is_one else "transactions hang") if hangs else f"{_counted(cause)} open",
+        what=(
+            f"A transaction {who} (producer id {producers}) has been open for {opened}"
+            if is_one
+            else f"{len(cause)} transactions {who} (producer ids {producers}{' …' if len(cause) > 3 else ''}) have been"
+            f" open, the oldest for {opened}"
+        )
+        + f"{effect}{past if sight.is_stored and not hangs else ''}",
         group_ids=groups,
         topics=topics,
         partitions=tuple(sorted({each["partition"] for each in held})) if len(topics) == 1 else (),
-        transactional_ids=() if transactional_id is None else (transactional_id,),
-        since_timestamp_ms=case["since_timestamp_ms"],
-        until_timestamp_ms=None if hangs or case["timeout_ms"] is None else _ends(case),
+        transactional_ids=ids,
+        since_timestamp_ms=oldest["since_timestamp_ms"],
+        until_timestamp_ms=None if hangs or oldest["timeout_ms"] is None else _ends(oldest),
         confidence="high" if is_sure or not hangs else "medium",
         why_not_sure=(
             None
@@ -84,15 +149,37 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
                 _TOPIC,
                 each["log_partition"],
                 each["log_offset"],
-                times.get((each["group_id"], each["topic"], each["partition"])),
+                times.get((each["producer_id"], each["group_id"], each["topic"], each["partition"])),
             )
             for each in held[:MOST_EVIDENCE]
         ),
         evidence_count=len(held),
-        rows=(rows, *([Rows("pending_offsets", (of_producer,))] if held else ())),
-        next=_steps(sight, case, rows) if hangs else (sight.see("See what it holds back", rows, *_as_of(sight)),),
-        measured={"open_ms": case["age_ms"], "offsets_held_back": len(held), "timeout_ms": case["timeout_ms"]},
+        rows=tuple(dict.fromkeys(told)),
+        next=_steps(sight, cause, rows) if hangs else (sight.see("See what is held back", rows, *_as_of(sight)),),
+        measured={
+            "open_ms": oldest["age_ms"],
+            "transactions": len(cause),
+            "offsets_held_back": len(held),
+            "timeout_ms": oldest["timeout_ms"],
+        },
         thresholds=sight.limits_of("transaction_open.settled_after", "transaction_open.critical_after"),
+    )
+
+
+def _counted(cause: list[dict[str, Any]]) -> str:
+    return "a transaction is" if len(cause) == 1 else "transactions are"
+
+
+def _why_all(cause: list[dict[str, Any]]) -> str:
+    """Why several count as ones that hang."""
+    word, place = _cause(cause[0])
+    if word == "open":
+        return ""
+    if word == "left":
+        return ": their commits stand in the log without an end, and nobody will end them"
+    return (
+        f", all longer than their time-outs. All of them are of the coordinator of __transaction_state-{place}, which"
+        " ends what is late: it is not at work, or its markers do not arrive"
     )
 
 
@@ -120,8 +207,8 @@ def _why(sight: Sight, case: dict[str, Any]) -> str:
     )
 
 
-def _effect(sight: Sight, held: list[dict[str, Any]]) -> str:
-    """What waits for it, as sentences: partitions of groups, and the cleaner."""
+def _effect(sight: Sight, held: list[dict[str, Any]], holds: str) -> str:
+    """What waits for them, as sentences: partitions of groups, and the cleaner."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.sight import counted, listed, places_shown
 
@@ -134,21 +221,22 @@ def _effect(sight: Sight, held: list[dict[str, Any]]) -> str:
     where = places_shown((each["topic"], each["partition"]) for each in held)
     first = min(held, key=lambda each: (each["log_partition"], each["log_offset"]))
     return (
-        f"It holds back the offsets of {len(waiting)} of {counted(len(known | waiting), 'partition')} of "
+        f"{holds} back the offsets of {len(waiting)} of {counted(len(known | waiting), 'partition')} of "
         f"{listed(groups)}: {where}. A consumer that starts there waits for stable offsets and"
         f" consumes nothing, and no cleaner takes what stands behind {_TOPIC}-{first['log_partition']} offset"
         f" {first['log_offset']}."
     )
 
 
-def _written_at(sight: Sight, producer: int) -> dict[tuple[str, str, int], int | None]:
-    """When the first of the pending commits of a producer was written, by group, topic and partition."""
+def _written_at(sight: Sight, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
+    """When the first of the pending commits was written, by producer, group, topic and partition."""
     from kafka_records_tables.report.case_columns import equal, kept
 
     rows = sight.table("pending_offsets")
-    rows = kept(rows, equal(rows, "producer_id", producer))
+    rows = kept(rows, equal(rows, "producer_id", *producers))
     return {
-        (each["group_id"], each["topic"], each["partition"]): each["since_timestamp_ms"] for each in rows.to_pylist()
+        (each["producer_id"], each["group_id"], each["topic"], each["partition"]): each["since_timestamp_ms"]
+        for each in rows.to_pylist()
     }
 
 
@@ -161,28 +249,36 @@ def _as_of(sight: Sight) -> tuple[str, ...]:
     return ("--as-of", str(sight.at_ms)) if sight.is_stored and not sight.request.as_of else ()
 
 
-def _steps(sight: Sight, case: dict[str, Any], rows: Rows) -> tuple[NextStep, ...]:
-    partition = next((str(each["log_partition"]) for each in case["holds_back"] or []), None)
-    found = sight.see("See what it holds back", rows, *_as_of(sight))
-    if partition is None:
-        describe = ("describe", "--transactional-id", case["transactional_id"] or "")
+def _steps(sight: Sight, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
+    found = sight.see("See what is held back", rows, *_as_of(sight))
+    starts: dict[int, list[int]] = {}
+    for one in cause:
+        firsts: dict[int, int] = {}
+        for each in one["holds_back"] or []:
+            firsts.setdefault(each["log_partition"], each["log_offset"])
+        for partition, offset in firsts.items():
+            starts.setdefault(partition, []).append(offset)
+    if not starts:
+        describe = ("describe", "--transactional-id", cause[0]["transactional_id"] or "")
         return (found, sight.ask_kafka("Ask its coordinator", "kafka-transactions", *describe))
-    place = ("--topic", _TOPIC, "--partition", partition)
+    partition, offsets = next(iter(starts.items()))
+    place = ("--topic", _TOPIC, "--partition", str(partition))
     asked = sight.ask_kafka(
-        "Ask the leader of the partition which producers are in a transaction there: it tells the offset at which this "
+        "Ask the leader of the partition which producers are in a transaction there: it tells the offset at which each "
         "one starts",
         "kafka-transactions",
         "describe-producers",
         *place,
     )
-    start = min(each["log_offset"] for each in case["holds_back"] if str(each["log_partition"]) == partition)
+    others = sum(map(len, starts.values())) - 1
     abort = sight.ask_kafka(
-        "When its application is certainly gone, abort it: its offsets are dropped, and whatever waits goes on",
+        "When its application is certainly gone, abort it: its offsets are dropped, and whatever waits goes on"
+        + (f" (the same for {others} more, each with its own partition and start offset)" if others else ""),
         "kafka-transactions",
         "abort",
         *place,
         "--start-offset",
-        str(start),
+        str(offsets[0]),
     )
     return (found, asked, abort)
 
@@ -193,7 +289,10 @@ RULE = ReportRule(
     about="""\
 Open transactions, from `open_transactions`. One hangs when it is open for longer than its time-out and five
 minutes, or when no transactional id answers for it (KIP-664). In a copy of a log the moment that counts is that of
-the last record, and not the present, so a transaction that had just begun then is a note.""",
+the last record, and not the present, so a transaction that had just begun then is a note.
+
+Those of one cause are one finding: those that nobody answers for by the group whose offsets they hold back, which is
+their application; those that are late by their coordinator; and those that are just open by their group.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
