@@ -113,6 +113,9 @@ def test_a_page_is_written_to_a_file(segments: Path, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     assert run("report", str(segments), "--output", str(path)).status == 0
     assert path.read_bytes().startswith(b"<!doctype html>")
+    ran = run("report", str(segments), "--format", "json", "--output", str(path), "--overwrite", "--no-tables")
+    assert json.loads(path.read_text())["format"] == "kafka-records-report"
+    assert ran.err.startswith(f"note: --output {path}: its end says html, and what is written is json\n")
     ran = run("report", str(segments), "--format", "html")
     assert (ran.status, ran.out) == (2, "")
     assert "--format html writes a file: name it with --output report.html" in ran.err

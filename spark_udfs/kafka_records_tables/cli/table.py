@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.cli.output_options import OUTPUT_HELP, add_output_options, file_path, output_of
+from kafka_records_tables.cli.output_options import FORMATS, OUTPUT_HELP, add_output_options, file_path, output_of
 from kafka_records_tables.cli.reading_options import (
     add_as_of,
     add_engine,
@@ -23,7 +23,7 @@ from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, query_of, topic_columns
 from kafka_records_tables.results.described import described
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError
-from kafka_records_tables.runs.written_output import OFFSET_FORMATS
+from kafka_records_tables.runs.written_output import FORMAT_OF, OFFSET_FORMATS
 from kafka_records_tables.table_options import option_values, own_options, tables_with
 from kafka_records_tables.tables import TABLES, is_of_records
 
@@ -322,11 +322,9 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
     return given
 
 
-_FORMAT_OF: Final = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
-
-
 def _set_format(options: argparse.Namespace) -> None:
     """Without --format the end of the file's name says it."""
     if options.format is None:
         ending = "" if options.output is None else options.output.suffix.lower()
-        options.format = _FORMAT_OF.get(ending, "table")
+        told = FORMAT_OF.get(ending)
+        options.format = told if told in FORMATS else "table"

@@ -70,7 +70,7 @@ class ReportRun:
         """Returns the exit status. Raises a CommandError when there is no report."""
         task = self._task
         check_java_for(task.spark)
-        check_output(Output("json", task.path, overwrite=task.overwrite), task.given.paths)
+        check_output(Output(task.format, task.path, overwrite=task.overwrite), task.given.paths)
         try:
             report = self._read()
         except DiffError as error:

@@ -12,12 +12,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_tables.runs.endings import NO_ROOM, CommandError
+from kafka_records_tables.runs.standard_error import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 OFFSET_FORMATS: Final = ("reset-offsets", "starting-offsets")
 """The forms of `kafka_records_tables.results.offset_files`, which rows of `current_offsets` can take."""
+
+FORMAT_OF: Final = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".html": "html",
+    ".htm": "html",
+}
+"""The formats that ends of file names say."""
+_WRITTEN_AS: Final = {"reset-offsets": "csv", "starting-offsets": "json"}
 
 
 @dataclass(frozen=True)
@@ -35,12 +48,16 @@ class Output:
 
 
 def check_output(output: Output, sources: Iterable[str]) -> None:
-    """Raise a CommandError for a file that cannot be written, before any work is done."""
+    """Raise a CommandError for a file that cannot be written, before any work is done, and say that the end of its name
+    says another format than the one that it will have."""
     path = output.path
     if path is None:
         return
     check_file(path, "--output", output.overwrite)
     refuse_source(path, sources)
+    told = FORMAT_OF.get(path.suffix.lower())
+    if told not in (None, _WRITTEN_AS.get(output.format, output.format)):
+        say(f"note: --output {path}: its end says {told}, and what is written is {output.format}")
 
 
 def check_file(path: Path, option: str, overwrite: bool) -> None:
