@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -213,6 +214,34 @@ def test_an_interruption_during_the_start_prints_nothing(source: str, module: st
     """Before the first line of the command there is only Python's own start."""
     seen = run_on("dump", source, module, program=("-c", _INTERRUPTED_IMPORT), stdout="pipe", stderr="pipe")
     assert (seen.status, seen.out, seen.err) == (130, "", "")
+
+
+_INTERRUPTED_TWICE = f"""
+import os, signal
+usual, sent = signal.signal, []
+def interrupted(number, handler):
+    if handler is signal.SIG_DFL and not sent:
+        sent.append(number)
+        os.kill(os.getpid(), number)
+    return usual(number, handler)
+signal.signal = interrupted
+{_INTERRUPTED_IMPORT}
+"""
+
+
+def test_a_second_interruption_right_behind_the_first_prints_nothing(source: str) -> None:
+    """The first one while the command starts, the second one while it ends for that."""
+    seen = run_on("dump", source, "argparse", program=("-c", _INTERRUPTED_TWICE), stdout="pipe", stderr="pipe")
+    assert (seen.status, seen.out, seen.err) == (-signal.SIGINT, "", "")
+
+
+def test_another_failure_keeps_its_traceback(source: str) -> None:
+    failing = (
+        "from kafka_records_tables.cli import command, main\n" "command.run_command = lambda _: 1 / 0\n" "main.main()"
+    )
+    seen = run_on("dump", source, program=("-c", failing), stdout="pipe", stderr="pipe")
+    assert seen.status == 1
+    assert seen.err.endswith("ZeroDivisionError: division by zero\n")
 
 
 _SCRIPT = """\

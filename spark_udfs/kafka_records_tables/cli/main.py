@@ -6,6 +6,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import TracebackType
 
 _INTERRUPTED = 130
 
@@ -13,6 +14,8 @@ _INTERRUPTED = 130
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run the command; returns the exit status (see `failures.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
     is_program = arguments is None
+    if is_program:
+        sys.excepthook = _tell_failure
     try:
         if is_program:
             from kafka_records_engine.lean import leave_pandas_out
@@ -31,8 +34,15 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
             _end_at_once_from_now_on()
 
 
+def _tell_failure(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
+    """A second Ctrl-C right behind the first leaves `main` while it ends, and must not print its traceback. Python then
+    ends the process by SIGINT."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+
+
 def _end_at_once_from_now_on() -> None:
-    """Ctrl-C while the interpreter tidies up (a second one, that is, or a late one) must not print its traceback."""
+    """Nor must one while the interpreter tidies up."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
