@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import pytest
 from playwright.sync_api import expect
@@ -129,3 +130,24 @@ def test_pages_that_are_opened_as_files_search_and_ask_for_nothing(site: Path) -
         page.wait_for_url(re.compile(r"#"))
         assert page.url.startswith(site.as_uri())
     assert {url for url in asked if not url.startswith(("file:", "about:", "data:"))} == set()
+
+
+_AXE_RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+_AXE_PAGES: Final = ("index", "start/operator", "command", "figures", "spark", "tables", "reference/index")
+
+
+@pytest.mark.matrix
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(site: Path, scheme: Literal["light", "dark"]) -> None:
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    found = {}
+    with started_browser() as browser:
+        page = browser.new_page(color_scheme=scheme)
+        for name in _AXE_PAGES:
+            page.goto((site / f"{name}.html").as_uri())
+            page.wait_for_timeout(300)  # colours of links fade in
+            page.evaluate(axe)
+            answer = page.evaluate("rules => axe.run({runOnly: rules, resultTypes: ['violations']})", _AXE_RULES)
+            found[name] = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in answer["violations"]]
+    assert found == {name: [] for name in _AXE_PAGES}

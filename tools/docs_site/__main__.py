@@ -23,7 +23,7 @@ from tools.docs_site.navigation import ROOT, Section, navigation
 from tools.docs_site.pages import place_of, write_pages
 
 _HERE: Final = Path(__file__).resolve().parent
-_OWN: Final = ("site.css", "file-worker.js")
+_OWN: Final = ("site.css", "own.js", "file-worker.js")
 _NO_NAVIGATION: Final = "nav = []"
 _MOST: Final = 50
 """Troubles that are said."""
