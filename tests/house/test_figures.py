@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
-HEAD = "| what | took | compared with | ratio | goal | |"
+HEAD = "| what | took | compared with | ratio | goal | verdict |"
 
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
