@@ -153,7 +153,7 @@ def judge(release: str) -> Outcome:
     if done.returncode == 2:
         if "error:" not in done.stderr:
             raise NotTried(_last_line(done.stderr))
-        return Outcome(ABSENT, f"tools/judge does not compile with its classes: {_first_missing(done.stderr)}")
+        return Outcome(ABSENT, f"it {_first_missing(done.stderr)}")
     if done.returncode:
         return Outcome(FAILED, _last_line(done.stdout))
     return Outcome(PASSED, f"{_SEEDS} histories")
@@ -255,9 +255,18 @@ def _last_line(text: str) -> str:
 
 
 def _first_missing(text: str) -> str:
-    """What a compiler said it lacks, the first time."""
-    found = re.search(r"symbol: +(.*)|error: (?!cannot find symbol)(.*)", text)
-    return next(filter(None, found.groups())) if found else _last_line(text)
+    """What a release lacks by the first error of a compiler, as the end of a sentence about it."""
+    symbol = re.compile(r"error: cannot find symbol\n(?:.*\n)*?\s*symbol: +(.*)(?:\n\s*location: +(.*))?")
+    found = re.search(r"error: .*", text)
+    where = 0 if found is None else found.start()
+    if unknown := symbol.match(text, where):
+        place = f" in {unknown[2]}" if unknown[2] else ""
+        return f"lacks {unknown[1]}{place}, which tools/judge needs"
+    # What stands before the name of a nested class is a package to the compiler.
+    if package := re.compile(r"error: package (\S+) does not exist").match(text, where):
+        return f"lacks {package[1]}, which tools/judge needs"
+    told = _last_line(text) if found is None else found[0].removeprefix("error: ")
+    return f"does not compile with tools/judge: {told}"
 
 
 # ---- what came of it

@@ -167,9 +167,20 @@ def test_the_tests_of_other_pythons_are_those_of_make_quick() -> None:
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        ("A.java:1: error: cannot find symbol\n import a.B;\n  symbol:   class B\n  location: package a", "class B"),
-        ("A.java:1: error: package a.b does not exist\n x\n  symbol:   class B", "package a.b does not exist"),
-        ("no compiler here", "no compiler here"),
+        (
+            "A.java:1: error: cannot find symbol\n import a.B;\n         ^\n  symbol:   class B\n  location: package a",
+            "lacks class B in package a, which tools/judge needs",
+        ),
+        (
+            "A.java:1: error: cannot find symbol\n x\n  symbol: class B\nA.java:2: error: no\n",
+            "lacks class B, which tools/judge needs",
+        ),
+        (
+            "A.java:1: error: package a.b does not exist\n x\nA.java:2: error: cannot find symbol\n  symbol:   class C",
+            "lacks a.b, which tools/judge needs",
+        ),
+        ("A.java:1: error: ';' expected\n x", "does not compile with tools/judge: ';' expected"),
+        ("no compiler here", "does not compile with tools/judge: no compiler here"),
     ],
 )
 def test_what_a_compiler_lacks(text: str, missing: str) -> None:
