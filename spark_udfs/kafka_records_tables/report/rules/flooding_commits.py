@@ -143,9 +143,9 @@ def _how_exact(sight: Sight, case: dict[str, Any]) -> str:
     """That `activity` counts by hours, and that nobody looked further back."""
     from kafka_records_tables.report.sight import HOUR_MS, moment
 
-    began = "the hour in which it began"
+    began = "the first hour in which it was that often; it may have begun in the one before"
     if case["window_start_timestamp_ms_min"] - HOUR_MS < sight.at_ms - sight.limit("commits_flooding.lately"):
-        return f"{began}, or earlier: only the last hours were looked at"
+        return "or earlier: only the last hours were looked at"
     last = case["window_start_timestamp_ms_max"]
     return began if last > sight.at_ms - 2 * HOUR_MS else f"{began}; the last such hour began at {moment(last)}"
 
