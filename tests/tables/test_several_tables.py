@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
@@ -24,6 +25,7 @@ from kafka_records_tables import TABLES, Results, read_table, read_tables
 from kafka_records_tables.engines.rows_in_turns import RowsInTurns
 from kafka_records_tables.near_names import UnknownOption, UnknownTable
 from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
+from kafka_records_tables.tables.removal import held_offsets
 from tests.tables import willful_table
 from tests.tables.names import OF_RECORDS
 from tests.tables.topic import OFFSETS_TOPIC, Topic
@@ -157,6 +159,43 @@ def test_more_damage_than_is_listed_is_counted_for_each() -> None:
     assert [finding.what for finding in more] == [f"{2 * count - MOST_OF_A_KIND} more of the kind DamagedLog"]
     assert len(found.reading) == MOST_OF_A_KIND + 1
     _same(found, source)
+
+
+def test_what_a_coordinator_holds_is_made_once(segments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is found meanwhile is told by each table, the findings for which there is no room too."""
+    logs = [log for log in find_logs([str(segments)]) if log.topic == OFFSETS_TOPIC]
+    rows = pa.Table.from_batches([batch for log in logs for batch in read_partition(log, settle=False, batch_rows=100)])
+    # A key of one byte has no type; one of four has a type, and ends in the middle of the group.
+    bad = [[b"\0", b"\0\1\0\7"][number % 2] if number % 3 == 0 else None for number in range(rows.num_rows)]
+    is_record = pc.is_null(rows["control"])
+    keys = pc.if_else(is_record, pc.coalesce(pa.chunked_array([pa.array(bad, pa.binary())]), rows["key"]), rows["key"])
+    damaged = rows.set_column(rows.schema.get_field_index("key"), "key", keys)
+    many = _repeated(damaged, 60)
+    made: list[int] = []
+    make = held_offsets._held
+
+    def counted(batches: Any, context: Context, names: Any) -> Any:
+        made.append(context.partition)
+        return make(batches, context, names)
+
+    monkeypatch.setattr(held_offsets, "_held", counted)
+    for source in (damaged, many):
+        made.clear()
+        found = read_tables(["expirations", "deletable_offsets", "groups"], source)
+
+        assert sorted(made) == sorted({log.partition for log in logs})
+        assert len(found["expirations"]) > 1
+        assert any("more of the kind" in each.what for each in found["expirations"].findings) == (source is many)
+        _same(found, source)
+
+
+def _repeated(rows: pa.Table, times: int) -> pa.Table:
+    """The rows again and again, each time at offsets behind those before."""
+    width = pc.max(rows["offset"]).as_py() + 1
+    column = rows.schema.get_field_index("offset")
+    return pa.concat_tables(
+        [rows.set_column(column, "offset", pc.add(rows["offset"], width * time)) for time in range(times)]
+    )
 
 
 # -- what is read ------------------------------------------------------------------------------------------------------

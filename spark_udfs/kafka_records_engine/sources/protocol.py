@@ -214,6 +214,8 @@ class Context:
     moment that is asked about, which only a snapshot has."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What only the table at hand is asked, by the names of its options."""
+    shared: dict[Any, Any] | None = None
+    """Of a table that shares the reading of the log with others: what they have made of it in common."""
 
     def report(self, finding: Finding) -> None:
         """Add a finding, or count it only where there are many like it."""

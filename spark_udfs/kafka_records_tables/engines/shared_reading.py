@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_engine.sources import Context, Counts
-from kafka_records_engine.sources.protocol import MOST_OF_A_KIND, FindingCount
+from kafka_records_engine.sources.repeated_findings import RepeatedFindings
 from kafka_records_tables.engines.log_tasks import TaskReport
 from kafka_records_tables.engines.rows_in_turns import RowsInTurns
 
 if TYPE_CHECKING:
-    from kafka_records_engine.findings import Severity
     from kafka_records_tables.engines.log_tasks import LogTask
     from kafka_records_tables.engines.request import TableRequest
 
@@ -25,6 +24,10 @@ class SharedReading:
         self._context = first.context(task.log.topic, task.log.partition)
         self._context.progress = progress
         self._readers = [_Reader(number, request, self._context) for number, request in task.requests]
+        if len(self._readers) > 1:
+            shared: dict[Any, Any] = {}
+            for each in self._readers:
+                each.context.shared = shared
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         """Rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises what a
@@ -79,8 +82,8 @@ class _Reader:
         self.own = Counts()
         """What the table has counted itself."""
         self._told = told
-        self._findings = self._holes = 0
-        self._counted: dict[tuple[Severity, str], FindingCount] = {}
+        self._holes = 0
+        self._findings = RepeatedFindings(told, self.context)
 
     def alone(self, batches: Iterator[Any]) -> Iterator[tuple[int, Any]]:
         """The rows of the table where there is no other, which need no thread."""
@@ -116,21 +119,7 @@ class _Reader:
         context.log_start, context.cleaned_up_to = told.log_start, told.cleaned_up_to
         context.holes += told.holes[self._holes :]
         self._holes = len(told.holes)
-        for finding in told.findings[self._findings :]:
-            context.report(finding)
-        self._findings = len(told.findings)
-        self._count_others()
-
-    def _count_others(self) -> None:
-        """Count the findings for which the reading has no room."""
-        for kind, all_of_kind in self._told.finding_counts.items():
-            if all_of_kind.count > MOST_OF_A_KIND:
-                counted = self._counted.setdefault(kind, FindingCount(MOST_OF_A_KIND))
-                same = self.context.finding_counts.setdefault(kind, FindingCount())
-                for name in ("count", "records", "bytes"):
-                    new = getattr(all_of_kind, name) - getattr(counted, name)
-                    setattr(same, name, getattr(same, name) + new)
-                    setattr(counted, name, getattr(counted, name) + new)
+        self._findings.catch_up()
 
 
 class _OneReading:

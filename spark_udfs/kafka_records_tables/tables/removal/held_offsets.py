@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns
-from kafka_records_tables.tables.committed.last_commits import CommitKey, LastCommits, last_offsets
+from kafka_records_tables.tables.committed.last_commits import CommitKey, Deciding, LastCommits, last_offsets
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, nulled, numbers_of, of_types, schemas
 from kafka_records_tables.tables.decoded.latest import Latest
 from kafka_records_tables.tables.decoded.transactions_settled import OPEN, UNKNOWN, settled
+from kafka_records_tables.tables.made_once import made_once
 from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords, Replayed
 from kafka_records_tables.tables.replay.subscriptions import REGEX_RECORD, HeldGroup, held_groups
 
@@ -89,10 +90,26 @@ def held(
 ) -> Held:
     """What a coordinator holds after some raw rows, with READS; `names` are those of the records of groups and commits.
 
-    `with_commits`, offsets have `told`.
+    `with_commits`, offsets have `told`. Tables that share a reading have it made once.
     Reports what cannot be used. An offset that a commit in an open transaction writes over stays until the marker. A
     tombstone takes the pending offsets of its partition along (`OffsetMetadataManager.replay`).
     """
+    names = tuple(names)
+    found = made_once((held, names), lambda batches, context: _held(batches, context, names), batches, context)
+    if found.commits is None or found.held.offsets is None or not with_commits:
+        return found.held
+    last = found.commits
+    told, there = commit_columns(last.found, last.types, context), pa.array(last.is_there)
+    told = {name: each.filter(there) if isinstance(each, pa.Array) else each for name, each in told.items()}
+    return found.held._replace(offsets=found.held.offsets._replace(told=told))
+
+
+class _Found(NamedTuple):
+    held: Held
+    commits: Deciding | None
+
+
+def _held(batches: Iterator[pa.RecordBatch], context: Context, names: Iterable[str]) -> _Found:
     known = schemas(context, "consumer_offsets")
     types = numbers_of(known, COMMITS)
     groups = GroupRecords(known, with_values=(REGEX_RECORD,), columns=("timestamp_ms",))
@@ -112,21 +129,14 @@ def held(
     still_open = _still_open(pending, tombstones, known)
     offsets = None
     if last is not None and last.is_there.any():
-        told = commit_columns(last.found, last.types, context) if with_commits else {}
-        offsets = _offsets(last.found, last.types, last.is_there, last.is_usable, still_open, told)
+        offsets = _offsets(last, still_open)
     found = held_groups(replayed)
-    return Held(found, offsets, still_open, _seen(replayed, found, types))
+    return _Found(Held(found, offsets, still_open, _seen(replayed, found, types)), last)
 
 
-def _offsets(
-    found: DecodedRecords,
-    types: tuple[int, ...],
-    is_there: FLAGS,
-    is_usable: FLAGS,
-    pending: frozenset[CommitKey],
-    told: Mapping[str, Any],
-) -> HeldOffsets:
-    there = pa.array(is_there)
+def _offsets(last: Deciding, pending: frozenset[CommitKey]) -> HeldOffsets:
+    found, types = last.found, last.types
+    there = pa.array(last.is_there)
     group, topic, partition = (
         found.member(types, "key", name).filter(there) for name in ("group", "topic", "partition")
     )
@@ -144,10 +154,10 @@ def _offsets(
         expires,
         found.rows.column("offset").filter(there),
         found.rows.column("key").filter(there),
-        _has_own_key(found, types)[is_there],
-        is_usable[is_there],
+        _has_own_key(found, types)[last.is_there],
+        last.is_usable[last.is_there],
         is_pending,
-        {name: each.filter(there) if isinstance(each, pa.Array) else each for name, each in told.items()},
+        {},
     )
 
 
