@@ -59,11 +59,14 @@ def read_by(read: Message, read_version: int, written: Message, version: int, va
 
 
 def _structs_agree(written: StructLayout, read: StructLayout, ours: Values, theirs: Values) -> bool:
-    known = {each.field.name: each.value for each in read.fields if each.value is not None}
+    known = {each.field.name: each for each in read.fields if each.value is not None}
+    # A tag stands for the same field whatever it is called, also where it is left out.
+    tags = {each.field.tag: each for each in known.values() if each.field.tag is not None}
+    pairs = ((each, known.get(each.field.name) or tags.get(each.field.tag)) for each in written.fields)
     return all(
-        _agree(each.value, known[each.field.name], ours[each.field.name], theirs[each.field.name])
-        for each in written.fields
-        if each.value is not None and each.field.name in known
+        _agree(each.value, other.value, ours[each.field.name], theirs[other.field.name])
+        for each, other in pairs
+        if each.value is not None and other is not None and other.value is not None
     )
 
 

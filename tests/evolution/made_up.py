@@ -197,6 +197,21 @@ CASES: Final = (
         both(drop("Weight"), insert(8, name="Shape", type="string", versions="1+", tag=1, taggedVersions="1+")),
         changes("tag-reused Shape"),
     ),
+    Case(
+        "a tag that is used again for the same type, with another default",
+        put("Weight", name="Shape", default="7"),
+        changes("field-renamed Shape", "tag-default Shape"),
+    ),
+    Case(
+        "tags change numbers, and one its type",
+        both(put("Colour", tag=1), put("Weight", tag=0, type="int64")),
+        changes("tag-number Colour", "tag-number Weight", "field-type Weight"),
+    ),
+    Case(
+        "a tag becomes a field with another type",
+        put("Weight", type="int64", tag=None, taggedVersions="none"),
+        changes("field-tagged Weight", "field-type Weight"),
+    ),
     Case("a tag is gone", drop("Weight"), changes("tag-removed Weight"), kafka_differs=_PLACE),
     Case("the default of a tag", put("Colour", default="red"), changes("tag-default Colour")),
     Case("null is refused", drop_attribute("Note", "nullableVersions"), changes("null-refused Note"),
@@ -219,6 +234,12 @@ CASES: Final = (
     # ---- names
     Case("a field has another name", put("Owner", name="Holder"), changes("field-renamed Holder")),
     Case("a tag has another name", put("Weight", name="Mass"), changes("field-renamed Mass")),
+    Case(
+        "a field has another name, default and description",
+        put("Floor", name="Least", default="-2", about="As low as it goes."),
+        changes("field-renamed Least", "default-changed Least", "about Least"),
+        kafka_differs="as with another default alone",
+    ),
     Case("a field inside has another name", put("Cents", name="Money"), changes("field-renamed Limits.Money")),
     Case(
         "a struct has another name",

@@ -33,14 +33,18 @@ differ."""
 
 
 class FieldDifferences:
-    """Walks the fields of both states, structs inside each other once. `common` are the versions that both have."""
+    """Walks the fields of both states, structs inside each other once. `common` are the versions that both have, and
+    `renamed` the JSON paths of fields that bytes show to be others of the older state, with the paths of these."""
 
-    def __init__(self, older: Side, newer: Side, common: Mapping[int, int], reported: Reported) -> None:
+    def __init__(
+        self, older: Side, newer: Side, common: Mapping[int, int], reported: Reported, renamed: Mapping[str, str]
+    ) -> None:
         self._older = older
         self._newer = newer
         self._common = common
         self._new = [version for version in newer.spec.versions if version not in set(common.values())]
         self._reported = reported
+        self._renamed = renamed
         self._seen: set[tuple[str, str]] = set()
 
     def all(self) -> Iterator[FieldDifference]:
@@ -52,8 +56,11 @@ class FieldDifferences:
         self._seen.add((older, newer))
         olds = {each.field.name: each for each in self._older.fields(older)}
         news = {each.field.name: each for each in self._newer.fields(newer)}
-        for name in [*news, *(name for name in olds if name not in news)]:
-            yield from self._pair(olds.get(name), news.get(name), f"{path}{name}")
+        places = {each.spec.path: each for each in olds.values() if each.field.name not in news}
+        was = {name: places.get(self._renamed.get(new.spec.path, "")) for name, new in news.items() if name not in olds}
+        found = {each.field.name for each in was.values() if each is not None}
+        for name in [*news, *(name for name in olds if name not in news and name not in found)]:
+            yield from self._pair(olds.get(name) or was.get(name), news.get(name), f"{path}{name}")
 
     def _pair(self, old: SidedField | None, new: SidedField | None, path: str) -> Iterator[FieldDifference]:
         told = {
@@ -110,7 +117,7 @@ class FieldDifferences:
             texts = f"null in {old.spec.nullable}", f"null in {new.spec.nullable}"
             yield FieldDifference(rules.NULL_ELSEWHERE, path, "nullableVersions", old, new, *texts)
         if old.field.ignorable != new.field.ignorable:
-            texts = _said(old.field.ignorable), _said(new.field.ignorable)
+            texts = _ignored(old), _ignored(new)
             yield FieldDifference(rules.IGNORABLE_CHANGED, path, "ignorable", old, new, *texts)
 
     @staticmethod
@@ -139,6 +146,10 @@ def typed(sided: SidedField) -> str:
     """The type of a field and the versions that have it."""
     tag = "" if sided.field.tag is None else f", tag {sided.field.tag}"
     return f"{sided.field.type}, versions {sided.spec.versions}{tag}"
+
+
+def _ignored(sided: SidedField) -> str:
+    return "ignorable" if sided.field.ignorable else "not ignorable"
 
 
 def _said(value: bool) -> str:

@@ -165,13 +165,18 @@ class MessageChanges:
     def _of_fields(self) -> Iterator[Change]:
         found = wire_differences(self._older, self._newer, self._common.items())
         reported: defaultdict[str, set[str]] = defaultdict(set)
+        renamed: dict[str, str] = {}
         for difference, versions in found.found.values():
             if difference.older is not None:
                 reported[f"older {difference.older.spec.path}"].add(difference.rule.name)
             if difference.newer is not None:
                 reported[f"newer {difference.newer.spec.path}"].add(difference.rule.name)
+            if difference.rule in (rules.FIELD_RENAMED, rules.NAME_SPELLED):
+                assert difference.older is not None
+                assert difference.newer is not None
+                renamed[difference.newer.spec.path] = difference.older.spec.path
             yield self._in_bytes(difference, versions)
-        for each in FieldDifferences(self._older, self._newer, self._common, reported).all():
+        for each in FieldDifferences(self._older, self._newer, self._common, reported, renamed).all():
             yield self._beside_bytes(each)
 
     def _in_bytes(self, difference: WireDifference, versions: list[int]) -> Change:

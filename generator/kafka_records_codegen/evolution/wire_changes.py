@@ -116,6 +116,7 @@ class _OneVersion:
                 yield _gone(rules.FIELD_REMOVED, old, path)
             elif new.is_tagged:
                 yield _both(rules.FIELD_TAGGED, old, new, path, "at its place", f"tag {new.tag}")
+                yield from self._fields(old, new, path)
             else:
                 yield _both(rules.FIELD_MOVED, old, new, path, "at its place", "at another place")
                 yield from self._fields(old, new, path)
@@ -130,9 +131,7 @@ class _OneVersion:
         for tag in sorted(old_tags.keys() | new_tags.keys()):
             old, new = old_tags.get(tag), new_tags.get(tag)
             if old is not None and new is not None and old.name == new.name:
-                yield from self._fields(old, new, path)
-                if old.sided.field.default != new.sided.field.default:
-                    yield _both(rules.TAG_DEFAULT, old, new, path, _default(old), _default(new))
+                yield from self._same_tag(old, new, path)
                 continue
             if old is not None and old.name in new_names:
                 yield from self._elsewhere(old, new_names[old.name], path)
@@ -141,7 +140,7 @@ class _OneVersion:
                 new = None  # it is reported from the side of the older field
             if old is not None and new is not None:
                 if alike(old.value, new.value):
-                    yield from self._fields(old, new, path)
+                    yield from self._same_tag(old, new, path)
                 else:
                     yield _both(rules.TAG_REUSED, old, new, path, _typed(old), _typed(new))
             elif old is not None:
@@ -149,11 +148,18 @@ class _OneVersion:
             elif new is not None:
                 yield _come(rules.TAG_ADDED, new, path)
 
+    def _same_tag(self, old: FieldInBytes, new: FieldInBytes, path: str) -> Iterator[WireDifference]:
+        """Two fields that stand for each other; where the tag is left out, the default is what is read."""
+        yield from self._fields(old, new, path)
+        if old.sided.field.default != new.sided.field.default:
+            yield _both(rules.TAG_DEFAULT, old, new, path, _default(old), _default(new))
+
     def _elsewhere(self, old: FieldInBytes, new: FieldInBytes, path: str) -> Iterator[WireDifference]:
         if new.is_tagged:
             yield _both(rules.TAG_NUMBER, old, new, path, f"tag {old.tag}", f"tag {new.tag}")
         else:
             yield _both(rules.FIELD_TAGGED, old, new, path, f"tag {old.tag}", "at its place")
+        yield from self._fields(old, new, path)
 
     # ---- fields
 
