@@ -16,7 +16,7 @@ from kafka_records_codegen.products import avro
 from kafka_records_codegen.text.page import Package
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.layout import ArrayValue, StructLayout, StructValue, Value, message_layout
+from kafka_records_runtime.layout import ArrayValue, FieldLayout, StructLayout, StructValue, Value, message_layout
 from kafka_records_runtime.uuids import Uuid
 from tools.random_messages import random_message
 
@@ -61,7 +61,9 @@ def read_by(read: Message, read_version: int, written: Message, version: int, va
 def _structs_agree(written: StructLayout, read: StructLayout, ours: Values, theirs: Values) -> bool:
     known = {each.field.name: each for each in read.fields if each.value is not None}
     # A tag stands for the same field whatever it is called, also where it is left out.
-    tags = {each.field.tag: each for each in known.values() if each.field.tag is not None}
+    tags: dict[int | None, FieldLayout] = {
+        each.field.tag: each for each in known.values() if each.field.tag is not None
+    }
     pairs = ((each, known.get(each.field.name) or tags.get(each.field.tag)) for each in written.fields)
     return all(
         _agree(each.value, other.value, ours[each.field.name], theirs[other.field.name])

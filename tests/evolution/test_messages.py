@@ -91,6 +91,12 @@ class TestRequests:
     def test_another_name(self, tmp_path: Path) -> None:
         comparison = compared(tmp_path, [request()], [request(name="AskMoreRequest")])
         assert found(comparison) == ["names message-renamed AskMoreRequest"]
+        (change,) = comparison.changes
+        assert change.downstream.avro_backward.text.endswith("and reads no file of the older state")
+
+    def test_another_number(self, tmp_path: Path) -> None:
+        (change,) = compared(tmp_path, [request()], [request(apiKey=request()["apiKey"] + 1)]).changes
+        assert change.downstream.python.text.startswith("API_KEY is ")
 
     def test_a_field_that_stays_for_other_versions(self, tmp_path: Path) -> None:
         """As Kafka 4.4 did it to AcceptableRecoveryLag: version 0 fills another attribute."""
@@ -104,6 +110,15 @@ class TestRequests:
         comparison = compared(tmp_path, [request()], [newer])
         renamed = next(change for change in comparison.changes if change.rule.name == "field-renamed")
         assert renamed.downstream.python.text == "who_before holds what who held, which stays for other versions"
+
+    @pytest.mark.parametrize(("older", "newer"), [("0+", "0-1"), ("0-1", "0+")])
+    def test_a_field_in_other_versions(self, tmp_path: Path, older: str, newer: str) -> None:
+        """Attribute and column are there on both sides."""
+        specs = (request(fields=[{"name": "Who", "type": "uuid", "versions": versions}]) for versions in (older, newer))
+        (change,) = compared(tmp_path, *([spec] for spec in specs)).changes
+        assert change.downstream.python.text == "who stays, and has its default where bytes are without it"
+        assert change.newer_place is not None
+        assert change.newer_place.path == "fields[0].versions"
 
 
 class TestEarlyAccess:

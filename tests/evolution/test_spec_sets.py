@@ -100,7 +100,9 @@ class TestRevisions:
 
     def test_what_is_no_revision(self, repository: Path) -> None:
         assert "no revision of git for my specs: there is no such revision" in unusable("nine", "my specs")
-        assert "A revision of git needs a folder on the other side, or its own: nine:" in unusable("nine", "ten")
+        assert "A revision of git needs a folder on the other side, and ten is none; or its own: nine:" in unusable(
+            "nine", "ten"
+        )
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
         assert "no revision of git" in unusable("--output=x", "my specs")
 

@@ -82,6 +82,12 @@ def nothing() -> Downstream:
     return Downstream(_SAME, _SAME, _YES, _YES, _SAME)
 
 
+def of_versions(name: str) -> Downstream:
+    """What it does when versions no longer have a field, or have it now, which others have as before."""
+    effect = DownstreamEffect("default", f"{name} stays, and has its default where bytes are without it")
+    return Downstream(effect, effect, _YES, _YES, _SAME)
+
+
 def of_default(older: Attribute, newer: Attribute) -> Downstream:
     """What another default does: no product has another type."""
     text = f"{newer.name} is {newer.field.default!r} where nothing sets it, and was {older.field.default!r}"

@@ -79,7 +79,9 @@ class MessageChanges:
     def _head(self) -> Iterator[Change]:
         older, newer = self._older.spec, self._newer.spec
         if older.name != newer.name:
-            classes = downstream.of_message(f"the class {older.name} is {newer.name}", f"{older.name} is {newer.name}")
+            names = f"{older.name} is {newer.name}"
+            avro = "Avro tells the records of a union by name, and reads no file of the older state"
+            classes = downstream.of_message(f"the class {names}", f"{names}; {avro}")
             yield self._message(rules.MESSAGE_RENAMED, "name", older.name, newer.name, classes)
         if older.type != newer.type and not self._is_spec_form():
             yield self._message(rules.MESSAGE_TYPE, "type", older.type, newer.type)
@@ -87,7 +89,11 @@ class MessageChanges:
             yield self._message(rules.SPEC_FORM, "type", older.type, newer.type)
         if older.api_key != newer.api_key and not self._is_spec_form():
             texts = _number(older.api_key), _number(newer.api_key)
-            yield self._message(rules.API_KEY, "apiKey", *texts, versions=older.versions)
+            numbers = downstream.of_message(
+                f"API_KEY is {texts[1]}, and was {texts[0]}",
+                f"what bears {texts[0]} is another message or none, and the older release knows no {texts[1]}",
+            )
+            yield self._message(rules.API_KEY, "apiKey", *texts, numbers, older.versions)
         kinds = {self._older.specs.kind, self._newer.specs.kind}
         if kinds <= {"folder", "git"} and self._older.file.folder != self._newer.file.folder:
             texts = self._older.file.folder or "the top", self._newer.file.folder or "the top"
@@ -181,14 +187,30 @@ class MessageChanges:
 
     def _in_bytes(self, difference: WireDifference, versions: list[int]) -> Change:
         attribute = _ATTRIBUTE_OF.get(difference.rule.name, "name")
-        return self._change(
-            difference.rule,
-            difference.path,
-            ranges(versions),
-            (difference.older_text, difference.newer_text),
-            self._places(difference.older, difference.newer, attribute),
-            self._downstream(difference),
-        )
+        older, newer = difference.older, difference.newer
+        texts = difference.older_text, difference.newer_text
+        products = self._downstream(difference)
+        elsewhere = self._in_other_versions(difference)
+        if elsewhere is not None:
+            # The field is there on both sides, and it is its versions that differ.
+            attribute, products = "versions", downstream.of_versions(self._name(elsewhere, difference.path))
+            older, newer = older or elsewhere, newer or elsewhere
+            texts = texts[0] or _NOT_THERE, texts[1] or _NOT_THERE
+        places = self._places(older, newer, attribute)
+        return self._change(difference.rule, difference.path, ranges(versions), texts, places, products)
+
+    def _in_other_versions(self, difference: WireDifference) -> SidedField | None:
+        """The field of the other side that one which is only on one side is called like: other versions have it."""
+        for one, other, sided, missing in (
+            (self._older, self._newer, difference.older, difference.newer),
+            (self._newer, self._older, difference.newer, difference.older),
+        ):
+            if sided is not None and missing is None:
+                around = next(struct.name for struct in one.made.structs if sided.field in struct.fields)
+                if any(struct.name == around for struct in other.made.structs):
+                    found = (each for each in other.fields(around) if each.field.name == sided.field.name)
+                    return next(found, None)
+        return None
 
     def _beside_bytes(self, difference: FieldDifference) -> Change:
         is_word = difference.rule.rank is Rank.WORDS
@@ -224,8 +246,12 @@ class MessageChanges:
     def _attribute(self, side: Side, sided: SidedField | None, path: str) -> downstream.Attribute | None:
         if sided is None:
             return None
-        names = [python_name(name) for name in path.split(".")[:-1]]
-        return downstream.Attribute(side.made, sided.field, ".".join([*names, sided.field.python_name]))
+        return downstream.Attribute(side.made, sided.field, self._name(sided, path))
+
+    @staticmethod
+    def _name(sided: SidedField, path: str) -> str:
+        """The name of an attribute, with those around it."""
+        return ".".join([*map(python_name, path.split(".")[:-1]), sided.field.python_name])
 
     def _stays(self, difference: WireDifference | FieldDifference) -> bool:
         """Whether the newer state has the older name too, beside that of the newer field."""
@@ -269,6 +295,9 @@ class MessageChanges:
             why = early_access(self._older, (version for each in versions for version in each))
         rank = Rank.EARLY_ACCESS if why and rule.rank is not Rank.VERSIONS else rule.rank
         return Change(rule, rank, self._newer.name, path, versions, *texts, *places, products, why)
+
+
+_NOT_THERE: Final = "not in this version"
 
 
 def _stable(is_unstable: bool) -> str:

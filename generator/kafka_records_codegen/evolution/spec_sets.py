@@ -170,7 +170,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
             f"{word}: no such folder or jar, and no release such as 4.3.1. A revision of git needs a folder on the "
-            f"other side, or its own: {word}:message_specs"
+            f"other side, and {other} is none; or its own: {word}:message_specs"
         )
     start = folder if folder.is_dir() else Path()
     top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")
