@@ -116,7 +116,7 @@ def moments(rows: pa.Table) -> Iterator[tuple[int, Offsets, Offsets]]:
         there = {
             live.keys[each]: stands[int(live.log_offset[each])] for group in groups for each in live.of_group(group)
         }
-        yield offset, there, live.pending(groups)
+        yield offset, there, live.pending(groups, is_log_whole=True)
 
 
 def columns(batch: pa.RecordBatch, *names: str) -> list[list[Any]]:

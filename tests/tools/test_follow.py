@@ -237,7 +237,10 @@ class TestPlan:
         [
             ({"type": "string"}, "8:31: fields[0].type: {} Size: int32 is string now, which {} in versions 0-1 "),
             ({"type": "int64"}, "8:31: fields[0].type: {} Size: int32 is int64 now, which {} in versions 0-1 "),
-            ({"versions": "1+"}, "8:15: fields[0].name: {} Size: int32 is nothing now, which {} in versions 0 "),
+            (
+                {"versions": "1+"},
+                "8:52: fields[0].versions: {} Size: int32 is not in this version now, which {} in versions 0 ",
+            ),
             (None, "8:15: fields[0].name: {} Size: int32 is nothing now, which {} in versions 0-1 "),
         ],
         ids=["text", "wider", "later", "gone"],

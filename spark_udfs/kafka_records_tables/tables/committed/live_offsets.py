@@ -69,7 +69,7 @@ class LiveOffsets:
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
         self._gone: set[int] = set()
-        self._waits: dict[str, dict[CommitKey, int]] | None = None
+        self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
         """What `pending` says, by group, until something changes it."""
 
     def rows(self, found: DecodedRecords, types: tuple[int, ...]) -> CommitRows:
@@ -169,11 +169,12 @@ class LiveOffsets:
                 self._free.append(number)
         self._gone.clear()
 
-    def _waiting(self) -> dict[int, int]:
-        """What open transactions commit: log offsets by number, in the order of the log."""
+    def _waiting(self) -> dict[int, tuple[int, bool]]:
+        """What open transactions commit, by number and in the order of the log: where it stands, and `is_legacy`."""
         lots = [rows for some in self._pending.values() for rows in some]
-        waiting = [pair for rows in lots for pair in zip(rows.log_offset.tolist(), rows.keys.tolist(), strict=True)]
-        return {number: offset for offset, number in sorted(waiting)}
+        columns = ((rows.log_offset.tolist(), rows.keys.tolist(), rows.is_legacy.tolist()) for rows in lots)
+        waiting = [each for some in columns for each in zip(*some, strict=True)]
+        return {number: (offset, is_legacy) for offset, number, is_legacy in sorted(waiting)}
 
     # -- what is asked -------------------------------------------------------------------------------------------------
 
@@ -182,17 +183,18 @@ class LiveOffsets:
         number = self._numbers.get(key)
         return number if number is not None and self.is_there[number] else None
 
-    def pending(self, groups: Sequence[str]) -> dict[CommitKey, int]:
-        """What open transactions commit for some groups: where the commit stands in the log."""
+    def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
+        """What open transactions commit for sure for some groups: where the commit stands in the log."""
         waits = self._waits_by_group()
-        return {key: offset for group in groups for key, offset in waits.get(group, {}).items()}
+        of_groups = (each for group in groups for each in waits.get(group, {}).items())
+        return {key: offset for key, (offset, is_legacy) in of_groups if is_log_whole or not is_legacy}
 
-    def _waits_by_group(self) -> dict[str, dict[CommitKey, int]]:
+    def _waits_by_group(self) -> dict[str, dict[CommitKey, tuple[int, bool]]]:
         if self._waits is None:
             self._waits = {}
-            for number, offset in self._waiting().items():
+            for number, told in self._waiting().items():
                 key = self.keys[number]
-                self._waits.setdefault(key[0], {})[key] = offset
+                self._waits.setdefault(key[0], {})[key] = told
         return self._waits
 
     def of_group(self, group: str) -> Set[int]:

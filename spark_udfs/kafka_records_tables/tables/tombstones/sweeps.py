@@ -125,7 +125,7 @@ class Sweep:
         taken = {group_id: _numbers(swept, live) for group_id, swept in self.groups.items()}
         gone = {number for numbers in taken.values() for number in numbers}
         topics: dict[str, list[Staying]] = {}
-        pending = live.pending(list(self.groups))
+        pending = live.pending(list(self.groups), is_log_whole=is_log_whole)
         for swept in self.groups.values():
             known = told.group(swept.group_id)
             if known is not None and (known.state.state is None or (known.is_by_commit and not is_log_whole)):
