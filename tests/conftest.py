@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 # Texts fit the width that these name, and xdist names one.
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA_DIR = Path(__file__).resolve().parent / "data"
 

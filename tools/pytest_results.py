@@ -8,19 +8,21 @@ from xml.etree import ElementTree
 
 
 class PytestResults(NamedTuple):
-    """`tests` is how many ran; a line for each that did not pass, a skipped one among them."""
+    """How many tests there were, and a line for each that did not pass."""
 
     tests: int
     failures: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 def read_results(path: Path) -> PytestResults:
     """The results in such a file."""
-    tests, failures = 0, []
+    tests = 0
+    lines: dict[str, list[str]] = {"failure": [], "error": [], "skipped": []}
     for case in ElementTree.parse(path).iter("testcase"):
         tests += 1
         for outcome in case:
-            if outcome.tag in ("failure", "error", "skipped"):
+            if outcome.tag in lines:
                 said = (outcome.get("message") or "").partition("\n")[0]
-                failures.append(f"{case.get('classname')}::{case.get('name')}: {outcome.tag}: {said}")
-    return PytestResults(tests, tuple(failures))
+                lines[outcome.tag].append(f"{case.get('classname')}::{case.get('name')}: {outcome.tag}: {said}")
+    return PytestResults(tests, (*lines["failure"], *lines["error"]), tuple(lines["skipped"]))

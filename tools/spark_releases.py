@@ -193,8 +193,9 @@ def try_release(name: str, matching: str | None, tell: Tell) -> Report:
         )
         if results.is_file():
             # A skipped test is one that this release did not pass.
-            report.tests, failures = read_results(results)
-            report.failures += failures
+            # All of them are for every release: a skipped one has not been tried.
+            report.tests, failures, skipped = read_results(results)
+            report.failures += (*failures, *skipped)
         if done.returncode and not report.failures:
             report.failures.append(f"pytest ended with status {done.returncode}")
     if report.failures:

@@ -152,7 +152,8 @@ def test_results_of_pytest(tmp_path: Path) -> None:
     (tmp_path / "results.xml").write_text(JUNIT)
     assert read_results(tmp_path / "results.xml") == (
         3,
-        ("tests.a::fails: failure: first line", "tests.b::skips: skipped: no Java"),
+        ("tests.a::fails: failure: first line",),
+        ("tests.b::skips: skipped: no Java",),
     )
 
 
