@@ -28,6 +28,24 @@ def _classic(cluster: Cluster, *instances: str | None, protocol_type: str = "con
     cluster.add("GroupMetadata", {"group": "g"}, value, version=3)
 
 
+def _subscribed(*parts: int | bytes) -> Callable[[Cluster], None]:
+    """A consumer with a subscription of version 0, whose numbers of four bytes are given as such."""
+    data = b"".join(part if isinstance(part, bytes) else part.to_bytes(4, "big", signed=True) for part in parts)
+    member = struct("group_metadata", "MemberMetadata", member_id="m", subscription=b"\0\0" + data)
+
+    def plant(cluster: Cluster) -> None:
+        value = {
+            "protocol_type": "consumer",
+            "generation": 1,
+            "protocol": "range",
+            "leader": None,
+            "members": (member,),
+        }
+        cluster.add("GroupMetadata", {"group": "g"}, value, version=3)
+
+    return plant
+
+
 def _group(cluster: Cluster, kind: str) -> None:
     cluster.of_group(f"{kind}GroupMetadata", "g", {"epoch": 1, **_KINDS[kind]})
 
@@ -174,6 +192,21 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a tombstone over a simple group": (_tombstone_over_a_simple_group, _NOT_THIS.format("streams")),
     "tombstones of nothing": (_tombstones_of_nothing, None),
     "two members with one instance id": (_two_instances, "have the group.instance.id 'i'"),
+    "a subscription": (_subscribed(1, b"\0\1t", -1), None),
+    "a subscription that ends in a number": (_subscribed(1, b"\0\1t", b"\0\0"), None),
+    "a subscription without its user data": (_subscribed(1, b"\0\1t"), None),
+    "a subscription that lacks a topic": (_subscribed(2, b"\0\1t"), None),
+    "a subscription of fewer than no topics": (_subscribed(-2), "it claims -2 topics, and 0 bytes are left"),
+    "a subscription of too many topics": (_subscribed(4, b"\0\1t"), "it claims 4 topics, and 3 bytes are left"),
+    "a topic of fewer than no bytes": (
+        _subscribed(1, b"\xff\xff"),
+        "it claims a topic of -1 bytes, and 0 are left",
+    ),
+    "a topic that ends too early": (_subscribed(1, b"\0\2t"), "it claims a topic of 2 bytes, and 1 are left"),
+    "user data that ends too early": (
+        _subscribed(1, b"\0\1t", 2, b"u"),
+        "it claims user data of 2 bytes, and 1 are left",
+    ),
     "a member that leaves": (_gone(_CURRENT, _TARGET, _MEMBER), None),
     "a group that goes": (_gone(_CURRENT, _TARGET, _EPOCH, _MEMBER, _GROUP), None),
     "a member before its current assignment": (_gone(_MEMBER), "before its current assignment is"),

@@ -1,7 +1,8 @@
 """Whether a group coordinator can load the records of groups: what it refuses when it replays them.
 
 The rules are those of `GroupMetadataManager.replay` of Kafka 4.3.1, `getOrMaybeCreatePersisted…Group` in it, and
-`ConsumerGroup.addPartitionEpochs`: each throws IllegalStateException, which ends the loading.
+`ConsumerGroup.addPartitionEpochs`, which throw IllegalStateException, and those of
+`ClassicGroup.computeSubscribedTopics`: each ends the loading.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.tables.replay.embedded import what_stops_loading
 from kafka_records_tables.tables.replay.group_replay import (
     CLASSIC,
     CONSUMER,
@@ -24,6 +26,7 @@ from kafka_records_tables.tables.replay.group_replay import (
     TARGET_OF_MEMBER,
     role_of,
 )
+from kafka_records_tables.tables.replay.subscriptions import CONSUMER_PROTOCOL
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.fold import Event
@@ -118,11 +121,15 @@ class LoadingGroups:
         if value is None:
             self._groups.pop(group_id, None)
             return
-        _, protocol_type, _, count, instances = value
+        _, protocol_type, protocol, count, instances, subscriptions = value
         named = [instance for instance in instances or () if instance is not None]
         if len(named) > len(set(named)):
             twice = next(each for each in named if named.count(each) > 1)
             raise _RefusedError(f"two members of the group have the group.instance.id {twice!r}")
+        if protocol_type == CONSUMER_PROTOCOL and protocol is not None:
+            found = (what_stops_loading(each) for each in subscriptions or ())
+            if (why := next(filter(None, found), None)) is not None:
+                raise _RefusedError(f"the subscription of a member cannot be read: {why}")
         self._groups[group_id] = _Group(CLASSIC if protocol_type or count else SIMPLE)
 
     def _of_kind(self, group_id: str, kind: str, has_value: bool) -> _Group | None:

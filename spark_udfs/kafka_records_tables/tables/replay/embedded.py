@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from kafka_records_runtime.errors import DecodeError, MissingValueVersion
@@ -36,6 +37,9 @@ _USER_DATA: Final = {
 """By the name of the assignor. Other assignors of Kafka's consumers have none; what Kafka Streams (`stream`) and
 assignors of users write, only they know."""
 
+
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
 
 _KEPT: Final = 4096
 _SHORT: Final = 1024
@@ -95,6 +99,31 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
     A coordinator reads any version as 0 (`ClassicGroup.computeSubscribedTopics`; KIP-496).
     """
     return _kept_topics(data) if len(data) <= _SHORT else _topics(data)
+
+
+def what_stops_loading(data: bytes) -> str | None:
+    """Why no coordinator replays a record with such a subscription of a consumer, None where one does.
+
+    `ClassicGroup.computeSubscribedTopics` bears bytes that end before a number does (`ConsumerProtocol` makes a
+    SchemaException of a BufferUnderflowException). All else that the generated reader refuses ends the loading.
+    """
+    at = 2
+    if len(data) < at + 4:
+        return None
+    (count,), at = _INT32.unpack_from(data, at), at + 4
+    if count < 0 or count > len(data) - at:
+        return f"it claims {count} topics, and {len(data) - at} bytes are left"
+    for _ in range(count):
+        if len(data) < at + 2:
+            return None
+        (length,), at = _INT16.unpack_from(data, at), at + 2
+        if length < 0 or length > len(data) - at:
+            return f"it claims a topic of {length} bytes, and {len(data) - at} are left"
+        at += length
+    if len(data) < at + 4:
+        return None
+    (length,), at = _INT32.unpack_from(data, at), at + 4
+    return f"it claims user data of {length} bytes, and {len(data) - at} are left" if length > len(data) - at else None
 
 
 def _topics(data: bytes) -> tuple[str, ...] | None:
