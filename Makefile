@@ -16,9 +16,9 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # The marks of what `make quick` runs; tools/support.py runs the same with other releases of Python.
 QUICK := not (spark or broker or browser or maven or releases or slow or matrix)
 # What a release of Kafka may change: specs, codecs, the JSON form, the columns, what dump prints,
-# links of pages. Of a folder of specs the tests that ask Kafka's released jars say nothing.
+# reference pages, links of pages. Of a folder of specs the tests that ask Kafka's released jars say nothing.
 FOLLOWED := tests/message_specs tests/codecs tests/runtime tests/log/test_lossless.py tests/cli/test_dump_vectors.py \
-	tests/columns/test_kafkas_bytes.py tests/house/test_links.py
+	tests/columns/test_kafkas_bytes.py tests/generator/test_reference.py tests/house/test_links.py
 # Older makes cannot keep the lines of two targets apart.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 

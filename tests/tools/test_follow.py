@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from kafka_records_codegen.evolution.spec_sets import read_spec_set
 from kafka_records_codegen.loader import load
 from kafka_records_tables.tables.checking.release_versions import RELEASES
 from tools.follow import enumerations, kept_lists
-from tools.follow.__main__ import _followed, main
+from tools.follow.__main__ import _arguments, _followed, main
 from tools.follow.page import _tables, page
 from tools.follow.planning import plan, unwritten
 from tools.follow.refusals import FollowError
@@ -108,12 +109,15 @@ class TestPlan:
         ]
         write(theirs / "rpc", spec("TellRequest", fields, validVersions="0-1"), head="")
         assert follow(ours, theirs) == [
-            "rpc/TellRequest.json:4: comment: 9.9: versions 0-1, before 0",
-            "rpc/TellRequest.json:15: about of Name",
-            "rpc/TellRequest.json:18: about of Mark",
+            "rpc/TellRequest.json:4: comment: 9.9: listeners broker is gone (attribute, words)",
+            "rpc/TellRequest.json:5: comment: 9.9: versions 0-1, was 0 (versions-added, adds)",
+            "rpc/TellRequest.json:6: comment: 9.9: Name: string, versions 1+ (field-added, adds)",
+            "rpc/TellRequest.json:7: comment: 9.9: Mark: int32, versions 1+, tag 0 (field-added, adds)",
+            "rpc/TellRequest.json:18: about of Name",
+            "rpc/TellRequest.json:21: about of Mark",
         ]
         head, found = of(ours, "rpc/TellRequest.json")
-        assert head == HEAD + "// ? 9.9: versions 0-1, before 0\n"
+        assert head.startswith(HEAD + "// ? 9.9: listeners broker is gone (attribute, words)\n")
         assert found["fields"] == [
             field("Count", default=-1),
             {"name": "Name", "type": "string", "versions": "1+", "about": "?"},
@@ -140,11 +144,80 @@ class TestPlan:
         assert path.read_text(encoding="utf-8") == HEAD + BY_HAND
         more = [*fields[:2], TWO, *fields[2:]]
         write(theirs / "rpc", spec("TellRequest", more, listeners=["broker"], validVersions="0-1"), head="")
-        assert len(follow(ours, theirs)) == 2
+        assert len(follow(ours, theirs)) == 3
         start, rest = BY_HAND.replace('"0",', '"0-1",').split('    { "name": "Rest"')
         two = '    { "name": "Two", "type": "int32", "versions": "1+",\n      "about": "?" },\n'
         text = path.read_text(encoding="utf-8")
-        assert text == f'{HEAD}// ? 9.9: versions 0-1, before 0\n{start}{two}    {{ "name": "Rest"{rest}'
+        told = "// ? 9.9: versions 0-1, was 0 (versions-added, adds)\n"
+        told += "// ? 9.9: Two: int32, versions 1+ (field-added, adds)\n"
+        assert text == f'{HEAD}{told}{start}{two}    {{ "name": "Rest"{rest}'
+
+    def test_words_go_along_with_what_has_another_name(self, tmp_path: Path, ours: Path) -> None:
+        inner = {"type": "[]Part", "fields": [field("Name"), field("Mass")]}
+        used = [field("Rest", type="Bit"), field("More", type="[]Bit")]
+        common = [{"name": "Bit", "versions": "0+", "fields": [field("Size"), field("Colour")]}]
+        write(ours / "rpc", spec("TellRequest", [field("Count"), field("Parts", **inner), *used], commonStructs=common))
+        theirs = release(tmp_path, ours)
+        inner = {"type": "[]Piece", "fields": [field("Title", about="?"), field("Mass", about="?")]}
+        used = [field("Others", type="Chip", about="?"), field("More", type="[]Chip")]
+        common = [{"name": "Chip", "versions": "0+", "fields": [field("Size", about="?"), field("Hue", about="?")]}]
+        fields = [field("Number", about="?"), field("Parts", **inner), *used]
+        write(theirs / "rpc", spec("TellRequest", fields, commonStructs=common))
+        told = [place.split(": ", 3)[3] for place in follow(ours, theirs)]
+        assert told == [
+            "Number, was Count (field-renamed, names)",
+            "Parts: Piece, was Part (struct-renamed, names)",
+            "Parts.Title, was Name (field-renamed, names)",
+            "Others, was Rest (field-renamed, names)",
+            "Others: Chip, was Bit (struct-renamed, names)",
+            "More: Chip, was Bit (struct-renamed, names)",
+            "Others.Hue, was Colour (field-renamed, names)",
+        ]
+        assert re.findall('"about": "(.*)"', (ours / "rpc/TellRequest.json").read_text("utf-8")) == [
+            f"Our words for {name}." for name in ("Count", "Parts", "Name", "Mass", "Rest", "More", "Size", "Colour")
+        ]
+
+    def test_a_name_that_another_field_has_by_now_keeps_its_words(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        tell = [field("Legacy", versions="0"), field("Count", versions="1+")]
+        write(theirs / "rpc", spec("TellRequest", tell, validVersions="0-1"), head="")
+        assert follow(ours, theirs)[-1] == "rpc/TellRequest.json:16: about of Legacy"
+        assert of(ours, "rpc/TellRequest.json")[1]["fields"][1]["about"] == "Our words for Count."
+
+    def test_a_message_of_another_name(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        (theirs / "consumer_offsets" / "BallValue.json").unlink()
+        write(theirs / "consumer_offsets", spec("SphereValue", [field("Size")], validVersions="0-1"), head="")
+        told = "SphereValue, was BallValue (message-renamed, names)"
+        assert follow(ours, theirs) == [f"consumer_offsets/SphereValue.json:4: comment: 9.9: {told}"]
+        assert not (ours / "consumer_offsets" / "BallValue.json").exists()
+        head, found = of(ours, "consumer_offsets/SphereValue.json")
+        assert (head, found["fields"]) == (f"{HEAD}// ? 9.9: {told}\n", [field("Size")])
+        assert plan(ours, read_spec_set(str(theirs), str(ours)), "9.9").texts == {}
+
+    @pytest.mark.parametrize(
+        ("of_message", "of_field", "told"),
+        [
+            ({"latestVersionUnstable": True}, {}, "unstable, was stable (version-unstable, readers)"),
+            (
+                *({}, {"nullableVersions": "0+"}),
+                "Name: may be null, was never null (null-allowed, readers)",
+            ),
+            ({}, {"fields": [field("Id", mapKey=True)]}, "Name.Id: mapKey true, was false (attribute, words)"),
+            ({"listeners": ["controller"]}, {}, "listeners controller, was broker (attribute, words)"),
+            ({}, {"default": "x"}, "Name: 'x', was '' (default-changed, names)"),
+        ],
+    )
+    def test_what_changed_is_told_with_its_rank(
+        self, tmp_path: Path, ours: Path, of_message: dict[str, Any], of_field: dict[str, Any], told: str
+    ) -> None:
+        start: dict[str, Any] = {"listeners": ["broker"]}
+        before = {"type": "[]Part", "fields": [field("Id")]} if "fields" in of_field else {"type": "string"}
+        write(ours / "rpc", spec("TellRequest", [field("Name", **before)], **start))
+        theirs = release(tmp_path, ours)
+        changed = spec("TellRequest", [field("Name", **{**before, **of_field})], **{**start, **of_message})
+        write(theirs / "rpc", changed)
+        assert follow(ours, theirs) == [f"rpc/TellRequest.json:4: comment: 9.9: {told}"]
 
     def test_attributes_in_another_order_are_written_anew(self, tmp_path: Path, ours: Path) -> None:
         path = ours / "rpc" / "TellRequest.json"
@@ -154,7 +227,8 @@ class TestPlan:
         now = {**said, "validVersions": "0-1"}
         write(theirs / "rpc", now, head="")
         assert len(follow(ours, theirs)) == 1
-        assert path.read_text(encoding="utf-8") == spec_text(f"{HEAD}// ? 9.9: versions 0-1, before 0\n", now)
+        told = "// ? 9.9: versions 0-1, was 0 (versions-added, adds)\n"
+        assert path.read_text(encoding="utf-8") == spec_text(HEAD + told, now)
 
     def test_a_release_brings_messages_and_drops_others(self, tmp_path: Path, ours: Path) -> None:
         theirs = release(tmp_path, ours)
@@ -176,13 +250,27 @@ class TestPlan:
             follow(ours, theirs)
         assert str(refused.value) == (
             f"{theirs} lacks 3 of our messages, and the whole folder is followed:\n"
-            "  consumer_offsets/BallKey.json\n"
-            "  consumer_offsets/BallValue.json\n"
-            "  rpc/TellRequest.json\n"
-            f"Copy those that stay as they are to {theirs} (cp -rn message_specs/. {theirs} does it with all); "
-            "delete those that are to go from message_specs"
+            f"  {ours}/consumer_offsets/BallKey.json\n"
+            f"  {ours}/consumer_offsets/BallValue.json\n"
+            f"  {ours}/rpc/TellRequest.json\n"
+            f"Copy those that stay as they are to {theirs} (cp -rn {ours}/. {theirs} does it with all); "
+            f"delete those that are to go from {ours}"
         )
         assert files(ours) == before
+
+    def test_a_folder_that_lacks_specs_may_break_bytes_too(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        (theirs / "rpc" / "TellRequest.json").unlink()
+        write(theirs / "consumer_offsets", spec("BallValue", [field("Size", type="string")], validVersions="1"))
+        with pytest.raises(FollowError) as refused:
+            follow(ours, theirs)
+        lines = str(refused.value).split("\n")
+        assert lines[:2] == [
+            f"{theirs} lacks 1 of our messages, and the whole folder is followed:",
+            f"  {ours}/rpc/TellRequest.json",
+        ]
+        assert lines[3].startswith(f"{ours}/consumer_offsets/BallValue.json: the release has version 1 of BallValue")
+        assert "BallValue Size: int32 is string now, which breaks bytes that exist in version 1 (rule" in lines[4]
 
     def test_what_is_left_out_does_not_come_in(self, tmp_path: Path, ours: Path) -> None:
         theirs = release(tmp_path, ours)
@@ -210,7 +298,7 @@ class TestPlan:
     @pytest.mark.parametrize(
         ("versions", "line"),
         [
-            ("1", "has versions 1 of BallValue, and topics hold bytes of 0-1: change its validVersions to 1"),
+            ("1", "has version 1 of BallValue, and topics hold bytes of 0-1: change its validVersions to 1"),
             (None, "has no BallValue, of which topics hold bytes: delete the spec"),
         ],
     )
@@ -229,7 +317,7 @@ class TestPlan:
             plan(ours, specs, "9.9")
         others = "the others" if versions else "them"
         said = str(refused.value).split("\n")[-1]
-        assert said == f"consumer_offsets/BallValue.json: the release {line} to give {others} up"
+        assert said == f"{ours}/consumer_offsets/BallValue.json: the release {line} to give {others} up"
         assert files(ours) == before
 
     @pytest.mark.parametrize(
@@ -239,7 +327,7 @@ class TestPlan:
             ({"type": "int64"}, "8:31: fields[0].type: {} Size: int32 is int64 now, which {} in versions 0-1 "),
             (
                 {"versions": "1+"},
-                "8:52: fields[0].versions: {} Size: int32 is not in this version now, which {} in versions 0 ",
+                "8:52: fields[0].versions: {} Size: int32 is not in this version now, which {} in version 0 ",
             ),
             (None, "8:15: fields[0].name: {} Size: int32 is nothing now, which {} in versions 0-1 "),
         ],
@@ -260,7 +348,7 @@ class TestPlan:
             follow(ours, theirs)
         (line,) = str(refused.value).split("\n")
         assert line.startswith(f"{ours / place}:{said.format(name, 'breaks bytes that exist')}(rule field-")
-        assert line.endswith(f": make this change in {place} by hand to give them up")
+        assert line.endswith(f": make this change in {ours / place} by hand to give them up")
         assert files(ours) == before
 
     def test_a_tag_and_what_is_inserted(self, tmp_path: Path, ours: Path) -> None:
@@ -286,20 +374,37 @@ class TestCommand:
         self, tmp_path: Path, ours: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         theirs = release(tmp_path, ours)
-        write(theirs / "rpc", spec("TellRequest", [field("Count"), TWO], validVersions="0-1"), head="")
+        tell = spec("TellRequest", [field("Count", default=-1), TWO], validVersions="0-1", listeners=["broker"])
+        write(theirs / "rpc", tell, head="")
         ours.rename(tmp_path / "message_specs")
         monkeypatch.chdir(tmp_path)
         assert main(["specs", "theirs"]) == 1
         assert capsys.readouterr() == (
             "message_specs/rpc/TellRequest.json: changed\n"
-            "message_specs/rpc/TellRequest.json:4: comment: theirs: versions 0-1, before 0\n"
-            "message_specs/rpc/TellRequest.json:15: about of Two\n",
-            "2 places lack words of ours: write them where `?` stands, and run this again\n",
+            "message_specs/rpc/TellRequest.json:4: comment: theirs: versions 0-1, was 0 (versions-added, adds)\n"
+            "message_specs/rpc/TellRequest.json:5: comment: theirs: Two: int32, versions 1+ (field-added, adds)\n"
+            "message_specs/rpc/TellRequest.json:17: about of Two\n",
+            "3 places lack words of ours: write them where `?` stands, and run this again\n",
         )
         path = Path("message_specs/rpc/TellRequest.json")
         path.write_text(path.read_text("utf-8").replace('"?"', '"More."').replace("// ?", "//"), "utf-8")
+        path.write_text(path.read_text("utf-8").replace('"More."', '"?"'), "utf-8")
+        assert main(["specs", "theirs"]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == "1 place lacks words of ours: write them where `?` stands, and run this again"
+        path.write_text(path.read_text("utf-8").replace('"?"', '"More."'), "utf-8")
         assert main(["specs", "theirs"]) == 0
         assert capsys.readouterr().out == "message_specs holds what theirs has\n"
+
+    def test_its_help_has_examples_that_it_understands(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        start = "  python -m tools.follow "
+        lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(start)]
+        assert len(lines) == 5
+        for line in lines:
+            command = line.removeprefix(start).split("   ")[0].split()
+            assert _arguments(command).step == command[0]
 
     def test_no_such_release(self, ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["specs", str(ours / "nowhere")]) == 2

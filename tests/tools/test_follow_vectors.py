@@ -93,6 +93,15 @@ def test_what_is_read_otherwise_needs_a_change(folder: Path, other: Line) -> Non
     assert differences(folder, "5").otherwise == 2
 
 
+def test_a_message_of_another_name_keeps_its_vectors(folder: Path) -> None:
+    put(folder, whole("Sphere", "01"), damaged("Sphere", "02", REFUSED))
+    for _ in range(2):
+        assert revise(folder, Told({"01": READ, "02": REFUSED}), TOUCHED, "5", {"Sphere": CHANGED}) == []
+        assert messages(folder) == [whole(CHANGED, "01")]
+        assert negative(folder) == [damaged(CHANGED, "02", REFUSED)]
+        assert not (folder / "given_up.jsonl.gz").exists()
+
+
 def test_the_order_of_tags_says_nothing(folder: Path) -> None:
     line = damaged(OTHER, "01", {**READ, "tags": [tag(8), tag(9)]})
     put(folder, line)

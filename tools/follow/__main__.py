@@ -18,6 +18,7 @@ from kafka_records_codegen.evolution.kafka_releases import FetchError, folder_na
 from kafka_records_codegen.evolution.spec_sets import SpecSet, UnusableSpecs, read_spec_set
 from kafka_records_codegen.loader import load_with_specs
 from kafka_records_codegen.spec.violations import SpecErrors
+from kafka_records_runtime.errors import plural
 from tools.broker import MissingPrerequisite
 from tools.follow import enumerations, kept_lists, vectors
 from tools.follow.classes import message_classes
@@ -38,15 +39,24 @@ _EPILOG: Final = """\
 `make follow RELEASE=4.4.0` runs both steps, `make generate` between them, and the tests it concerns behind them.
 
   specs    changes message_specs: versions, fields, tags, new messages, messages that are gone. Words stay ours. Where
-           words are missing, `?` stands in the spec; every such place is listed, and the exit status is 1. Write
-           them and run it again. What nobody wants goes into tools/follow/left_out.txt. Nothing is changed where
-           bytes that exist would break, by the rules of `kafka-records-codegen compare`, or where a folder of specs
-           lacks messages of ours: each is listed with what to do, and the exit status is 1.
+           words are missing, `?` stands in the spec, and in the comment at its head once for each change, with its
+           rule and rank; every such place is listed, and the exit status is 1. Write them and run it again. Fields,
+           structs and messages that have another name keep their words. What nobody wants goes into
+           tools/follow/left_out.txt. Nothing is changed where bytes that exist would break, by the rules of
+           `kafka-records-codegen compare`, or where a folder of specs lacks messages of ours: each is listed with what
+           to do, and the exit status is 1.
   vectors  lets the message classes of the release write messages of new versions and read all others, brings
            tests/data up to it, and writes its page in docs/releases. Error codes, states and releases that ours lack
            are listed, and the exit status is 1.
 
 A folder of specs in place of a release is judged by classes that Kafka's generator makes of it.
+
+examples:
+  python -m tools.follow specs 4.4.0                       what a release changes in message_specs
+  python -m tools.follow specs ../newer_specs              the same of a folder that holds all messages
+  python -m tools.follow vectors 4.4.0                     its vectors and its page, after `make generate`
+  python -m tools.follow vectors 4.4.0 --since 4.2.1       a page about all that came after 4.2.1
+  python -m tools.follow vectors ../newer_specs --since 4.4.0
 
 exit status: 0 done, 1 words are missing or somebody has to decide, 2 specs or jars that are not to be had
 """
@@ -92,7 +102,8 @@ def _specs(release: SpecSet) -> int:
     for place in places:
         print(place)
     if places:
-        _tell(f"{len(places)} places lack words of ours: write them where `?` stands, and run this again")
+        verb = "lacks" if len(places) == 1 else "lack"
+        _tell(f"{plural(len(places), 'place')} {verb} words of ours: write them where `?` stands, and run this again")
         return 1
     print(f"{SPECS} holds what {release.title} has")
     return 0
@@ -137,8 +148,9 @@ def _vectors(followed: Followed) -> int:
         )
         for change in followed.changes
     }
+    newer_names = {change.older: change.message for change in followed.changes if change.rule is rules.MESSAGE_RENAMED}
     with message_classes(followed.release, _tell) as classes:
-        odd = vectors.revise(VECTORS, classes, touched, title)
+        odd = vectors.revise(VECTORS, classes, touched, title, newer_names)
     kept_lists.revise(KEPT, SPECS, followed.changes)
     if followed.release.release is not None:
         _count(followed.release)
@@ -151,10 +163,12 @@ def _vectors(followed: Followed) -> int:
     for line in odd:
         print(f"read otherwise than before: {line}")
     if odd:
-        raise FollowError(f"{len(odd)} messages are read otherwise by {title}, and no change of specs says why")
+        raise FollowError(f"read otherwise by {title}, and no change of specs says why: {plural(len(odd), 'message')}")
     left = [] if theirs is None else [*enumerations.by_hand(title, theirs)]
     if left:
-        raise FollowError("\n".join([*left, f"{len(left)} things are kept by hand: write them, and run this again"]))
+        raise FollowError(
+            "\n".join([*left, f"kept by hand: {plural(len(left), 'thing')}; write what is missing, and run this again"])
+        )
     return 0
 
 

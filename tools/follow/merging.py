@@ -1,19 +1,20 @@
 """A spec of ours as a release has it: what bytes hold is theirs, words and spelling stay ours.
 
-Fields are told by the struct they stand in and their name. An attribute that means the same in all versions of the
-release keeps our spelling. A field that has no words of ours gets `UNWRITTEN` as its `about`; words of Kafka's never
-come in.
+Fields are told by the struct they stand in and their name; those that `compare` calls renamed, by their older names.
+An attribute that means the same in all versions of the release keeps our spelling. A field that has no words of ours
+gets `UNWRITTEN` as its `about`; words of Kafka's never come in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
+from kafka_records_codegen.evolution import change_rules as rules
+from kafka_records_codegen.evolution.changes import Change, SpecPlace
 from kafka_records_codegen.spec.attributes import FieldSpec, FieldType, MessageSpec
 from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.json_text import Node
-from kafka_records_codegen.spec.versions import Versions
 from tools.follow.spec_form import FIELD_ATTRIBUTES, MESSAGE_ATTRIBUTES, Json
 
 UNWRITTEN: Final = "?"
@@ -26,15 +27,16 @@ _NATURAL: Final = {"": "", "bool": "false", "float64": "0.0", "string": "", "uui
 """The default of a type where the spec names none; 0 of those that are not here, which are integers."""
 
 
-def merged(theirs: MessageSpec, ours: MessageSpec | None) -> Json:
-    """The spec of a message as the release has it, as JSON; `ours` is what we have of it, if anything."""
+def merged(theirs: MessageSpec, ours: MessageSpec | None, changes: Iterable[Change] = ()) -> Json:
+    """The spec of a message as the release has it, as JSON; `ours` is what we have of it, if anything, and `changes`
+    are those from ours to theirs."""
     found: Json = {}
     for name in MESSAGE_ATTRIBUTES:
         same = ours is not None and _message_meaning(ours, name) == _message_meaning(theirs, name)
         source = ours if same and ours is not None else theirs
         if name in source.node.members and not (source is theirs and name in _LEFT_OUT):
             found[name] = plain(source.node.members[name].value)
-    merger = _Merger(theirs.versions, _by_place(ours))
+    merger = _Merger(theirs, ours, changes)
     found["fields"] = merger.fields(theirs.name, theirs.fields)
     if theirs.common_structs:
         found["commonStructs"] = [
@@ -95,13 +97,34 @@ def _places(struct: str, fields: Iterable[FieldSpec]) -> Iterator[tuple[tuple[st
         yield from _places(field.type.base, field.fields)
 
 
-class _Merger:
-    def __init__(self, versions: Versions, ours: Mapping[tuple[str, str], FieldSpec]) -> None:
-        self._versions = versions
-        self._ours = ours
+def _owner(place: SpecPlace) -> str:
+    """The JSON path of a field whose attribute stands at `place`."""
+    return place.path.rpartition(".")[0]
 
-    def fields(self, struct: str, theirs: Iterable[FieldSpec]) -> list[Json]:
-        return [self._field(field, self._ours.get((struct, field.name))) for field in theirs]
+
+class _Merger:
+    def __init__(self, theirs: MessageSpec, ours: MessageSpec | None, changes: Iterable[Change]) -> None:
+        self._versions = theirs.versions
+        self._ours = _by_place(ours)
+        self._structs = {} if ours is None else {theirs.name: ours.name}
+        self._older: dict[str, FieldSpec] = {}
+        by_path = {each.path: each for each in self._ours.values()}
+        for change in changes:
+            if change.rule is rules.STRUCT_RENAMED:
+                self._structs[change.newer] = change.older
+            elif change.rule in (rules.FIELD_RENAMED, rules.NAME_SPELLED):
+                assert change.older_place is not None
+                self._older[_owner(change.place)] = by_path[_owner(change.older_place)]
+
+    def fields(self, struct: str, theirs: Sequence[FieldSpec]) -> list[Json]:
+        mine = self._structs.get(struct, struct)
+        names = {each.name for each in theirs}
+        return [self._field(each, self._ours.get((mine, each.name)) or self._renamed(each, names)) for each in theirs]
+
+    def _renamed(self, theirs: FieldSpec, names: Set[str]) -> FieldSpec | None:
+        """The field of ours that it was, unless one beside it has that name, and its words, by now."""
+        ours = self._older.get(theirs.path)
+        return None if ours is None or ours.name in names else ours
 
     def _field(self, theirs: FieldSpec, ours: FieldSpec | None) -> Json:
         found: Json = {}
@@ -118,6 +141,8 @@ class _Merger:
 
     def _meaning(self, field: FieldSpec, name: str) -> object:
         match name:
+            case "name":
+                return field.name
             case "type":
                 return field.type
             case "versions":

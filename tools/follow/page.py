@@ -11,6 +11,7 @@ from kafka_records_codegen.products.markdown import text
 from kafka_records_tables.tables import TABLES, tables_read
 from tools.follow.enumerations import EnumChange
 from tools.follow.vectors import Differences
+from tools.follow.wording import sides
 
 _UNSAID = frozenset({"same", "yes"})
 
@@ -95,16 +96,10 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
                 f"`{name}`" if number == 0 else "",
                 ", ".join(map(str, change.versions)),
                 f"`{change.field}`" if change.field else "",
-                f"{change.rule.name}: {_sides(change)}",
+                f"{change.rule.name}: {sides(change)}",
                 *(_product(each.kind, each.text) for each in (change.downstream.python, change.downstream.spark)),
             ]
             yield f"| {' | '.join(text(each) for each in cells)} |"
-
-
-def _sides(change: Change) -> str:
-    if change.older and change.newer:
-        return f"{change.newer}, was {change.older}"
-    return change.newer or f"{change.older} is gone"
 
 
 def _product(kind: str, text: str) -> str:

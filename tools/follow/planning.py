@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kafka_records_codegen.evolution import change_rules as rules
+from kafka_records_codegen.evolution.changes import Change
+from kafka_records_codegen.evolution.comparing import compare
 from kafka_records_codegen.evolution.spec_sets import SpecSet, read_spec_set
 from kafka_records_codegen.model.resolve import SpecFile
 from kafka_records_codegen.spec.attributes import MessageSpec
 from tools.follow.merging import UNWRITTEN, merged
-from tools.follow.refusals import CLIENTS, RECORDS, FollowError, is_followed, refusals
+from tools.follow.refusals import CLIENTS, RECORDS, FollowError, is_followed, names_of_ours, refusals
 from tools.follow.spec_form import changed_text, spec_text, split_head
+from tools.follow.wording import sides
 
 LEFT_OUT: Final = Path(__file__).with_name("left_out.txt")
 
 _REQUESTS: Final = ("request", "response", "header")
+_UNTOLD: Final = (rules.ABOUT, rules.COMMENT, rules.FOLDER_CHANGED, rules.RANGE_SPELLED)
+"""Rules about what stays as ours have it."""
+_LABELS: Final = {"validVersions": "versions", "mapKey": "mapKey", "listeners": "listeners"}
+"""Attributes that have to be named for the change to be understood. Of those that share the rule `attribute`, ours take
+over these and leave the others to Java."""
 
 
 @dataclass(frozen=True)
@@ -48,22 +57,27 @@ def plan(specs: Path, release: SpecSet, title: str) -> Plan:
     Raises FollowError where bytes that exist would be given up, and for a folder that lacks messages of ours.
     """
     described = read_spec_set(str(specs), release.title)
-    refused = refusals(described, release)
+    changes = compare(described, release).changes
+    refused = refusals(described, release, changes)
     if refused:
         raise FollowError("\n".join(refused))
     ours = described.loaded.files
     theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
-    texts: dict[str, str | None] = {}
+    older = names_of_ours(theirs, changes)
+    gone = [mine for name, mine in ours.items() if name not in older.values() and is_followed(mine, release.absent)]
+    texts: dict[str, str | None] = dict.fromkeys((mine.path for mine in gone), None)
     for name, file in sorted(theirs.items()):
-        mine = ours.get(name)
+        mine = ours.get(older[name])
         if mine is None and not is_wanted(file):
             continue
-        path = mine.path if mine else f"{_folder_of(file)}/{name}.json"
-        text = _text(specs / path if mine else None, file.spec, mine.spec if mine else None, title)
+        of_message = [change for change in changes if change.message == name]
+        path = ours[name].path if name in ours else f"{mine.folder if mine else _folder_of(file)}/{name}.json"
+        text = _text(specs / mine.path if mine else None, file.spec, mine.spec if mine else None, title, of_message)
         if text is not None:
             texts[path] = text
-    gone = [mine for name, mine in ours.items() if name not in theirs and is_followed(mine, release.absent)]
-    return Plan(texts | dict.fromkeys((mine.path for mine in gone), None))
+            if mine is not None and mine.path != path:
+                texts[mine.path] = None
+    return Plan(texts)
 
 
 def is_wanted(file: SpecFile) -> bool:
@@ -81,22 +95,32 @@ def _folder_of(file: SpecFile) -> str | None:
     return None if is_module else file.folder
 
 
-def _text(ours: Path | None, theirs: MessageSpec, spec: MessageSpec | None, title: str) -> str | None:
+def _text(
+    ours: Path | None, theirs: MessageSpec, spec: MessageSpec | None, title: str, changes: Iterable[Change]
+) -> str | None:
     """The file of a message as the release has it; None where it is so already."""
-    now = merged(theirs, spec)
+    now = merged(theirs, spec, changes if spec else ())
     if ours is None:
         return spec_text(f"// {UNWRITTEN} what it is, in one line\n//\n// {UNWRITTEN} {title}: new\n", now)
     head, body = split_head(ours.read_text(encoding="utf-8"))
     before = json.loads(body)
     if now == before:
         return None
-    return f"{head}// {UNWRITTEN} {title}: {_in_short(before, now)}\n{changed_text(body, before, now)}"
+    told = list(_told(changes)) or ["written otherwise, and means the same"]
+    lines = "".join(f"// {UNWRITTEN} {title}: {line}\n" for line in told)
+    return f"{head}{lines}{changed_text(body, before, now)}"
 
 
-def _in_short(before: Mapping[str, object], now: Mapping[str, object]) -> str:
-    if before["validVersions"] != now["validVersions"]:
-        return f"versions {now['validVersions']}, before {before['validVersions']}"
-    return "other fields"
+def _told(changes: Iterable[Change]) -> Iterator[str]:
+    """A line for each change, those of the message before those of its fields, with how bad it is."""
+    for change in sorted(changes, key=lambda change: (bool(change.field), change.place.line, change.place.column)):
+        said = {place.path.rpartition(".")[2] for place in (change.older_place, change.newer_place) if place}
+        label = next((f"{word} " for attribute, word in _LABELS.items() if attribute in said), "")
+        if change.rule not in _UNTOLD and (label or change.rule is not rules.ATTRIBUTE):
+            is_name = change.rule in (rules.FIELD_RENAMED, rules.NAME_SPELLED)
+            told = f"{change.field}, was {change.older}" if is_name else f"{label}{sides(change)}"
+            field = f"{change.field}: " if change.field and not is_name else ""
+            yield f"{field}{told} ({change.rule.name}, {change.rank.value})"
 
 
 def unwritten(specs: Path) -> list[str]:

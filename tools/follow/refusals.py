@@ -6,15 +6,17 @@ runs again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kafka_records_codegen.evolution import change_rules as rules
 from kafka_records_codegen.evolution.change_rules import Rank
-from kafka_records_codegen.evolution.comparing import compare
+from kafka_records_codegen.evolution.changes import Change
 from kafka_records_codegen.evolution.spec_sets import SpecSet
 from kafka_records_codegen.model.resolve import SpecFile
+from kafka_records_codegen.spec.versions import Versions
 from tools.compare_specs import WITHOUT_SPECS
+from tools.follow.wording import versions_in_words
 
 CLIENTS: Final = "kafka_clients"
 RECORDS: Final = {
@@ -35,14 +37,30 @@ class FollowError(Exception):
     """The release cannot be followed as it stands; the text says what somebody has to decide or write."""
 
 
-def refusals(ours: SpecSet, release: SpecSet) -> list[str]:
-    """What stands against following `release`, a line for each; empty if nothing does."""
-    files = ours.loaded.files
+def refusals(ours: SpecSet, release: SpecSet, changes: Iterable[Change]) -> list[str]:
+    """What stands against following `release`, a line for each; empty if nothing does. `changes` are those from ours
+    to the release."""
+    files = [file for file in ours.loaded.files.values() if is_followed(file, release.absent)]
     theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
-    lacking = [] if release.release else [*_lacking(files, theirs, release.absent)]
-    if lacking:
-        return [_is_partial(release.title, lacking)]
-    return [*_given_up(files, theirs, release.absent), *_breaks(ours, release)]
+    older = names_of_ours(theirs, changes)
+    newer = {name: theirs_name for theirs_name, name in older.items()}
+    gone = [] if release.release else [file for file in files if file.spec.name not in newer]
+    kept = [
+        (file, theirs[newer[file.spec.name]].spec.versions if file.spec.name in newer else Versions.NONE)
+        for file in files
+        if file not in gone
+    ]
+    partial = [_is_partial(ours, release.title, gone)] if gone else []
+    return [*partial, *_given_up(ours, kept), *_breaks(ours, older, changes)]
+
+
+def names_of_ours(theirs: Iterable[str], changes: Iterable[Change]) -> dict[str, str]:
+    """What messages of the release are called by ours: mostly the same."""
+    found = {name: name for name in theirs}
+    for change in changes:
+        if change.rule is rules.MESSAGE_RENAMED and change.message in found:
+            found[change.message] = change.older
+    return found
 
 
 def is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
@@ -51,46 +69,43 @@ def is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
     return mine.folder not in WITHOUT_SPECS and module not in absent
 
 
-def _lacking(ours: Mapping[str, SpecFile], theirs: Mapping[str, SpecFile], absent: tuple[str, ...]) -> Iterator[str]:
-    return (mine.path for name, mine in sorted(ours.items()) if name not in theirs and is_followed(mine, absent))
-
-
-def _is_partial(title: str, lacking: list[str]) -> str:
+def _is_partial(ours: SpecSet, title: str, lacking: Iterable[SpecFile]) -> str:
     """Of a folder nobody knows whether a message is gone or was never put there; a release says it."""
-    listed = "\n".join(f"  {path}" for path in lacking)
+    paths = sorted(ours.files[file.path] for file in lacking)
     return (
-        f"{title} lacks {len(lacking)} of our messages, and the whole folder is followed:\n{listed}\n"
-        f"Copy those that stay as they are to {title} (cp -rn message_specs/. {title} does it with all); delete those "
-        "that are to go from message_specs"
+        f"{title} lacks {len(paths)} of our messages, and the whole folder is followed:\n"
+        + "".join(f"  {path}\n" for path in paths)
+        + f"Copy those that stay as they are to {title} (cp -rn {ours.title}/. {title} does it with all); delete those "
+        f"that are to go from {ours.title}"
     )
 
 
-def _given_up(ours: Mapping[str, SpecFile], theirs: Mapping[str, SpecFile], absent: tuple[str, ...]) -> Iterator[str]:
-    """What stands in topics and the release cannot read any more."""
-    for name, mine in ours.items():
-        if mine.folder not in _STORED or not is_followed(mine, absent):
+def _given_up(ours: SpecSet, files: Iterable[tuple[SpecFile, Versions]]) -> Iterator[str]:
+    """What stands in topics and the release cannot read any more; `files` with the versions that it has."""
+    for mine, kept in files:
+        name, path = mine.spec.name, ours.files[mine.path]
+        if mine.folder not in _STORED or set(mine.spec.versions) <= set(kept):
             continue
-        kept = theirs[name].spec.versions if name in theirs else None
-        if kept is None:
-            yield f"{mine.path}: the release has no {name}, of which topics hold bytes: delete the spec to give them up"
-        elif not set(mine.spec.versions) <= set(kept):
+        if kept.is_empty:
+            yield f"{path}: the release has no {name}, of which topics hold bytes: delete the spec to give them up"
+        else:
             yield (
-                f"{mine.path}: the release has versions {kept} of {name}, and topics hold bytes of "
+                f"{path}: the release has {versions_in_words(kept)} of {name}, and topics hold bytes of "
                 f"{mine.spec.versions}: change its validVersions to {kept} to give the others up"
             )
 
 
-def _breaks(ours: SpecSet, release: SpecSet) -> Iterator[str]:
+def _breaks(ours: SpecSet, older: Mapping[str, str], changes: Iterable[Change]) -> Iterator[str]:
     """What `kafka-records-codegen compare` ranks as breaking bytes that exist, but for versions that are gone."""
-    for change in compare(ours, release).changes:
-        mine = ours.loaded.files.get(change.message)
+    for change in changes:
+        mine = ours.loaded.files.get(older.get(change.message, change.message))
         if change.rank is not Rank.BYTES or change.rule in _VERSIONS or mine is None or mine.folder in WITHOUT_SPECS:
             continue
         about = f"{change.message} {change.field}" if change.field else change.message
-        versions = f" in versions {', '.join(map(str, change.versions))}" if change.versions else ""
+        versions = f" in {versions_in_words(*change.versions)}" if change.versions else ""
         place = change.older_place or change.place
         yield (
             f"{place}: {place.path}: {about}: {change.older or 'nothing'} is {change.newer or 'nothing'} now, which "
-            f"breaks bytes that exist{versions} (rule {change.rule.name}: {change.rule.sentence.rstrip('.')}): make "
-            f"this change in {mine.path} by hand to give them up"
+            f"breaks bytes that exist{versions} (rule {change.rule.name}: "
+            f"{change.rule.sentence.rstrip('.')}): make this change in {ours.files[mine.path]} by hand to give them up"
         )

@@ -19,6 +19,7 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kafka_records_runtime.schema import covers
@@ -73,8 +74,15 @@ class MessageClasses:
         return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
-def revise(folder: Path, classes: MessageClasses, touched: Mapping[str, frozenset[int]], release: str) -> list[str]:
-    """Bring the vectors in `folder` to `release`; `touched` are the messages that changed, with their new versions.
+def revise(
+    folder: Path,
+    classes: MessageClasses,
+    touched: Mapping[str, frozenset[int]],
+    release: str,
+    newer_names: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """Bring the vectors in `folder` to `release`; `touched` are the messages that changed, with their new versions,
+    and `newer_names` says what the release calls messages that had other names.
 
     Returns what the release reads otherwise though nothing that changed explains it: nothing, if all is well.
     """
@@ -82,6 +90,7 @@ def revise(folder: Path, classes: MessageClasses, touched: Mapping[str, frozense
     parted = folder / _GIVEN_UP
     lines = [*read(messages), *read(negative), *(read(parted) if parted.exists() else ())]
     lines = [line for line in lines if "how" in line or line.get("release") != release]
+    lines = [{**line, "message": newer_names.get(line["message"], line["message"])} for line in lines]
     gone = [{"given_up": release, **line} for line in lines if not _is_ours(line)]
     ours = [{name: value for name, value in line.items() if name != "given_up"} for line in lines if _is_ours(line)]
     known, damaged = ([line for line in ours if ("how" in line) is is_damaged] for is_damaged in (False, True))
