@@ -40,15 +40,16 @@ class Busy(OSError):
 
 
 @contextmanager
-def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[None]:
+def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
     """Keep other runs out of `folder`, or only those that write to it; call `when_waiting` once if that takes time.
 
-    A folder that is not there is made if it is `to_write`. The lock is advisory, holds between processes of one
-    machine, and does not exist on Windows. Raises `Busy` after `PATIENCE` seconds.
+    Yields whether the folder is there; one that is not is made if it is `to_write`. Nothing locks a folder that is not
+    there: another run may make it inside the block, so do not look at it again. The lock is advisory, holds between
+    processes of one machine, and does not exist on Windows. Raises `Busy` after `PATIENCE` seconds.
     """
     handle = None if sys.platform == "win32" else _lock(folder, to_write, when_waiting)
     try:
-        yield
+        yield handle is not None if sys.platform != "win32" else folder.exists()
     finally:
         if handle is not None:
             os.close(handle)

@@ -81,8 +81,11 @@ def compare(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None
     Links are nobody's but the user's, wherever they lead; so is a folder at the place of a file. Waits for a run that
     is writing to the folder, as `write` does.
     """
-    with held(out, to_write=False, when_waiting=when_waiting):
-        return _compare(out, files, mark_of(files))
+    mark = mark_of(files)
+    with held(out, to_write=False, when_waiting=when_waiting) as is_there:
+        if not is_there:
+            return Comparison(missing=tuple(sorted(files)), extra=(), changed=(), untracked=(), marks={})
+        return _compare(out, files, mark)
 
 
 def write(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] | None = None) -> Comparison:

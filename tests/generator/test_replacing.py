@@ -222,6 +222,22 @@ def test_a_comparison_keeps_nobody_from_comparing(tmp_path: Path) -> None:
         assert tree.compare(folder, NEW).is_clean
 
 
+def test_a_folder_that_comes_while_it_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing holds a folder that is not there: whoever found none sees nothing of the run that makes it."""
+    folder = tmp_path / "acme"
+    lock = _replacing._lock
+
+    def lock_and_let_one_begin(*arguments: Any) -> int | None:
+        handle = lock(*arguments)
+        (folder / STAGING).mkdir(parents=True)
+        (folder / STAGING / "half.py").write_text("# Generated", encoding="utf-8")
+        return handle
+
+    monkeypatch.setattr(_replacing, "_lock", lock_and_let_one_begin)
+    found = tree.compare(folder, NEW)
+    assert (found.missing, found.extra, found.untracked) == (tuple(sorted(NEW)), (), ())
+
+
 def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
     """Each of two threads writes a tree of its own, again and again; whoever looks sees one of them whole."""
     folder = tmp_path / "acme"
@@ -240,15 +256,17 @@ def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 60
-    while len(seen) < 2 and time.monotonic() < deadline:
-        with _replacing.held(folder, to_write=False):
-            found = content(folder) if folder.exists() else {}
-        assert found in ({}, OLD, NEW)
-        if found:
-            seen.add("old" if found == OLD else "new")
-    stop.set()
-    for thread in threads:
-        thread.join()
+    try:
+        while len(seen) < 2 and time.monotonic() < deadline:
+            with _replacing.held(folder, to_write=False) as is_there:
+                found = content(folder) if is_there else {}
+            assert found in ({}, OLD, NEW)
+            if found:
+                seen.add("old" if found == OLD else "new")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     assert failures == []
     assert seen == {"old", "new"}
 
