@@ -17,7 +17,6 @@ def test_there_are_notebooks() -> None:
     assert [path.name for path in notebooks.NOTEBOOKS] == ["offsets.ipynb"]
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.name)
 def test_a_kernel_shows_what_the_notebook_shows(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

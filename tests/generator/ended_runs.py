@@ -26,7 +26,10 @@ from kafka_records_codegen.text.mark import Mark
 STEPS = frozenset({"open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir", "shutil.rmtree"})
 """What Python tells its audit hooks of, of what a run does with files."""
 
-ROUNDS = 60
+KILLED_LATE = 24
+"""How many runs die after a random time; as many more may end before it, or many more on a busy machine."""
+
+MOST = 1000
 
 
 def trees() -> tuple[dict[str, str], dict[str, str]]:
@@ -103,6 +106,7 @@ def run(folder: Path, files: dict[str, str], hook: EndAtStep | None = None, dela
 def main(how: str, folder: Path) -> None:
     old, new = trees()
     random = Random(4)
+    killed = 0
     restore(folder, old)
     started = time.perf_counter()
     tree.write(folder, new)
@@ -114,7 +118,7 @@ def main(how: str, folder: Path) -> None:
     def fail() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "beside")
 
-    for number in range(1, ROUNDS + 1 if how == "late" else 1000):
+    for number in range(1, MOST):
         restore(folder, old)
         if how == "late":
             outcome = run(folder, new, delay=random.uniform(0.0001, 2 * usual))
@@ -125,6 +129,9 @@ def main(how: str, folder: Path) -> None:
         if outcome["status"] == 3:
             break
         print(json.dumps(outcome), flush=True)
+        killed += outcome["signal"] == signal.SIGKILL
+        if how == "late" and killed == KILLED_LATE:
+            break
 
 
 if __name__ == "__main__":
