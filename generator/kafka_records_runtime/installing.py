@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 _PROJECT: Final = "kafka-records"
 _SOURCE_TREE: Final = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def _requirement(extra: str) -> tuple[list[str], str]:
         from urllib.request import url2pathname  # loads what speaks HTTP, which every command would wait for
 
         # The clone or wheel of the last installation may be gone.
-        path = Path(url2pathname(unquote(urlsplit(url).path)))
+        path = Path(url2pathname(urlsplit(url).path))
         if path.is_file() or _is_clone(path):
             return [], f"{_from_here(path)}[{extra}]"
     elif url:

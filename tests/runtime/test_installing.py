@@ -53,7 +53,7 @@ def test_from_an_index() -> None:
     assert install_command("spark") == "pip install 'kafka-records[spark]'"
 
 
-@pytest.mark.parametrize("name", ["clone", "it's here", "grün #1 100%"])
+@pytest.mark.parametrize("name", ["clone", "it's here", "grün #1 100%41"])
 def test_from_a_clone_without_editable(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     clone = a_clone(tmp_path / name)
     came_from(site, url=clone.as_uri(), dir_info={})
