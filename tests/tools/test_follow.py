@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from kafka_records_codegen.evolution.comparing import compare
-from kafka_records_codegen.evolution.spec_sets import read_spec_set
+from kafka_records_codegen.evolution.spec_sets import SpecSet, read_spec_set
 from kafka_records_codegen.loader import load
+from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.checking.release_versions import RELEASES
 from tools.follow import enumerations, kept_lists
 from tools.follow.__main__ import _arguments, _followed, main
-from tools.follow.page import _tables, page
+from tools.follow.concerned import tables_of
+from tools.follow.page import page
 from tools.follow.planning import plan, unwritten
 from tools.follow.refusals import FollowError
 from tools.follow.spec_form import spec_text, split_head
-from tools.follow.vectors import Differences
+from tools.follow.vectors import Differences, Reason
 from tools.kafka_enums import ENUMS, Constant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -411,6 +413,20 @@ class TestCommand:
         assert "no such folder or jar" in capsys.readouterr().err
 
 
+def page_of(older: SpecSet, newer: SpecSet) -> str:
+    messages = {message.name: message for message in newer.loaded.model.messages}
+    return page("t", "s", compare(older, newer).changes, [], Differences(), None, messages)
+
+
+def rows(text: str, head: str) -> list[list[str]]:
+    """The cells of the tables on a page whose head starts so."""
+    found = []
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        if table.startswith(head):
+            found += [line[2:-2].split(" | ") for line in table.splitlines()[2:]]
+    return found
+
+
 class TestWhatIsKept:
     @pytest.fixture
     def theirs(self, tmp_path: Path, ours: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -426,23 +442,61 @@ class TestWhatIsKept:
 
     def test_the_page_names_each_change(self, ours: Path, theirs: Path) -> None:
         followed = _followed(str(theirs), str(ours))
-        text = page("theirs", "ours", followed.changes, ["Odd"], Differences(2, 1, 3, 1))
-        rows = [line.split(" | ")[:4] for line in text.split("\n") if line.startswith("| `") or line.startswith("|  |")]
-        assert rows == [
-            ["| `BallValue`", "0-1", "`Weight`", "tag-added: int32, tag 0"],
-            ["| `BatKey`", "0", "", "record-added: coordinator-key 6, versions 0"],
-            ["| `BatValue`", "0", "", "record-added: coordinator-value 6, versions 0"],
-            ["| `TellRequest`", "0", "", "versions-dropped: 1, was 0"],
-            ["| ", "1", "", "versions-added: 1, was 0"],
+        reasons = (Reason("otherwise", "other fields", ("BallValue",), 3), Reason("refused", "Bad: N", ("BallKey",), 2))
+        text = page("theirs", "ours", followed.changes, ["Odd"], Differences(reasons, 1))
+        assert [cells[:5] for cells in rows(text, "| message | versions |")] == [
+            ["`BallValue`", "0-1", "`Weight`", "tag-added: int32, tag 0", "adds"],
+            ["`BatKey`", "0", "", "record-added: coordinator-key 6, versions 0", "adds"],
+            ["`BatValue`", "0", "", "record-added: coordinator-value 6, versions 0", "adds"],
+            ["`TellRequest`", "0", "", "versions-dropped: 1, was 0", "versions"],
+            ["", "1", "", "versions-added: 1, was 0", "adds"],
+        ]
+        assert rows(text, "| message | versions |")[0][5:] == [
+            *("weight: int is new", "weight int is new", "Parquet files lack the column: null"),
         ]
         assert "`Odd`" in text
-        counted = [line for line in text.split("\n") if line.startswith("- ")]
-        assert [line[-3:-1] for line in counted] == [" 2", " 1", " 3"]
-        assert counted[0] == "- read by ours and refused by theirs: 2;"
-        assert "Among them, 1 were whole for ours" in text
+        assert [line for line in text.split("\n") if line.startswith("- ")] == [
+            "- read by ours, refused by theirs: 2;",
+            "- refused by ours, read by theirs: 0;",
+            "- read by both, by theirs otherwise: 3.",
+        ]
+        assert rows(text, "| verdict |") == [
+            ["read by ours, refused by theirs", "Bad: N", "2", "`BallKey`"],
+            ["read by both, by theirs otherwise", "other fields", "3", "`BallValue`"],
+        ]
+        assert "Among them, 1 was whole for ours" in text
+        assert "strictness.md" not in text
+        assert "[strictness.md](../strictness.md#where-releases-differ) tells of theirs." in page(
+            "theirs", "ours", [], [], Differences(reasons), is_explained=True
+        )
+
+    def test_the_page_has_the_fields_of_what_is_new(self, tmp_path: Path, ours: Path) -> None:
+        theirs = release(tmp_path, ours)
+        part = field("Parts", type="[]Part", fields=[field("Size", type="int64"), field("Mark", type="bool")])
+        nested = field("Whole", type="Whole", fields=[part], versions="1+")
+        tell = [field("Count", default=-1), nested]
+        write(theirs / "rpc", spec("TellRequest", tell, listeners=["broker"], validVersions="0-1"))
+        write(theirs / "consumer_offsets", spec("BatKey", [field("Id", type="string")], apiKey=6))
+        tag = field("Wing", tag=0, taggedVersions="0+", nullableVersions="0+", type="string", default="null")
+        write(theirs / "consumer_offsets", spec("BatValue", [part, tag], apiKey=6))
+        older, newer = (read_spec_set(str(folder), "") for folder in (ours, theirs))
+        text = page_of(older, newer)
+        assert rows(text, "| message | field |") == [
+            ["`BatKey`", "`Id`", "string", "0", "`id`", "str", "string"],
+            ["`BatValue`", "`Parts`", "\\[\\]Part", "0", "`parts`", "tuple\\[Part, ...\\]", "array&lt;struct&gt;"],
+            ["`BatValue`", "`Parts.Size`", "int64", "0", "`parts.size`", "int", "bigint"],
+            ["`BatValue`", "`Parts.Mark`", "bool", "0", "`parts.mark`", "bool", "boolean"],
+            ["`BatValue`", "`Wing`", "string, tag 0", "0", "`wing`", "str &#124; None", "string"],
+            [
+                *("`TellRequest`", "`Whole.Parts`", "\\[\\]Part", "1"),
+                *("`whole.parts`", "tuple\\[Part, ...\\]", "array&lt;struct&gt;"),
+            ],
+            ["`TellRequest`", "`Whole.Parts.Size`", "int64", "1", "`whole.parts.size`", "int", "bigint"],
+            ["`TellRequest`", "`Whole.Parts.Mark`", "bool", "1", "`whole.parts.mark`", "bool", "boolean"],
+        ]
 
     def test_the_page_says_where_nothing_is_judged_otherwise(self) -> None:
-        text = page("theirs", "ours", [], [], Differences(0, 0, 0, 0))
+        text = page("theirs", "ours", [], [], Differences())
         assert "Every vector in `tests/data/vectors` has the verdict that it had" in text
         assert "refused" not in text
 
@@ -450,13 +504,13 @@ class TestWhatIsKept:
         three, four = Constant("THREE", 3, False), Constant("FOUR", 4, True)
         older = {name: [three] for name in ENUMS} | {"MemberState": [three, four]}
         newer = {name: [three] for name in ENUMS} | {"ErrorCode": [three._replace(name="DREI"), four]}
-        rows = page("t", "s", [], [], Differences(0, 0, 0, 0), enumerations.changes(older, newer)).split("\n")
-        assert [row for row in rows if row.startswith("| `")] == [
+        lines = page("t", "s", [], [], Differences(), enumerations.changes(older, newer)).split("\n")
+        assert [row for row in lines if row.startswith("| `")] == [
             "| `ErrorCode` | 3 | `DREI` | was `THREE` |",
             "| `ErrorCode` | 4 | `FOUR`, retriable | new |",
             "| `MemberState` | 4 | `FOUR`, retriable | gone |",
         ]
-        same = page("t", "s", [], [], Differences(0, 0, 0, 0), [])
+        same = page("t", "s", [], [], Differences(), [])
         assert "## Error codes and states\n\nNone is new, and none is gone.\n" in same
 
     def test_what_ours_lack_is_listed(self) -> None:
@@ -475,16 +529,35 @@ class TestWhatIsKept:
         for name, versions in (("older", "0-4"), ("newer", "0-5")):
             write(tmp_path / name / "consumer_offsets", key, {**spec_of, "validVersions": versions})
         older, newer = (read_spec_set(str(tmp_path / name), "") for name in ("older", "newer"))
-        text = page("t", "s", compare(older, newer).changes, [], Differences(0, 0, 0, 0))
-        (line,) = (line for line in text.split("\n") if line.startswith("- `"))
-        assert line.startswith("- `OffsetCommit`: ")
-        assert "`current_offsets`" in line.split(": ")[1].split(", ")
-        assert "## Tables" not in page("t", "s", [], [], Differences(0, 0, 0, 0))
+        text = page_of(older, newer)
+        assert "### OffsetCommit: versions\n" in text
+        found = {name: (about, columns) for name, about, columns in rows(text, "| table |")}
+        about, columns = found["`current_offsets`"]
+        assert about == TABLES["current_offsets"].about
+        assert {"`topic`", "`partition`", "`offset`", "`leader_epoch`"} <= {*columns.split(", ")}
+        assert "log_offset" not in columns
+        shared = [len(columns.split(", ")) if columns else 0 for _, columns in found.values()]
+        assert shared == sorted(shared, reverse=True)
+        assert found["`lag`"][0] == TABLES["lag"].about
+        assert "## Tables" not in page("t", "s", [], [], Differences())
+
+    def test_the_tables_of_a_new_record_are_those_of_its_topic(self, tmp_path: Path) -> None:
+        older = Path(shutil.copytree(ROOT / "message_specs", tmp_path / "older"))
+        newer = Path(shutil.copytree(older, tmp_path / "newer"))
+        write(newer / "consumer_offsets", spec("PlanetKey", [field("groupId", type="string")], apiKey=77))
+        write(newer / "consumer_offsets", spec("PlanetValue", [field("epoch")], apiKey=77))
+        write(newer / "share_group_state", spec("MoonKey", [field("brightness")], apiKey=78))
+        write(newer / "share_group_state", spec("MoonValue", [field("darkness")], apiKey=78))
+        text = page_of(*(read_spec_set(str(folder), "") for folder in (older, newer)))
+        assert "### Planet: new, and in no table\n" in text
+        found = {name: columns for name, _, columns in rows(text, "| table |")}
+        assert found["`groups`"] == "`group_id`, `epoch`"
+        assert "`transactions`" not in found
+        start = "### Moon: new, and in no table\n\nNo table of its topic has a column that is called as a field"
+        assert start in text
 
     def test_views_show_what_their_inputs_read(self) -> None:
-        shown = _tables()["StreamsGroupMetadata"].split(", ")
-        assert "`groups`" in shown
-        assert "`checks`" in shown
+        assert {"groups", "checks"} <= {table.name for table in tables_of("StreamsGroupMetadata")}
 
     def test_the_lists(self, tmp_path: Path, ours: Path, theirs: Path) -> None:
         kept = tmp_path / "described.json"

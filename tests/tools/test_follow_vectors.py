@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tools.follow import vectors
-from tools.follow.vectors import Differences, MessageClasses, differences, revise
+from tools.follow.vectors import MessageClasses, Reason, differences, revise
 
 Line = dict[str, Any]
 
@@ -65,6 +65,10 @@ def negative(folder: Path) -> list[Line]:
     return vectors.read(folder / "negative.jsonl.gz")
 
 
+def counts(folder: Path, release: str) -> dict[str, int]:
+    return {verdict: differences(folder, release).total(verdict) for verdict in ("refused", "read", "otherwise")}
+
+
 @pytest.mark.parametrize("message", [CHANGED, OTHER])
 def test_both_verdicts_are_kept_and_counted(folder: Path, message: str) -> None:
     lines = [damaged(message, "01", READ), damaged(message, "02", REFUSED), damaged(message, "03", REFUSED)]
@@ -76,7 +80,8 @@ def test_both_verdicts_are_kept_and_counted(folder: Path, message: str) -> None:
         {**lines[1], "later": [{"release": "5", **READ}]},
         lines[2],
     ]
-    assert differences(folder, "5") == Differences(refused=1, read=1, otherwise=0, were_whole=0)
+    assert counts(folder, "5") == {"refused": 1, "read": 1, "otherwise": 0}
+    assert differences(folder, "5").were_whole == 0
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,25 @@ def test_what_is_read_otherwise_needs_a_change(folder: Path, other: Line) -> Non
     odd = revise(folder, Told({"01": now, "02": now}), TOUCHED, "5")
     assert [line.split(":")[:2] for line in odd] == [[f"{OTHER} version 0", " 02"]]
     assert [line["later"] for line in negative(folder)] == [[{"release": "5", **now}]] * 2
-    assert differences(folder, "5").otherwise == 2
+    assert counts(folder, "5")["otherwise"] == 2
+
+
+def test_what_is_judged_otherwise_has_its_reason(folder: Path) -> None:
+    too_many = [{**REFUSED, "error": "a.b.RuntimeException", "detail": f"{n} tags, 3 bytes"} for n in (-1, 70)]
+    otherwise = {**READ, "json": {"epoch": 2}, "tags": [tag(9)], "reencode_hex": "00"}
+    answers = {"01": too_many[0], "02": too_many[1], "03": READ, "04": otherwise}
+    put(
+        folder,
+        *(damaged(message, data, READ) for message, data in ((CHANGED, "01"), (OTHER, "02"), (OTHER, "01"))),
+        damaged(OTHER, "03", REFUSED),
+        damaged(CHANGED, "04", READ),
+    )
+    revise(folder, Told(answers), TOUCHED, "5")
+    assert differences(folder, "5").reasons == (
+        Reason("otherwise", "other fields, other bytes when written again, other unknown tags", (CHANGED,), 1),
+        Reason("read", "BufferUnderflowException", (OTHER,), 1),
+        Reason("refused", "RuntimeException: N tags, N bytes", (OTHER, CHANGED), 3),
+    )
 
 
 def test_a_message_of_another_name_keeps_its_vectors(folder: Path) -> None:
@@ -118,8 +141,8 @@ def test_the_next_release_counts_what_it_changes_itself(folder: Path, message: s
     lines = negative(folder)
     assert lines[0] == before[0]
     assert lines[1]["later"] == [{"release": "5", **REFUSED}, {"release": "6", **READ}]
-    assert differences(folder, "5") == Differences(refused=2, read=0, otherwise=0, were_whole=0)
-    assert differences(folder, "6") == Differences(refused=0, read=1, otherwise=0, were_whole=0)
+    assert counts(folder, "5") == {"refused": 2, "read": 0, "otherwise": 0}
+    assert counts(folder, "6") == {"refused": 0, "read": 1, "otherwise": 0}
 
 
 def test_a_second_run_and_one_that_has_nothing_more_to_say(folder: Path) -> None:

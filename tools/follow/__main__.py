@@ -34,6 +34,7 @@ SPECS: Final = Path("message_specs")
 VECTORS: Final = Path("tests/data/vectors")
 KEPT: Final = Path("tests/data/kafka/described.json")
 PAGES: Final = Path("docs/releases")
+STRICTNESS: Final = Path("docs/strictness.md")
 
 _EPILOG: Final = """\
 `make follow RELEASE=4.4.0` runs both steps, `make generate` between them, and the tests it concerns behind them.
@@ -157,7 +158,17 @@ def _vectors(followed: Followed) -> int:
     differences = vectors.differences(VECTORS, title)
     theirs, enums = _enumerations(followed)
     PAGES.mkdir(parents=True, exist_ok=True)
-    text = page(title, followed.since.title, followed.changes, followed.passed_over, differences, enums)
+    messages = {message.name: message for message in followed.release.loaded.model.messages}
+    text = page(
+        title,
+        followed.since.title,
+        followed.changes,
+        followed.passed_over,
+        differences,
+        enums,
+        messages,
+        is_explained=title in STRICTNESS.read_text(encoding="utf-8"),
+    )
     (PAGES / f"{title}.md").write_text(text, encoding="utf-8")
     print(text)
     for line in odd:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
+from typing import Final
 
+from kafka_records_codegen.evolution import change_rules as rules
 from kafka_records_codegen.evolution.change_rules import Rank
-from kafka_records_codegen.evolution.changes import Change
+from kafka_records_codegen.evolution.changes import Change, Downstream, DownstreamEffect
+from kafka_records_codegen.evolution.downstream import Attribute
+from kafka_records_codegen.model.messages import Field, Message, Struct
 from kafka_records_codegen.products.markdown import text
-from kafka_records_tables.tables import TABLES, tables_read
+from kafka_records_runtime.errors import plural
+from tools.follow.concerned import tables_concerned
 from tools.follow.enumerations import EnumChange
 from tools.follow.vectors import Differences
 from tools.follow.wording import sides
 
-_UNSAID = frozenset({"same", "yes"})
+_UNSAID: Final = frozenset({"same", "yes"})
+_UNSAID_OF_FILES: Final = _UNSAID | {"message"}
 
 
 def page(
@@ -23,21 +30,27 @@ def page(
     passed_over: Sequence[str],
     differences: Differences,
     enums: Sequence[EnumChange] | None = None,
+    messages: Mapping[str, Message] = MappingProxyType({}),
+    *,
+    is_explained: bool = False,
 ) -> str:
-    """The whole page. `passed_over` are new messages that are not carried; `differences` counts vectors; `enums` are
-    the changes of error codes and states, None where nobody can tell them."""
+    """The whole page. `passed_over` are new messages that are not carried; `differences` are those of vectors; `enums`
+    are the changes of error codes and states, None where nobody can tell them; `messages` are those of the release;
+    `is_explained` says whether the page about strictness names it."""
     told = [change for change in changes if change.rank is not Rank.WORDS]
     lines = [
         f"# Kafka {title}",
         "",
         f"<!-- Written by `make follow RELEASE={title}`. -->",
         "",
-        f"What differs from {since} in the messages of this package, by `kafka-records-codegen compare`, and where it",
-        "shows: the attribute of the class, and the Spark column.",
+        f"What differs from {since} in the messages of this package, by the rules and ranks of",
+        "[`kafka-records-codegen compare`](../evolution.md#rules), and where it shows: the attribute of the class, the",
+        "Spark column, files that were written before.",
         "",
     ]
     lines += _changes(told) if told else ["Nothing."]
-    lines += _tables_concerned({change.message for change in told})
+    lines += _new(told, messages)
+    lines += tables_concerned(told, messages)
     if enums is not None:
         lines += [
             "",
@@ -46,7 +59,7 @@ def page(
             *(_enums(enums) if enums else ["None is new, and none is gone."]),
         ]
     lines += ["", "## Bytes", ""]
-    lines += _bytes(title, since, differences)
+    lines += _bytes(title, since, differences, is_explained)
     if passed_over:
         listed = ", ".join(f"`{name}`" for name in passed_over)
         lines += ["", "## Not carried", "", f"New, and about nothing that this package reads: {listed}."]
@@ -64,31 +77,46 @@ def _enums(changes: Sequence[EnumChange]) -> Iterator[str]:
         yield f"| `{enum}` | {found.number} | `{found.name}`{', retriable' if found.retriable else ''} | {what} |"
 
 
-def _bytes(title: str, since: str, differences: Differences) -> Iterator[str]:
-    refused, read, otherwise, were_whole, given_up = differences
-    if given_up:
-        yield f"{given_up} vectors of versions that {title} no longer has are in `given_up.jsonl.gz` now."
+def _bytes(title: str, since: str, differences: Differences, is_explained: bool) -> Iterator[str]:
+    if differences.given_up:
+        given_up = plural(differences.given_up, "vector")
+        yield f"{given_up} of versions that {title} no longer has: in `given_up.jsonl.gz` now."
         yield ""
-    if not refused + read + otherwise:
+    if not differences.reasons:
         yield "Every vector in `tests/data/vectors` has the verdict that it had, under the names above."
         return
+    verdicts = {
+        "refused": f"read by {since}, refused by {title}",
+        "read": f"refused by {since}, read by {title}",
+        "otherwise": f"read by both, by {title} otherwise",
+    }
     yield "Of the damaged or unusual messages in `tests/data/vectors/negative.jsonl.gz`,"
     yield ""
-    yield f"- read by {since} and refused by {title}: {refused};"
-    yield f"- refused by {since} and read by {title}: {read};"
-    yield f"- read by both, by {title} with other fields, other unknown tags or other bytes left: {otherwise}."
+    counts = [f"- {told}: {differences.total(verdict)}" for verdict, told in verdicts.items()]
+    yield from (f"{line};" for line in counts[:-1])
+    yield f"{counts[-1]}."
     yield ""
-    if were_whole:
-        yield f"Among them, {were_whole} were whole for {since} and stood in `messages.jsonl.gz`: with an unknown tag"
-        yield f"whose number {title} gives to a field, and with something else in it."
+    if differences.were_whole:
+        were = "was" if differences.were_whole == 1 else "were"
+        yield f"Among them, {differences.were_whole} {were} whole for {since} and stood in `messages.jsonl.gz`: with an"
+        yield f"unknown tag whose number {title} gives to a field, and with something else in it."
         yield ""
-    yield "[strictness.md](../strictness.md#where-releases-differ) says more. Every other vector has the verdict that"
-    yield "it had, under the names above."
+    yield "Why, in the words of the classes that refuse, with N for numbers; or what differs:"
+    yield ""
+    yield "| verdict | why | vectors | of messages |"
+    yield "|---|---|--:|---|"
+    for reason in sorted(differences.reasons, key=lambda each: (list(verdicts).index(each.verdict), -each.lines)):
+        names = ", ".join(f"`{name}`" for name in reason.messages)
+        yield f"| {text(verdicts[reason.verdict])} | {text(reason.why)} | {reason.lines} | {names} |"
+    yield ""
+    if is_explained:
+        yield f"[strictness.md](../strictness.md#where-releases-differ) tells of {title}."
+    yield "Every other vector has the verdict that it had, under the names above."
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[str]:
-    yield "| message | versions | field | change | Python | column |"
-    yield "|---|---|---|---|---|---|"
+    yield "| message | versions | field | change | rank | Python | column | files |"
+    yield "|---|---|---|---|---|---|---|---|"
     ordered = sorted(changes, key=lambda change: (change.message, change.place.line, change.place.column))
     for name, group in groupby(ordered, key=lambda change: change.message):
         for number, change in enumerate(group):
@@ -97,33 +125,68 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
                 ", ".join(map(str, change.versions)),
                 f"`{change.field}`" if change.field else "",
                 f"{change.rule.name}: {sides(change)}",
-                *(_product(each.kind, each.text) for each in (change.downstream.python, change.downstream.spark)),
+                change.rank.value,
+                *(_product(each) for each in (change.downstream.python, change.downstream.spark)),
+                _files(change.downstream),
             ]
             yield f"| {' | '.join(text(each) for each in cells)} |"
 
 
-def _product(kind: str, text: str) -> str:
-    return "" if kind in _UNSAID else text
+def _product(effect: DownstreamEffect) -> str:
+    return "" if effect.kind in _UNSAID else effect.text
 
 
-def _tables_concerned(messages: Iterable[str]) -> Iterator[str]:
-    """Where to look by hand: a declaration names the records that a table reads, and not which of their fields."""
-    tables = _tables()
-    records = {name.removesuffix("Key").removesuffix("Value") for name in messages}
-    found = {name: tables[name] for name in sorted(records & tables.keys())}
-    if not found:
+def _files(downstream: Downstream) -> str:
+    """What becomes of Avro and Parquet; the text of a message says it for all products at once."""
+    effects = {
+        "Avro backward": downstream.avro_backward,
+        "Avro forward": downstream.avro_forward,
+        "Parquet": downstream.parquet,
+    }
+    told = (f"{product} {effect.text}" for product, effect in effects.items() if effect.kind not in _UNSAID_OF_FILES)
+    return "; ".join(told)
+
+
+def _new(changes: Sequence[Change], messages: Mapping[str, Message]) -> Iterator[str]:
+    """The fields of messages that are new, and of structs that new fields bring along."""
+    rows = [row for change in changes for row in _fields_of(change, messages.get(change.message))]
+    if rows:
+        yield from ("", "## New fields, in new messages and in new structs", "")
+        yield "| message | field | type | versions | attribute and column | Python | Spark |"
+        yield "|---|---|---|---|---|---|---|"
+        yield from rows
+
+
+def _fields_of(change: Change, message: Message | None) -> Iterator[str]:
+    if message is None:
         return
-    yield from ("", "## Tables", "")
-    yield "`kafka-records dump` and Spark columns have what is new at once. A table has it when its module takes it up:"
-    yield "the tables of each record that changed, of which none does so by itself."
-    yield ""
-    yield from (f"- `{name}`: {names}" for name, names in found.items())
+    if change.rule in (rules.MESSAGE_ADDED, rules.RECORD_ADDED):
+        yield from _rows(message, message.root, ())
+    elif change.rule in (rules.FIELD_ADDED, rules.TAG_ADDED) and change.older_place is None:
+        around: tuple[Field, ...] = ()
+        struct = message.root
+        for name in change.field.split("."):
+            field = next(each for each in struct.fields if each.name == name)
+            around = (*around, field)
+            if not field.is_struct:
+                return
+            struct = message.struct(field.base)
+        yield from _rows(message, struct, around)
 
 
-def _tables() -> Mapping[str, str]:
-    """By record, the tables that read it."""
-    found: dict[str, list[str]] = {}
-    for name, table in TABLES.items():
-        for record in sorted({record for read in tables_read(table) for record in read.records}):
-            found.setdefault(record, []).append(f"`{name}`")
-    return {record: ", ".join(names) for record, names in found.items()}
+def _rows(message: Message, struct: Struct, around: tuple[Field, ...]) -> Iterator[str]:
+    for field in struct.fields:
+        path = (*around, field)
+        attribute = Attribute(message, field, ".".join(each.python_name for each in path))
+        cells = [
+            f"`{message.name}`",
+            f"`{'.'.join(each.name for each in path)}`",
+            field.type if field.tag is None else f"{field.type}, tag {field.tag}",
+            str(field.versions),
+            f"`{attribute.name}`",
+            attribute.python,
+            attribute.sql,
+        ]
+        yield f"| {' | '.join(text(each) for each in cells)} |"
+        if field.is_struct:
+            yield from _rows(message, message.struct(field.base), path)

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from kafka_records_runtime.schema import covers
 from tools.broker import java
@@ -36,22 +38,40 @@ _EACH: Final = 8
 
 _VERDICT: Final = ("ok", "json", "left", "tags", "reencode_hex", "reencode_error", "error", "detail")
 _READ: Final = ("json", "left", "reencode_hex", "reencode_error")
+_DIFFERS: Final = {
+    "json": "other fields",
+    "left": "another number of bytes left",
+    "reencode_hex": "other bytes when written again",
+    "reencode_error": "other bytes when written again",
+    "tags": "other unknown tags",
+}
 _GIVEN_UP: Final = "given_up.jsonl.gz"
 _BECAME_A_FIELD: Final = "became a field"
 
 
+class Reason(NamedTuple):
+    """Why so many `lines` about `messages` are `refused`, `read` or read `otherwise`: the words of the release that
+    refuses them, with N for numbers, or what differs."""
+
+    verdict: Literal["refused", "read", "otherwise"]
+    why: str
+    messages: tuple[str, ...]
+    lines: int
+
+
 class Differences(NamedTuple):
-    """How many lines of `negative.jsonl.gz` a release judges otherwise than the release before it.
+    """The lines of `negative.jsonl.gz` that a release judges otherwise than the release before it.
 
     `were_whole` of them came from `messages.jsonl.gz` when they were judged so. `given_up` counts lines of
     versions that it no longer has.
     """
 
-    refused: int
-    read: int
-    otherwise: int
-    were_whole: int
+    reasons: tuple[Reason, ...] = ()
+    were_whole: int = 0
     given_up: int = 0
+
+    def total(self, verdict: str) -> int:
+        return sum(reason.lines for reason in self.reasons if reason.verdict == verdict)
 
 
 class MessageClasses:
@@ -110,20 +130,41 @@ def revise(
 
 
 def differences(folder: Path, release: str) -> Differences:
-    """Count what `release` judges otherwise, by the `later` of lines of `negative.jsonl.gz`, and what it gave up."""
+    """What `release` judges otherwise, by the `later` of lines of `negative.jsonl.gz`, and how much it gave up."""
     lines, parted = read(folder / "negative.jsonl.gz"), folder / _GIVEN_UP
     given_up = sum(line["given_up"] == release for line in read(parted)) if parted.exists() else 0
-    refused = read_now = otherwise = were_whole = 0
+    found: Counter[tuple[Literal["refused", "read", "otherwise"], str, str]] = Counter()
+    were_whole = 0
     for line in lines:
         verdicts = [line, *line.get("later", ())]
         for number, (before, after) in enumerate(pairwise(verdicts)):
             if after["release"] != release:
                 continue
-            refused += before["ok"] and not after["ok"]
-            read_now += after["ok"] and not before["ok"]
-            otherwise += before["ok"] and after["ok"]
+            if not after["ok"]:
+                found["refused", _refusal(after), line["message"]] += 1
+            elif not before["ok"]:
+                found["read", _refusal(before), line["message"]] += 1
+            else:
+                found["otherwise", _what_differs(before, after), line["message"]] += 1
             were_whole += number == 0 and line["how"].endswith(_BECAME_A_FIELD)
-    return Differences(refused, read_now, otherwise, were_whole, given_up)
+    reasons = []
+    for (verdict, why), counted in groupby(sorted(found.items()), key=lambda item: item[0][:2]):
+        lines_of = {message: count for (_, _, message), count in counted}
+        reasons.append(Reason(verdict, why, tuple(lines_of), sum(lines_of.values())))
+    return Differences(tuple(reasons), were_whole, given_up)
+
+
+def _refusal(verdict: Line) -> str:
+    """What a class of Kafka's says, without its numbers."""
+    said = f"{verdict['error'].rpartition('.')[2]}: {verdict.get('detail', '')}".rstrip(": ")
+    return re.sub(r"-?\b[0-9]+", "N", said)
+
+
+def _what_differs(before: Line, after: Line) -> str:
+    differ = [name for name in _READ if before.get(name) != after.get(name)]
+    if _sorted_tags(before) != _sorted_tags(after):
+        differ.append("tags")
+    return ", ".join(dict.fromkeys(_DIFFERS[name] for name in differ))
 
 
 def read(path: Path) -> list[Line]:

@@ -1,0 +1,69 @@
+"""Which tables a release concerns, as far as their declarations tell: they name records and columns, no fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+
+from kafka_records_codegen.evolution.change_rules import Rank
+from kafka_records_codegen.evolution.changes import Change
+from kafka_records_codegen.model.messages import Message
+from kafka_records_codegen.model.naming import python_name
+from kafka_records_codegen.products.markdown import text
+from kafka_records_tables.tables import TABLES, Table, tables_read
+from tools.follow.refusals import RECORDS
+
+
+def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message]) -> Iterator[str]:
+    """A section, or nothing: by record that changed, the tables that read it; by new record, those of its topic whose
+    columns are called as its fields are. `messages` are those of the release."""
+    records: dict[str, list[Change]] = {}
+    for change in changes:
+        records.setdefault(change.message.removesuffix("Key").removesuffix("Value"), []).append(change)
+    parts = [part for name in sorted(records) for part in _record(name, records[name], messages)]
+    if not parts:
+        return
+    yield from ("", "## Tables", "")
+    yield "`kafka-records dump` and Spark columns have what is new at once. A table has it when its module takes it up:"
+    yield "none does so by itself. Declarations of tables name records and columns, no fields; so for each record that"
+    yield "changed, here are the tables that read it, and which of their columns are called as fields of it are. Those"
+    yield "with the most such columns stand first: they are where to look first for a place for what is new."
+    yield from parts
+
+
+def _record(name: str, changes: Sequence[Change], messages: Mapping[str, Message]) -> Iterator[str]:
+    sides = [messages[side] for side in (f"{name}Key", f"{name}Value", name) if side in messages]
+    fields = {field.python_name for side in sides for struct in side.structs for field in struct.fields}
+    reading = tables_of(name)
+    if reading:
+        listed = dict.fromkeys(_field(change) for change in changes if change.field and change.rank is not Rank.WORDS)
+        told = ", ".join(listed) or "versions"
+    elif any(side.type.startswith("coordinator-") for side in sides):
+        folder = sides[0].folder
+        topic = f"__{RECORDS.get(folder, folder)}"
+        told = "new, and in no table"
+        reading = [table for table in TABLES.values() if any(each.topic == topic for each in tables_read(table))]
+        reading = [table for table in reading if _shared(table, fields)]
+    else:
+        return
+    yield from ("", f"### {name}: {told}", "")
+    if not reading:
+        yield "No table of its topic has a column that is called as a field of it is."
+        return
+    yield "| table | its rows | columns that are called as fields of the record |"
+    yield "|---|---|---|"
+    for table in sorted(reading, key=lambda each: -len(_shared(each, fields))):
+        columns = ", ".join(f"`{column}`" for column in _shared(table, fields))
+        yield f"| `{table.name}` | {text(table.about)} | {columns} |"
+
+
+def tables_of(record: str) -> list[Table]:
+    """The tables that read a record, themselves or by their inputs."""
+    return [table for table in TABLES.values() if any(record in read.records for read in tables_read(table))]
+
+
+def _shared(table: Table, fields: Set[str]) -> list[str]:
+    return [column.name for column in table.columns if column.name in fields]
+
+
+def _field(change: Change) -> str:
+    return f"`{'.'.join(map(python_name, change.field.split('.')))}`"
