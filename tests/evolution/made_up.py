@@ -74,6 +74,13 @@ class Case:
         return older, newer
 
 
+def pair() -> Json:
+    """A metadata record with two fields of one struct."""
+    struct = {"name": "Part", "versions": "0+", "fields": [{"name": "Size", "type": "int32", "versions": "0+"}]}
+    fields = [{"name": name, "type": "Part", "versions": "0+"} for name in ("Left", "Right")]
+    return account() | {"name": "PairRecord", "flexibleVersions": "none", "fields": fields, "commonStructs": [struct]}
+
+
 def of(spec: Json, name: str) -> Json:
     """The field called `name`, in whatever struct it is."""
     waiting = list(spec["fields"])
@@ -171,7 +178,7 @@ CASES: Final = (
     Case("a field comes to a version", put("Closed", versions="0+", nullableVersions="0+"), changes(
         "field-inserted Closed"
     )),
-    Case("two fields change places", swap(1, 3), changes("field-moved Floor", "field-moved Note")),
+    Case("two fields change places", swap(1, 3), changes("field-moved Balance", "field-moved Note")),
     Case("two fields of one type change places", swap(1, 2), changes("field-moved Floor")),
     Case(
         "a tag for a field",
@@ -211,6 +218,12 @@ CASES: Final = (
         "a tag becomes a field with another type",
         put("Weight", type="int64", tag=None, taggedVersions="none"),
         changes("field-tagged Weight", "field-type Weight"),
+    ),
+    Case(
+        "the type of a field in a struct that is used twice",
+        lambda spec: spec["commonStructs"][0]["fields"][0].update(type="int64"),
+        changes("field-type Left.Size", "field-type Right.Size"),
+        pair,
     ),
     Case("a tag is gone", drop("Weight"), changes("tag-removed Weight"), kafka_differs=_PLACE),
     Case("the default of a tag", put("Colour", default="red"), changes("tag-default Colour")),

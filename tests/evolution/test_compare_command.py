@@ -14,6 +14,10 @@ from tests.evolution.spec_texts import Json, folder, key, value
 NARROW: list[Json] = [{"name": "Epoch", "type": "int16", "versions": "0+"}]
 
 
+def tagged(name: str, tag: int) -> Json:
+    return {**NARROW[0], "name": name, "versions": "1+", "tag": tag, "taggedVersions": "1+"}
+
+
 @pytest.fixture
 def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folders `older` and `newer`; the newer has a narrower type, and more to say about a field."""
@@ -28,7 +32,7 @@ def test_the_text(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "older", "newer"]) == 1
     assert capsys.readouterr().out == (
         "BREAKS BYTES THAT EXIST (1)\n"
-        "newer/teams/TeamValue.json:10:15: fields[0].type: TeamValue Epoch, versions 0-1: int32 is int16 now\n"
+        "newer/teams/TeamValue.json:10:15: fields[0].type: TeamValue Epoch, versions 0-1: was int32, now int16\n"
         "    was      older/teams/TeamValue.json:10:15: fields[0].type\n"
         "    rule     field-type (Kafka's Unifier, which EvolutionVerifier calls)\n"
         "             A field has another type in a version that both states have.\n"
@@ -37,7 +41,7 @@ def test_the_text(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "refuses such values\n"
         "\n"
         "ONLY WORDS (1)\n"
-        "newer/teams/TeamKey.json:12:16: fields[0].about: TeamKey Team: nothing is Its name. now\n"
+        "newer/teams/TeamKey.json:12:16: fields[0].about: TeamKey Team: was nothing, now Its name.\n"
         "    was      older/teams/TeamKey.json:8:5: fields[0]\n"
         "    rule     about (Kafka's MessageDataGenerator: what generated classes do)\n"
         "             The description of a field is another one.\n"
@@ -101,6 +105,89 @@ def test_what_cannot_be_compared(sides: Path, capsys: pytest.CaptureFixture[str]
     assert captured.out == ""
     assert "newer/teams/TeamValue.json:14:3: colour: unknown attribute" in captured.err
     assert captured.err.splitlines()[-1] == "specs that are refused cannot be compared"
+
+
+def test_both_sides_tell_what_is_refused(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder(sides / "older" / "teams", value(colour="red"))
+    folder(sides / "newer" / "teams", key(flavour="sweet"))
+    (sides / "newer" / "teams" / "TeamValue.json").write_text('{"apiKey": three}', encoding="utf-8")
+    assert main(["compare", "older", "newer"]) == 2
+    said = capsys.readouterr().err
+    assert "older/teams/TeamValue.json:14:3: colour: unknown attribute" in said
+    assert "newer/teams/TeamKey.json:14:3: flavour: unknown attribute" in said
+    assert said.count("TeamValue.json:1:12: apiKey") == 1
+    assert said.endswith("specs that are refused cannot be compared\n")
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "lines"),
+    [
+        (
+            value(fields=[NARROW[0], {"name": "Team", "type": "int16", "versions": "1+"}]),
+            value(fields=[{"name": "Team", "type": "int16", "versions": "1+"}, NARROW[0]]),
+            [
+                "TeamValue Team, version 1: was field 2, now field 1",
+                "    products team takes what older bytes have of another field, or they are refused",
+            ],
+        ),
+        (
+            value(fields=[{"name": "Data", "type": "bytes", "versions": "0+", "nullableVersions": "0+"}]),
+            value(fields=[{"name": "Data", "type": "records", "versions": "0+"}]),
+            [
+                "TeamValue Data, versions 0-1: was bytes, now records",
+                "    products as before: attribute, column, Avro schema",
+            ],
+        ),
+        (
+            value(flexibleVersions="none"),
+            value(),
+            [
+                "TeamValue, version 1: was not flexible, now flexible",
+                "    products older bytes of these versions are refused, or read as something else",
+            ],
+        ),
+        (
+            value(fields=[tagged("Epoch", 0), tagged("Mark", 1)]),
+            value(fields=[tagged("Epoch", 1), tagged("Mark", 0)]),
+            [
+                "TeamValue Epoch, version 1: was tag 0, now tag 1",
+                "    products epoch has its default in older bytes, which have it as tag 0",
+            ],
+        ),
+        (
+            value(fields=[tagged("Epoch", 0)]),
+            value(fields=[{**tagged("Note", 0), "type": "string"}]),
+            [
+                "TeamValue Note, version 1: was int16, tag 0, now string, tag 0",
+                "    Python   epoch is gone, and what it wrote is read as note, which is new: str",
+            ],
+        ),
+        (
+            value(fields=[{**NARROW[0], "name": "EpochID"}]),
+            value(fields=[{**NARROW[0], "name": "EpochId"}]),
+            [
+                "TeamValue EpochId, versions 0-1: was EpochID, now EpochId",
+                "    Python   JSON calls epoch_id epochId, and called it epochID",
+            ],
+        ),
+        (
+            value(fields=[{**NARROW[0], "about": f"{'As before, ' * 9}and old."}]),
+            value(fields=[{**NARROW[0], "about": f"{'As before, ' * 9}and new."}]),
+            ["TeamValue Epoch: was …old., now …new."],
+        ),
+    ],
+    ids=["moved", "same bytes", "flexible", "tag number", "tag reused", "JSON key", "words far behind"],
+)
+def test_what_a_change_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], older: Json, newer: Json, lines: list[str]
+) -> None:
+    """Each break says what becomes of products, or that nothing does."""
+    for name, spec in (("older", older), ("newer", newer)):
+        folder(tmp_path / name / "teams", key(), spec)
+    main(["compare", str(tmp_path / "older"), str(tmp_path / "newer")])
+    said = capsys.readouterr().out
+    for line in lines:
+        assert f"{line}\n" in said, said
 
 
 def test_the_older_dialect_is_named_where_it_helps(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,6 +57,21 @@ class TestFoldersAndJars:
         jar(tmp_path / "slf4j-api-2.0.jar")
         assert sorted(read_spec_set(str(tmp_path), "").loaded.files) == ["AskRequest", "TeamKey", "TeamValue"]
 
+    @pytest.mark.parametrize(
+        ("names", "release"),
+        [
+            (["kafka-clients-3.5.2.jar", "kafka_2.13-3.5.2.jar"], "3.5.2"),
+            (["kafka-clients-3.5.2.jar", "kafka_2.13-3.9.1.jar"], None),
+            (["kafka-clients-7.5.0-ccs.jar"], None),
+            (["acme-3.5.2.jar"], None),
+        ],
+    )
+    def test_jars_of_kafka_say_their_release(self, tmp_path: Path, names: list[str], release: str | None) -> None:
+        for name, spec in zip(names, (request(), request(apiKey=41, name="TellRequest")), strict=False):
+            jar(tmp_path / name, spec)
+        jar(tmp_path / "kafka-tools-1.0.0.jar")
+        assert read_spec_set(str(tmp_path), "").release == release
+
     def test_what_cannot_be_read(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         (tmp_path / "text.jar").write_text("no jar", encoding="utf-8")

@@ -203,7 +203,7 @@ class TestPlan:
             ({"latestVersionUnstable": True}, {}, "unstable, was stable (version-unstable, readers)"),
             (
                 *({}, {"nullableVersions": "0+"}),
-                "Name: may be null, was never null (null-allowed, readers)",
+                "Name: null allowed, was never null (null-allowed, readers)",
             ),
             ({}, {"fields": [field("Id", mapKey=True)]}, "Name.Id: mapKey true, was false (attribute, words)"),
             ({"listeners": ["controller"]}, {}, "listeners controller, was broker (attribute, words)"),

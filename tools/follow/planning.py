@@ -112,8 +112,13 @@ def _text(
 
 
 def _told(changes: Iterable[Change]) -> Iterator[str]:
-    """A line for each change, those of the message before those of its fields, with how bad it is."""
+    """A line for each change, those of the message before those of its fields, with how bad it is: one for all uses of
+    a struct."""
+    places = set()
     for change in sorted(changes, key=lambda change: (bool(change.field), change.place.line, change.place.column)):
+        if (change.rule, change.place) in places:
+            continue
+        places.add((change.rule, change.place))
         said = {place.path.rpartition(".")[2] for place in (change.older_place, change.newer_place) if place}
         label = next((f"{word} " for attribute, word in _LABELS.items() if attribute in said), "")
         if change.rule not in _UNTOLD and (label or change.rule is not rules.ATTRIBUTE):

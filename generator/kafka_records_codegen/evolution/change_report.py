@@ -9,11 +9,14 @@ from typing import Any, Final
 
 from kafka_records_codegen.evolution.change_rules import Rank
 from kafka_records_codegen.evolution.changes import Change, DownstreamEffect, SpecComparison
+from kafka_records_codegen.evolution.downstream import nothing
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
 _LONGEST: Final = 60
 """Longest piece of a description or comment that is shown."""
+
+_BREAKS: Final = frozenset({Rank.BYTES, Rank.READERS, Rank.EARLY_ACCESS})
 
 _QUIET: Final = frozenset({"same", "yes"})
 
@@ -80,27 +83,46 @@ def _is_one(change: Change) -> bool:
 
 def _differs(change: Change) -> str:
     if not change.older_place:
-        return f"new: {_short(change.newer)}"
+        return f"new, {_short(change.newer)}"
     if not change.newer_place:
-        return f"gone: {_short(change.older)}"
-    return f"{_short(change.older) or 'nothing'} is {_short(change.newer) or 'nothing'} now"
+        return f"gone, {_short(change.older)}"
+    older, newer = (" ".join(text.split()) for text in (change.older, change.newer))
+    start = _first_difference(older, newer)
+    return f"was {_short(older, start) or 'nothing'}, now {_short(newer, start) or 'nothing'}"
 
 
-def _short(text: str) -> str:
+def _first_difference(older: str, newer: str) -> int:
+    """Where the words begin to differ, if that would be cut off; 0 otherwise."""
+    if max(len(older), len(newer)) <= _LONGEST:
+        return 0
+    pairs = enumerate(zip(older, newer, strict=False))
+    common = next((at for at, (one, other) in pairs if one != other), min(len(older), len(newer)))
+    return older.rfind(" ", 0, common) + 1
+
+
+def _short(text: str, start: int = 0) -> str:
+    """One line, from `start` on if there is more before it than can be shown."""
     one_line = " ".join(text.split())
+    if start > _LONGEST // 2:
+        one_line = f"…{one_line[start:]}"
     return one_line if len(one_line) <= _LONGEST else f"{one_line[: _LONGEST - 1]}…"
 
 
 def _effects(change: Change) -> Iterator[tuple[str, str]]:
     """What changes downstream; products that give what they gave are left out."""
     products = change.downstream
+    if change.rank in _BREAKS and products == nothing():
+        yield "products", "as before: attribute, column, Avro schema"
     if products.spark.kind == "message":
         yield "Python", products.python.text
         yield "others", products.spark.text
         return
-    for label, effect in (("Python", products.python), ("Spark", products.spark)):
-        if effect.kind not in _QUIET:
-            yield label, effect.text
+    if products.python == products.spark and products.python.kind not in _QUIET:
+        yield "products", products.python.text
+    else:
+        for label, effect in (("Python", products.python), ("Spark", products.spark)):
+            if effect.kind not in _QUIET:
+                yield label, effect.text
     if any(_speaks(effect) for effect in (products.avro_backward, products.avro_forward)):
         yield "Avro", f"backward {products.avro_backward.text}; forward {products.avro_forward.text}"
     if products.parquet.kind not in _QUIET:

@@ -26,7 +26,8 @@ class SpecPlace:
 
 @dataclass(frozen=True)
 class DownstreamEffect:
-    """What a change does to one product. `kind` is a word for programs, `same` for nothing; `text` is for people."""
+    """What a change does to one product. `kind` is a word for programs, `same` or `yes` for nothing, `message` where a
+    whole message changes; `text` is for people."""
 
     kind: str
     text: str
@@ -37,8 +38,9 @@ class Downstream:
     """What a change does to those who work with decoded messages.
 
     `python` is the attribute of the class, `spark` the column. `avro_backward` says whether the newer Avro schema reads
-    files of the older one, `avro_forward` the reverse, both by fastavro's rules of resolution: `yes`, `no`, or `partly`
-    where it depends on the values. `parquet` is what becomes of the column in files that were written before.
+    files of the older one, `avro_forward` the reverse, both by fastavro's rules of resolution: `yes`, `no`, `partly`
+    where it depends on the values, or `default` where it reads a default in place of what was written. `parquet` is
+    what becomes of the column in files that were written before.
     """
 
     python: DownstreamEffect

@@ -7,7 +7,7 @@ here and not how it lies in one version.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka_records_codegen.evolution.changes import Downstream, DownstreamEffect
@@ -104,6 +104,28 @@ def of_ignorable(newer: Attribute) -> Downstream:
     return Downstream(effect, _SAME, _YES, _YES, _SAME)
 
 
+def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> Downstream:
+    """What becomes of bytes that exist when a field lies elsewhere: `text` says it, unless the attribute is another."""
+    products = of_field(older, newer)
+    if products.python.kind != "same":
+        return products
+    effect = DownstreamEffect("misread", text)
+    return replace(products, python=effect, spark=effect)
+
+
+def of_reused(older: Attribute, newer: Attribute) -> Downstream:
+    """What it does when the bytes of one field are read as another."""
+    products = _added(newer)
+    told = f"{older.name} is gone, and what it wrote is read as {newer.name}, which is new"
+    return replace(
+        products,
+        python=DownstreamEffect("misread", f"{told}: {newer.python}"),
+        spark=DownstreamEffect("misread", f"{told}: {newer.sql}"),
+        avro_forward=DownstreamEffect("default", f"yes, but {older.name} has its default"),
+        parquet=DownstreamEffect("null", f"{older.name} stays unread, {newer.name} is null"),
+    )
+
+
 def of_field(older: Attribute | None, newer: Attribute | None, *, stays: bool = False) -> Downstream:
     """What becomes of an attribute; None stands for a side that has none.
 
@@ -165,6 +187,10 @@ def _python(older: Attribute, newer: Attribute) -> DownstreamEffect:
         nullable = f"{older.python} | None" == newer.python
         return DownstreamEffect(
             "nullable" if nullable else "retyped", f"{newer.name}: {older.python} is {newer.python}"
+        )
+    if older.field.json_name != newer.field.json_name:
+        return DownstreamEffect(
+            "json-key", f"JSON calls {newer.name} {newer.field.json_name}, and called it {older.field.json_name}"
         )
     return _SAME
 

@@ -33,8 +33,11 @@ differ."""
 
 
 class FieldDifferences:
-    """Walks the fields of both states, structs inside each other once. `common` are the versions that both have, and
-    `renamed` the JSON paths of fields that bytes show to be others of the older state, with the paths of these."""
+    """Walks the fields of both states, structs at each of their uses, their words once.
+
+    `common` are the versions that both have, and `renamed` the JSON paths of fields that bytes show to be others of the
+    older state, with the paths of these.
+    """
 
     def __init__(
         self, older: Side, newer: Side, common: Mapping[int, int], reported: Reported, renamed: Mapping[str, str]
@@ -51,8 +54,7 @@ class FieldDifferences:
         yield from self._structs(self._older.made.root.name, self._newer.made.root.name, "")
 
     def _structs(self, older: str, newer: str, path: str) -> Iterator[FieldDifference]:
-        if (older, newer) in self._seen:
-            return
+        is_first = (older, newer) not in self._seen
         self._seen.add((older, newer))
         olds = {each.field.name: each for each in self._older.fields(older)}
         news = {each.field.name: each for each in self._newer.fields(newer)}
@@ -60,7 +62,10 @@ class FieldDifferences:
         was = {name: places.get(self._renamed.get(new.spec.path, "")) for name, new in news.items() if name not in olds}
         found = {each.field.name for each in was.values() if each is not None}
         for name in [*news, *(name for name in olds if name not in news and name not in found)]:
-            yield from self._pair(olds.get(name) or was.get(name), news.get(name), f"{path}{name}")
+            old, new = olds.get(name) or was.get(name), news.get(name)
+            yield from self._pair(old, new, f"{path}{name}")
+            if is_first and old is not None and new is not None:
+                yield from self._words(old, new, f"{path}{name}")
 
     def _pair(self, old: SidedField | None, new: SidedField | None, path: str) -> Iterator[FieldDifference]:
         told = {
@@ -80,7 +85,6 @@ class FieldDifferences:
         else:
             yield from self._versions(old, new, path, told)
             yield from self._values(old, new, path, told)
-            yield from self._words(old, new, path)
             if old.field.is_struct and new.field.is_struct:
                 yield from self._structs(old.field.base, new.field.base, f"{path}.")
 
@@ -113,7 +117,11 @@ class FieldDifferences:
             texts = default_text(old), default_text(new)
             yield FieldDifference(rules.DEFAULT_CHANGED, path, "default", old, new, *texts)
         nulls = {rules.NULL_ALLOWED.name, rules.NULL_REFUSED.name, rules.NULL_MARKER.name, rules.DEFAULT_CHANGED.name}
-        if old.field.can_be_null != new.field.can_be_null and not told & nulls:
+        if (
+            old.spec.nullable != new.spec.nullable
+            and old.field.can_be_null != new.field.can_be_null
+            and not told & nulls
+        ):
             texts = f"null in {old.spec.nullable}", f"null in {new.spec.nullable}"
             yield FieldDifference(rules.NULL_ELSEWHERE, path, "nullableVersions", old, new, *texts)
         if old.field.ignorable != new.field.ignorable:

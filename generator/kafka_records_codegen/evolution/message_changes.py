@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from kafka_records_codegen.evolution import change_rules as rules
@@ -34,6 +34,15 @@ _ATTRIBUTE_OF: Final = {
     rules.FLEXIBLE.name: "flexibleVersions",
 }
 """Rule about bytes → the attribute of a spec that it points to; `name` for others."""
+
+
+_MISREAD: Final[Mapping[Rule, str]] = {
+    rules.FLEXIBLE: "older bytes of these versions are refused, or read as something else",
+    rules.FIELD_MOVED: "{name} takes what older bytes have of another field, or they are refused",
+    rules.FIELD_TAGGED: "older bytes have {name} elsewhere ({older}): they are refused, or it has another value",
+    rules.TAG_NUMBER: "{name} has its default in older bytes, which have it as {older}",
+}
+"""Rule about bytes that leaves attributes as they were → what becomes of bytes that exist."""
 
 
 def prefix(side: Side, version: int) -> int:
@@ -164,7 +173,9 @@ class MessageChanges:
             return
         rule = rules.VERSION_UNSTABLE if newer.latest_version_unstable else rules.VERSION_STABLE
         texts = _stable(older.latest_version_unstable), _stable(newer.latest_version_unstable)
-        yield self._message(rule, "latestVersionUnstable", *texts, versions=Versions(newest, newest))
+        offered = "only with unstable.api.versions.enable" if newer.latest_version_unstable else "to every client"
+        products = downstream.of_message("decode and encode know it as before", f"brokers offer it {offered}")
+        yield self._message(rule, "latestVersionUnstable", *texts, products, Versions(newest, newest))
 
     # ---- its fields
 
@@ -236,7 +247,12 @@ class MessageChanges:
     def _downstream(self, difference: WireDifference | FieldDifference) -> Downstream:
         older = self._attribute(self._older, difference.older, difference.path)
         newer = self._attribute(self._newer, difference.newer, difference.path)
+        if difference.rule in _MISREAD:
+            text = _MISREAD[difference.rule].format(name=newer.name if newer else "", older=difference.older_text)
+            return downstream.of_misread(older, newer, text)
         if older is not None and newer is not None:
+            if difference.rule is rules.TAG_REUSED:
+                return downstream.of_reused(older, newer)
             if difference.rule in (rules.TAG_DEFAULT, rules.DEFAULT_CHANGED):
                 return downstream.of_default(older, newer)
             if difference.rule is rules.IGNORABLE_CHANGED:

@@ -34,6 +34,7 @@ _OUTSIDE: Final = "not a git repository"
 """What git says of a folder that is in none, in English."""
 
 _VERSION_OF_JAR: Final = re.compile(r"-[0-9][^-]*(?:-[A-Za-z0-9]+)?$")
+_JAR_OF_KAFKA: Final = re.compile(r"kafka[-_].*?-([0-9]+\.[0-9]+\.[0-9]+)")
 
 
 class UnusableSpecs(KafkaRecordsError):
@@ -49,7 +50,8 @@ class UnusableSpecs(KafkaRecordsError):
 
 @dataclass(frozen=True)
 class SpecSet:
-    """One side of a comparison. `title` is what it was called by; `release` its number, if it is one of Kafka's.
+    """One side of a comparison. `title` is what it was called by; `release` its number, if it is one of Kafka's,
+    by the names of its jars too.
 
     `files` says by the path below the specs directory what a person calls the file. `absent` are the folders of
     modules that could not be had.
@@ -112,8 +114,9 @@ def _folder_or_jars(word: str, folder: Path, older_dialect: bool) -> SpecSet:
 
 
 def _jars(word: str, jars: list[Path]) -> SpecSet:
-    """Specs of jars are read in the older dialect: Kafka took them once."""
+    """Specs of jars are read in the older dialect, as Kafka wrote them; the names of its jars say the release."""
     entries: dict[str, str] = {}
+    releases: set[str | None] = set()
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch) / "specs"
         for jar in jars:
@@ -124,6 +127,9 @@ def _jars(word: str, jars: list[Path]) -> SpecSet:
                 raise UnusableSpecs(
                     f"{jar}: is no jar; name a folder of specs, a jar, a release such as 4.3.1 or a revision of git"
                 ) from None
+            if inside:
+                named = _JAR_OF_KAFKA.fullmatch(jar.stem)
+                releases.add(named[1] if named else None)
             entries |= {f"{module}/{name}": f"{jar}!/{entry}" for name, entry in inside.items()}
         if not entries:
             raise UnusableSpecs(
@@ -131,7 +137,7 @@ def _jars(word: str, jars: list[Path]) -> SpecSet:
                 "kafka-group-coordinator-….jar and others; a folder with these jars, such as libs, works too"
             )
         loaded, files = _load(root, lambda path: entries.get(path, path), True)
-    return SpecSet(word, "jars", loaded, files)
+    return SpecSet(word, "jars", loaded, files, releases.pop() if len(releases) == 1 else None)
 
 
 # ---- releases

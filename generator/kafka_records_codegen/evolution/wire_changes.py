@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from typing import Final
 
 from kafka_records_codegen.evolution import change_rules as rules
 from kafka_records_codegen.evolution.change_rules import Rule
@@ -28,9 +29,9 @@ class WireDifference:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is the same of one difference in several versions, and at each use of a struct."""
-        places = tuple(None if each is None else each.spec.path for each in (self.older, self.newer))
-        return (self.rule.name, *places, self.older_text, self.newer_text)
+        """What is the same of one difference in several versions. Each use of a struct has differences of its own: they
+        are other attributes and columns."""
+        return (self.rule.name, self.path, self.older_text, self.newer_text)
 
 
 @dataclass
@@ -83,9 +84,7 @@ class _OneVersion:
         old_body = [each for each in olds if not each.is_tagged]
         new_body = [each for each in news if not each.is_tagged]
         old_names, new_names = by_name(olds), by_name(news)
-        matcher = SequenceMatcher(None, [each.name for each in old_body], [each.name for each in new_body], False)
-        for _, i, end_i, j, end_j in matcher.get_opcodes():
-            old_part, new_part = old_body[i:end_i], new_body[j:end_j]
+        for old_part, new_part in _parts(old_body, new_body):
             renamed = [
                 (old, new)
                 for old, new in zip(old_part, new_part, strict=False)
@@ -94,35 +93,23 @@ class _OneVersion:
             ]
             for old, new in renamed:
                 yield from self._fields(old, new, path)
-            yield from self._unmatched(
-                [each for each in old_part if all(each is not old for old, _ in renamed)],
-                [each for each in new_part if all(each is not new for _, new in renamed)],
-                (old_names, new_names),
-                path,
-            )
+            for old in old_part:
+                if all(old is not other for other, _ in renamed):
+                    yield from self._unmatched(old, new_names.get(old.name), path)
+            for new in new_part:
+                if new.name not in old_names and all(new is not other for _, other in renamed):
+                    yield _come(rules.FIELD_INSERTED, new, path)
 
-    def _unmatched(
-        self,
-        olds: Sequence[FieldInBytes],
-        news: Sequence[FieldInBytes],
-        names: tuple[dict[str, FieldInBytes], dict[str, FieldInBytes]],
-        path: str,
-    ) -> Iterator[WireDifference]:
-        """Fields without a tag that have nothing at their place on the other side."""
-        old_names, new_names = names
-        for old in olds:
-            new = new_names.get(old.name)
-            if new is None:
-                yield _gone(rules.FIELD_REMOVED, old, path)
-            elif new.is_tagged:
-                yield _both(rules.FIELD_TAGGED, old, new, path, "at its place", f"tag {new.tag}")
-                yield from self._fields(old, new, path)
-            else:
-                yield _both(rules.FIELD_MOVED, old, new, path, "at its place", "at another place")
-                yield from self._fields(old, new, path)
-        for new in news:
-            if new.name not in old_names:
-                yield _come(rules.FIELD_INSERTED, new, path)
+    def _unmatched(self, old: FieldInBytes, new: FieldInBytes | None, path: str) -> Iterator[WireDifference]:
+        """A field without a tag that is not at its place on the other side; `new` has its name there."""
+        if new is None:
+            yield _gone(rules.FIELD_REMOVED, old, path)
+            return
+        if new.is_tagged:
+            yield _both(rules.FIELD_TAGGED, old, new, path, _NO_TAG, f"tag {new.tag}")
+        else:
+            yield _both(rules.FIELD_MOVED, old, new, path, _place(old), _place(new))
+        yield from self._fields(old, new, path)
 
     def _tags(self, olds: Sequence[FieldInBytes], news: Sequence[FieldInBytes], path: str) -> Iterator[WireDifference]:
         old_tags = {each.tag: each for each in olds if each.is_tagged}
@@ -158,7 +145,7 @@ class _OneVersion:
         if new.is_tagged:
             yield _both(rules.TAG_NUMBER, old, new, path, f"tag {old.tag}", f"tag {new.tag}")
         else:
-            yield _both(rules.FIELD_TAGGED, old, new, path, f"tag {old.tag}", "at its place")
+            yield _both(rules.FIELD_TAGGED, old, new, path, f"tag {old.tag}", _NO_TAG)
         yield from self._fields(old, new, path)
 
     # ---- fields
@@ -205,6 +192,20 @@ class _OneVersion:
             yield _both(rule, old, new, path, _nullable(old_value), _nullable(new_value))
 
 
+def _parts(
+    olds: Sequence[FieldInBytes], news: Sequence[FieldInBytes]
+) -> Iterator[tuple[Sequence[FieldInBytes], Sequence[FieldInBytes]]]:
+    """Stretches of two bodies that stand for each other: place by place, unless more fields keep their names when those
+    that came or went are left out of the count."""
+    old_names, new_names = [each.name for each in olds], [each.name for each in news]
+    matcher = SequenceMatcher(None, old_names, new_names, False)
+    kept = sum(block.size for block in matcher.get_matching_blocks())
+    if len(olds) == len(news) and kept <= sum(map(str.__eq__, old_names, new_names)):
+        yield from (((old,), (new,)) for old, new in zip(olds, news, strict=True))
+    else:
+        yield from ((olds[i:end_i], news[j:end_j]) for _, i, end_i, j, end_j in matcher.get_opcodes())
+
+
 def alike(older: Value, newer: Value) -> bool:
     """Whether two values lie in bytes alike, whatever the names in them are."""
     if isinstance(older, StructValue) and isinstance(newer, StructValue):
@@ -249,6 +250,14 @@ def _come(rule: Rule, new: FieldInBytes, path: str) -> WireDifference:
     return WireDifference(rule, _joined(path, new.name), None, new.sided, "", _typed(new))
 
 
+_NO_TAG: Final = "without a tag"
+
+
+def _place(each: FieldInBytes) -> str:
+    """Where a field stands among those of its struct, whichever of them a version has."""
+    return f"field {int(each.sided.spec.path.rpartition('[')[2][:-1]) + 1}"
+
+
 def _joined(path: str, name: str) -> str:
     return f"{path}{name}"
 
@@ -278,7 +287,7 @@ def _empty(default: object) -> str:
 
 
 def _nullable(value: Value) -> str:
-    return "may be null" if value.nullable else "never null"
+    return "null allowed" if value.nullable else "never null"
 
 
 def _flexible(layout: StructLayout) -> str:

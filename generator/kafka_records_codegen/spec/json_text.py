@@ -119,6 +119,7 @@ class _Reader:
         kind: Kind = "number"
         if _NUMBER.fullmatch(word) is None:
             self._report(path, f"{word!r} is no JSON value; texts need double quotes, numbers no leading zero and no +")
+            self._source.unreadable.add(position)
             kind = "string"
         self._at = match.end()
         return Node(kind, position, word)

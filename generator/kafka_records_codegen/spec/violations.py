@@ -70,6 +70,7 @@ class SpecText:
     """A spec file as text, with the violations and warnings found in it so far. `name` is what messages call the file.
 
     In the older dialect of `loader.load`, what Kafka wrote before 4.0 and would refuse today is no violation.
+    `unreadable` are places of values that are no JSON, of which nothing more is said.
     """
 
     name: str
@@ -77,9 +78,11 @@ class SpecText:
     older_dialect: bool = False
     violations: list[Violation] = field(default_factory=list)
     warnings: list[Violation] = field(default_factory=list)
+    unreadable: set[Position] = field(default_factory=set)
 
     def report(self, position: Position, path: str, message: str) -> None:
-        self.violations.append(self._at(position, path, message))
+        if position not in self.unreadable:
+            self.violations.append(self._at(position, path, message))
 
     def warn(self, position: Position, path: str, message: str) -> None:
         self.warnings.append(replace(self._at(position, path, message), is_warning=True))
