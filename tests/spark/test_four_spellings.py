@@ -88,7 +88,7 @@ def test_every_type_of_the_language_is_met() -> None:
 
     assert TABLE.keys() == PRIMITIVES
     assert met(EVERY) >= PRIMITIVES
-    assert PRIMITIVES - met([(OURS, name) for name in NAMES]) == {"float64", "uint32"}
+    assert PRIMITIVES - met([(OURS, name) for name in NAMES]) <= {"float64", "uint32"}
 
 
 @pytest.mark.parametrize(("package", "name"), EVERY)
