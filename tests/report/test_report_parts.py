@@ -288,6 +288,10 @@ def written(report: Report, path: Path) -> Path:
         ("[]", "is no report"),
         ('{"format": "kafka-records-report", "format_version": 2}', "has the format version 2, and this build reads 1"),
         ('{"format": "kafka-records-report", "format_version": 1}', "missing required field `request`"),
+        (
+            '{"format": "kafka-records-report", "format_version": 1, "findings": [{"level": "dire"}]}',
+            r"`findings\[0\]\.level` is 'dire', none of note, low, moderate, high, critical;",
+        ),
     ],
 )
 def test_a_document_that_is_none_is_refused(text: str, why: str, tmp_path: Path) -> None:

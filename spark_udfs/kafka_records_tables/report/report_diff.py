@@ -65,6 +65,11 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
     document = _document(Path(given))
     findings = document.get("findings")
     if isinstance(findings, list):
+        for number, finding in enumerate(findings):
+            level = finding.get("level") if isinstance(finding, dict) else None
+            if isinstance(level, str) and level not in _LEVELS:
+                wanted = f"`findings[{number}].level` is {printable(level)!r}, none of {', '.join(_LEVELS)}"
+                raise DiffError(f"{given}: is no whole report: {wanted}; {_WANTED}")
         document["findings"] = list(map(_with_level, findings))
     try:
         # Members that this build does not know are left out.
