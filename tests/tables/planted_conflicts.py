@@ -31,19 +31,32 @@ def _classic(cluster: Cluster, *instances: str | None, protocol_type: str = "con
 def _subscribed(*parts: int | bytes) -> Callable[[Cluster], None]:
     """A consumer with a subscription of version 0, whose numbers of four bytes are given as such."""
     data = b"".join(part if isinstance(part, bytes) else part.to_bytes(4, "big", signed=True) for part in parts)
-    member = struct("group_metadata", "MemberMetadata", member_id="m", subscription=b"\0\0" + data)
+    return _all_subscribed({"m": data})
+
+
+def _all_subscribed(subscriptions: Mapping[str, bytes]) -> Callable[[Cluster], None]:
+    """Consumers by their member ids, with subscriptions of version 0."""
+    members = tuple(
+        struct("group_metadata", "MemberMetadata", member_id=member_id, subscription=b"\0\0" + data)
+        for member_id, data in subscriptions.items()
+    )
 
     def plant(cluster: Cluster) -> None:
-        value = {
-            "protocol_type": "consumer",
-            "generation": 1,
-            "protocol": "range",
-            "leader": None,
-            "members": (member,),
-        }
+        value = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": None, "members": members}
         cluster.add("GroupMetadata", {"group": "g"}, value, version=3)
 
     return plant
+
+
+_TOO_MANY: Final = b"\0\0\0\x04"
+_CUT: Final = b"\0\0"
+
+
+def _of_many(count: int) -> dict[str, bytes]:
+    """So many members, of whom `q` claims too much and `b` ends early. Java's map has `b` first where it is of 32
+    buckets, and of 16 it is up to 12 members."""
+    whole = b"\0\0\0\0\xff\xff\xff\xff"
+    return {"q": _TOO_MANY, "b": _CUT, **{f"\N{SNOWMAN}{number}": whole for number in range(count - 2)}}
 
 
 def _group(cluster: Cluster, kind: str) -> None:
@@ -207,6 +220,16 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
         _subscribed(1, b"\0\1t", 2, b"u"),
         "it claims user data of 2 bytes, and 1 are left",
     ),
+    "of two broken subscriptions first one that claims": (
+        _all_subscribed({"b": _CUT, "a": _TOO_MANY}),
+        "it claims 4 topics, and 0 bytes are left",
+    ),
+    "of two broken subscriptions first one that ends": (_all_subscribed({"b": _TOO_MANY, "a": _CUT}), None),
+    "of twelve subscriptions first one that claims": (
+        _all_subscribed(_of_many(12)),
+        "it claims 4 topics, and 0 bytes are left",
+    ),
+    "of thirteen subscriptions first one that ends": (_all_subscribed(_of_many(13)), None),
     "a member that leaves": (_gone(_CURRENT, _TARGET, _MEMBER), None),
     "a group that goes": (_gone(_CURRENT, _TARGET, _EPOCH, _MEMBER, _GROUP), None),
     "a member before its current assignment": (_gone(_MEMBER), "before its current assignment is"),

@@ -33,7 +33,7 @@ from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, write_log
 from tools.judge.ledger import Compared, Ledger, Tally
 
-SEEDS = (*range(17), 20337, 21989, 22091, 22306, 22324, 24558, 28224, 52077, 53225)
+SEEDS = (*range(17), 20337, 21989, 22091, 22306, 22324, 24558, 28224, 52077, 53225, 62351, 63295)
 """Few, for `make test`; `make judge` takes as many as wanted. The last ones have what is rare: members that have to
 follow without another epoch, and partitions that nobody has of topics that are deleted or no longer subscribed to."""
 

@@ -46,7 +46,8 @@ def is_refused(loaded: Loaded) -> bool:
 
 def of_both_topics(groups: History, states: History, as_of: int | None, rules: Counter[str]) -> Iterator[Difference]:
     """Groups and the share state that they own, written by one cluster, fit together at its end and at any moment. But
-    where initializing failed the group has given up a state that may be there; `rules` counts these."""
+    where initializing failed the group has given up a state that may be there, and a client may have written what no
+    coordinator loads; `rules` counts these."""
     rows = pa.concat_tables([groups.rows, states.rows])
     found = read_table("checks", rows, partitions=ONE_EACH, as_of=as_of).table.to_pylist()
     given_up = {
@@ -54,9 +55,12 @@ def of_both_topics(groups: History, states: History, as_of: int | None, rules: C
         for record in groups.records
         if "control" not in record and groups.why[record["offset"]]["call"] == "uninitializeShareGroupState"
     }
+    is_loaded = groups.cuts[max(groups.cuts)][0]["question"] != "load"
     problems = []
     for row in found:
-        if row["check"] == STATE_UNNAMED and row["group_id"] in given_up:
+        if row["check"] == CONFLICT and row["log_topic"] == groups.topic and not is_loaded:
+            rules["groups that no coordinator loads"] += 1
+        elif row["check"] == STATE_UNNAMED and row["group_id"] in given_up:
             rules["share state that was given up"] += 1
         elif row["level"] != TRANSIENT:
             problems.append((row["check"], row["log_topic"], row["detail"]))

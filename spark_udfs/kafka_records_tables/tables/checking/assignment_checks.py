@@ -40,7 +40,7 @@ PICKED: Final[Picked] = picked_with(
     {
         **named_topics.PICKED,
         **assignment_gaps.PICKED,
-        "GroupMetadata": ("members.group_instance_id", "members.subscription"),
+        "GroupMetadata": ("members.group_instance_id", "members.member_id", "members.subscription"),
         "ConsumerGroupCurrentMemberAssignment": (
             "previous_member_epoch",
             "assigned_partitions",

@@ -7,11 +7,12 @@ The rules are those of `GroupMetadataManager.replay` of Kafka 4.3.1, `getOrMaybe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.replay.embedded import what_stops_loading
+from kafka_records_tables.tables.replay.embedded import subscribed_topics, what_stops_loading
 from kafka_records_tables.tables.replay.group_replay import (
     CLASSIC,
     CONSUMER,
@@ -30,6 +31,8 @@ from kafka_records_tables.tables.replay.subscriptions import CONSUMER_PROTOCOL
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.fold import Event
+
+_UTF16_UNIT: Final = Struct(">H")
 
 _NO_TARGET: Final = -1
 _FIRST_EPOCH: Final = 1
@@ -55,6 +58,34 @@ class _Group:
     targets: set[str] = field(default_factory=set)
     owned: dict[_Partition, int] = field(default_factory=dict)
     """The epoch at which somebody has a partition."""
+
+
+def _read_subscriptions(subscriptions: Mapping[str, bytes]) -> None:
+    """Read them as `ClassicGroup.computeSubscribedTopics` does: the first that is broken decides, for one that it bears
+    ends the reading of all."""
+    if any(map(what_stops_loading, subscriptions.values())):
+        for member_id in _as_java_maps_them(tuple(subscriptions)):
+            data = subscriptions[member_id]
+            if (why := what_stops_loading(data)) is not None:
+                raise _RefusedError(f"the subscription of a member cannot be read: {why}")
+            if subscribed_topics(data) is None:
+                return
+
+
+def _as_java_maps_them(keys: Sequence[str]) -> list[str]:
+    """Keys in the order of a `java.util.HashMap` into which they were put one after the other."""
+    buckets = 16
+    while len(keys) > buckets * 3 // 4:
+        buckets *= 2
+
+    def bucket(key: str) -> int:
+        units = key.encode("utf-16-be", "surrogatepass")
+        number = 0
+        for (unit,) in _UTF16_UNIT.iter_unpack(units):
+            number = 31 * number + unit & 0xFFFFFFFF
+        return (number ^ number >> 16) & buckets - 1
+
+    return sorted(keys, key=bucket)
 
 
 class LoadingGroups:
@@ -121,15 +152,13 @@ class LoadingGroups:
         if value is None:
             self._groups.pop(group_id, None)
             return
-        _, protocol_type, protocol, count, instances, subscriptions = value
+        _, protocol_type, protocol, count, instances, member_ids, subscriptions = value
         named = [instance for instance in instances or () if instance is not None]
         if len(named) > len(set(named)):
             twice = next(each for each in named if named.count(each) > 1)
             raise _RefusedError(f"two members of the group have the group.instance.id {twice!r}")
         if protocol_type == CONSUMER_PROTOCOL and protocol is not None:
-            found = (what_stops_loading(each) for each in subscriptions or ())
-            if (why := next(filter(None, found), None)) is not None:
-                raise _RefusedError(f"the subscription of a member cannot be read: {why}")
+            _read_subscriptions(dict(zip(member_ids or (), subscriptions or (), strict=True)))
         self._groups[group_id] = _Group(CLASSIC if protocol_type or count else SIMPLE)
 
     def _of_kind(self, group_id: str, kind: str, has_value: bool) -> _Group | None:

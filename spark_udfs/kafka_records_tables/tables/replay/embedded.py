@@ -105,7 +105,8 @@ def what_stops_loading(data: bytes) -> str | None:
     """Why no coordinator replays a record with such a subscription of a consumer, None where one does.
 
     `ClassicGroup.computeSubscribedTopics` bears bytes that end before a number does (`ConsumerProtocol` makes a
-    SchemaException of a BufferUnderflowException). All else that the generated reader refuses ends the loading.
+    SchemaException of a BufferUnderflowException) and reads no member behind such a one. All else that the generated
+    reader refuses ends the loading.
     """
     at = 2
     if len(data) < at + 4:
