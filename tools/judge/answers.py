@@ -39,8 +39,8 @@ UNTOLD: Final = {
     "what is to be given up": "describe has it among what a consumer has, and does not have it in a streams group",
     "share state that was given up": "where initializing failed the group has given up a state that the share "
     "coordinator may have; the table calls it unnamed",
-    "groups that no coordinator loads": "a client may have written what stops the loading; checks say so, and what they "
-    "say of the log itself is compared with what stops the coordinator",
+    "groups that no coordinator loads": "a client may have written what stops the loading; checks say so, and what "
+    "they say of the log itself is compared with what stops the coordinator",
     "what an expression stands for": "no answer tells the topics of a regular expression, so what nobody has of them "
     "is not compared",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
