@@ -139,16 +139,15 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
     from kafka_records_tables.tables.replay.activity_sums import ActivitySums
     from kafka_records_tables.tables.replay.group_events import GroupLog
-    from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
+    from kafka_records_tables.tables.replay.group_lives import GroupLives
     from kafka_records_tables.tables.replay.group_records import NOT_USED
     from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
-    from kafka_records_tables.tables.tombstones.groups_known import MORE as KNOWN
+    from kafka_records_tables.tables.tombstones.groups_known import MORE
 
     known, asked = schemas(context, "consumer_offsets"), context.options
     sums = ActivitySums(known, context, asked["window"])
-    wanted = {name: tuple(dict.fromkeys((*MORE.get(name, ()), *KNOWN.get(name, ())))) for name in {**MORE, **KNOWN}}
-    log = GroupLog(known, context, more=wanted, consequence="it is counted, and nothing that its value would tell")
-    lives = GroupLives(log.picked, {})
+    log = GroupLog(known, context, more=MORE, consequence="it is counted, and nothing that its value would tell")
+    lives = GroupLives(log.picked, {}, of_epochs_alone=True)
     # What cannot be decoded is found once, where it is counted.
     quiet = replace(context, findings=[], finding_counts={}, counts=Counts())
     explaining = Explaining(known, quiet, retention_ms=asked["retention"], session_ms=_SESSION_MS, log=log)

@@ -23,6 +23,8 @@ from kafka_records_tables.tables.words.check_words import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.checking.check_rows import CheckRow
     from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
@@ -74,13 +76,14 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
     loading, replay, names = LoadingGroups(), Replay(KEPT), dict(context.topic_names)
     conflicts: list[CheckRow] = []
     for batch in batches:
-        found = records.decoded(batch)
-        if found is None:
-            continue
-        yield from records.look_at(found)
-        names |= _names_in_commits(found, commit_types)
-        of_groups = list(events(found, PICKED))
-        for event in _with_commits(found, commit_types, of_groups, loading):
+        commits, others = (records.decoded(some) for some in _commits_and_others(batch, commit_types))
+        for found in (commits, others):
+            if found is not None:
+                yield from records.look_at(found)
+        if commits is not None:
+            names |= _names_in_commits(commits, commit_types)
+        of_groups = [] if others is None else list(events(others, PICKED))
+        for event in _with_commits(commits, commit_types, of_groups, loading):
             why = loading.take(event)
             if why is not None:
                 conflicts.append(_conflict(event, why))
@@ -94,13 +97,28 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
     yield from _of_share_groups(replay, loading)
 
 
+def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows of a batch in two: a decoded column has an element per row, and most rows are commits, which no column
+    of the many other records is about."""
+    import numpy as np
+    import pyarrow as pa
+
+    from kafka_records_engine.columns.framing_in_columns import prefix_column
+
+    is_commit = np.isin(prefix_column(batch.column("key"))[0], types)
+    return batch.filter(pa.array(is_commit)), batch.filter(pa.array(~is_commit))
+
+
 def _with_commits(
-    found: DecodedRecords, types: tuple[int, ...], of_groups: list[Event], loading: LoadingGroups
+    found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], loading: LoadingGroups
 ) -> Iterator[Event]:
     """The events, and before each the commits that stand before it, as far as they may make a simple group: of each
     group the first one, and the first one behind each of its events."""
     import numpy as np
 
+    if found is None:
+        yield from of_groups
+        return
     groups = found.member(types, "key", "group")
     rows = np.flatnonzero(groups.is_valid().to_numpy(zero_copy_only=False) & ~found.is_tombstone)
     encoded = groups.take(rows).dictionary_encode()

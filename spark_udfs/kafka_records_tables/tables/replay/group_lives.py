@@ -121,10 +121,12 @@ class GroupLives:
     """Makes moments of what `GroupLog` gives, in its order. Memory follows the groups that there are and their
     members."""
 
-    def __init__(self, picked: Picked, topic_names: Mapping[str, str]) -> None:
-        """`picked` are the names of the values of events, MORE among them; `topic_names` those of topics by ids."""
+    def __init__(self, picked: Picked, topic_names: Mapping[str, str], *, of_epochs_alone: bool = False) -> None:
+        """`picked` are the names of the values of events, MORE among them; `topic_names` those of topics by ids.
+        `of_epochs_alone`: only the moments of epochs and rebalances are asked for, and MORE is not needed."""
         self._picked = picked
         self._names = topic_names
+        self._of_epochs_alone = of_epochs_alone
         self._lives: dict[str, _Life] = {}
         self._batch: dict[str, list[GroupEvent]] = {}
         self._batch_offset = -1
@@ -152,14 +154,17 @@ class GroupLives:
         for each in unit:
             self._replay(life, each)
         told = _Telling(group_id, unit)
-        yield from self._beginning(told)
-        if not life.is_unreadable:
-            yield from self._of_members(life, told)
+        if not self._of_epochs_alone:
+            yield from self._beginning(told)
+            if not life.is_unreadable:
+                yield from self._of_members(life, told)
         life.touched, life.gone = {}, {}
         if after is not None:
             yield from _of_epochs(life, told)
             return
         del self._lives[group_id]
+        if self._of_epochs_alone:
+            return
         # A tombstone of a group that nobody has seen is all that a cleaner has left of it.
         if before is not None or any(_is_end(each.event) for each in unit):
             ended = next((each for each in unit if each.before is not None and each.after is None), unit[-1])
@@ -219,7 +224,8 @@ class GroupLives:
         if each.after is None or role not in (GROUP, MEMBER, CURRENT, TARGET_OF_MEMBER):
             return
         if event.record == "GroupMetadata":
-            self._classic(life, each)
+            if not self._of_epochs_alone:
+                self._classic(life, each)
         elif role != GROUP and event.key[0] == each.group_id and not event.is_broken:
             self._member(life, event, str(role))
 
@@ -232,16 +238,16 @@ class GroupLives:
             elif known is not None and role == TARGET_OF_MEMBER:
                 life.set(member_id, known._replace(given=None, given_at=event.offset))
             return
-        if known is None and role == TARGET_OF_MEMBER:
+        if role == TARGET_OF_MEMBER and (known is None or self._of_epochs_alone):
             return
         told = dict(zip(self._picked[event.record], event.value, strict=True))
         member = known or _Member(event.offset)
-        if role == MEMBER:
+        if role == MEMBER and not self._of_epochs_alone:
             client = told["client_id"], told["client_host"]
             member = member._replace(instance_id=told.get("instance_id"), client=client)
         elif role == CURRENT:
             member = member._replace(epoch=told["member_epoch"], epoch_at=event.offset)
-        else:
+        elif role == TARGET_OF_MEMBER:
             member = member._replace(given=given(event.record, told), given_at=event.offset)
         life.set(member_id, member)
 

@@ -136,7 +136,7 @@ class Sweep:
             if swept.group_id not in self._ended:
                 if not is_new_broker and (known is None or known.state.kind == SIMPLE):
                     swept.may_end_unseen = live.of_group(swept.group_id) <= gone
-                if is_log_whole:
+                if is_log_whole and swept.never is None:
                     looked.note_staying(gone, {key[1:] for key in pending if key[0] == swept.group_id})
                 for topic in dict.fromkeys(event.key[1] for event in swept.offsets):
                     if topic not in topics:
@@ -273,7 +273,8 @@ class _Look:
             swept.never = Shown("open_transaction", waiting[0])
         if known is not None:
             self._note_members(known)
-        if self._now is not None:
+        # What no clean-up took needs no second reason.
+        if self._now is not None and swept.never is None:
             self._note_times(known, self._now)
 
     def _note_members(self, known: KnownGroup) -> None:
